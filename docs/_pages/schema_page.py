@@ -17,6 +17,8 @@ TITLES = {
     "LinksSpec": "links",
     "MemorySpec": "memory of a task",
     "MigrationSpec": "migration of a task",
+    "PipelineSpec": "pipeline",
+    "StageSpec": "pipeline of a device",
     "TaskSpec": "a task",
     "UnitsSpec": "units",
 }

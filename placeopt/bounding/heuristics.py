@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from placeopt.model.building import simplest
 from placeopt.model.objective import Value
-from placeopt.model.problem import Objective, Problem
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes
 from placeopt.solver import Options, unsupported
 from placeopt.solver.registry import find_solver, solver_names
 from placeopt.verifier import verify
 
-HEURISTICS = ("heft", "single")
-"""Fast solvers that find a schedule of nearly any problem."""
+HEURISTICS = ("heft", "single", "dpl")
+"""Fast solvers that find a schedule of nearly any problem; the last one of pipelines."""
 
 
 def heuristic_schedules(problem: Problem, seed: int = 0) -> Iterator[tuple[str, Schedule]]:
     """The name and the schedule, feasible or not, of each heuristic that finds one."""
     # Any schedule will do, so heuristics that do not support the objective run too.
-    simpler = replace(problem, objective=Objective())
+    simpler = simplest(problem)
     for name in HEURISTICS:
         if name in solver_names():
             solver = find_solver(name)
@@ -33,14 +33,14 @@ def heuristic_schedules(problem: Problem, seed: int = 0) -> Iterator[tuple[str, 
 def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Sequence[str] = ()) -> Schedule | None:
     """The schedule of a heuristic after passes, mapped back; None if there is none or the problem is unsupported.
 
-    A heuristic that does not support the objective minimises the makespan. The placement is feasible; times may break
-    rules.
+    A heuristic that does not support the objective minimises the makespan, or the period of a pipeline. The placement
+    is feasible; times may break rules.
     """
     chain = apply_passes(problem, passes)
     if passes and not chain.steps:
         return None  # the passes change nothing: the caller also runs the heuristic without them
     solver = find_solver(name)
-    for reduced in (chain.problem, replace(chain.problem, objective=Objective())):
+    for reduced in (chain.problem, simplest(chain.problem)):
         if unsupported(solver.info, reduced) is None:
             schedule = solver.solve(reduced, options, solver.settings_type()).schedule
             return None if schedule is None else chain.restore(schedule)

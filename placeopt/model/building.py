@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -14,7 +14,18 @@ from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Bool, Int, choice, flags, names, task_pairs, whole_numbers
 from placeopt.model.graph import find_cycle, topological_order
 from placeopt.model.pipeline import Pipeline, build_pipeline
-from placeopt.model.problem import NANO, UNLIMITED, Contention, Efficiency, MemoryModel, Objective, Problem, Rounding
+from placeopt.model.problem import (
+    NANO,
+    UNLIMITED,
+    Contention,
+    Efficiency,
+    MemoryModel,
+    Metric,
+    Objective,
+    Problem,
+    Rounding,
+    Term,
+)
 
 
 def build_problem(
@@ -249,6 +260,12 @@ def with_changes(problem: Problem, **changes: Any) -> Problem:
     given = {field.name: getattr(problem, field.name) for field in fields(problem) if field.name not in _DERIVED}
     edges = np.column_stack((problem.edge_source, problem.edge_target))
     return build_problem(**{**given, "edges": edges, **changes})
+
+
+def simplest(problem: Problem) -> Problem:
+    """The problem with the simplest objective: the makespan, or the period of a pipeline."""
+    metric: Metric = "makespan" if problem.pipeline is None else "period"
+    return replace(problem, objective=Objective(((Term(metric),),)))
 
 
 def by_first_appearance(labels: NDArray[np.integer]) -> Int:

@@ -41,6 +41,11 @@ def solver_names() -> list[str]:
     return list(_entry_points())
 
 
+def default_solver(problem: Problem) -> str:
+    """Name of the solver that runs where none is named: a fast heuristic for the problem."""
+    return "heft" if problem.pipeline is None else "dpl"
+
+
 def find_solver(name: str | Solver) -> Solver:
     """Load the solver of a name; only its own module is imported. A solver object is returned as it is.
 

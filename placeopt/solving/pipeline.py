@@ -36,7 +36,7 @@ LEAST = 1e-3
 
 def solve(
     problem: Problem,
-    solver: str | Solver = "heft",
+    solver: str | Solver | None = None,
     *,
     time_limit: float | None = None,
     gap_limit: float | None = None,
@@ -56,7 +56,8 @@ def solve(
     Parameters
     ----------
     solver
-        Name of an installed solver, or a solver object; `placeopt.solvers()` lists the names.
+        Name of an installed solver, or a solver object; `placeopt.solvers()` lists the names. None: a fast heuristic,
+        `heft`, or `dpl` for pipelines.
     time_limit
         Seconds; None for no limit.
     gap_limit

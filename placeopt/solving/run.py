@@ -20,7 +20,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
 from placeopt.passes.chain import found_passes
 from placeopt.solver import Announcer, Options, Progress, Settings, Solver, unsupported
-from placeopt.solver.registry import find_solver, solvers_for
+from placeopt.solver.registry import default_solver, find_solver, solvers_for
 from placeopt.solving.settings import make_options, read_settings
 
 _ARGUMENTS = {
@@ -105,7 +105,7 @@ class Run:
 
 def prepare(
     problem: Problem,
-    solver: str | Solver,
+    solver: str | Solver | None,
     *,
     initial: Schedule | str | None,
     on_progress: Callable[[Progress], None] | None,
@@ -130,7 +130,7 @@ def prepare(
     check_problem("solve", problem)
     checked_call("on_progress", on_progress)
     checked_call("should_stop", should_stop)
-    found = find_solver(solver)
+    found = find_solver(default_solver(problem) if solver is None else solver)
     chosen = read_settings(found, settings, KEYWORDS)
     progress: list[Progress] = []
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.verifier.pipeline import PipelineView, sound_stages
 from placeopt.verifier.report import Rule, Violation
 from placeopt.verifier.view import View, overlaps
@@ -27,7 +28,7 @@ def stage(view: View) -> Iterator[Violation]:
     if not view.runs.all():
         return
     if schedule.stages is None:
-        if pipeline.numbered:
+        if counts_stages(pipeline):
             yield Violation(Rule.STAGE, "the schedule does not number its stages; the pipeline limits or counts them")
         return
     if sound_stages(view) is None:
@@ -36,13 +37,18 @@ def stage(view: View) -> Iterator[Violation]:
         yield Violation(Rule.STAGE, message)
         return
     found = PipelineView(view)
-    if pipeline.numbered:
+    if counts_stages(pipeline):
         yield from _numbers(view, found)
     yield from _teams(view, found)
     if not pipeline.recompute:
         for d in np.flatnonzero(found.again).tolist():
             message = f"{view.problem.device_names[d]} computes outputs again; the pipeline does not allow it"
             yield Violation(Rule.STAGE, message, device=d)
+
+
+def counts_stages(pipeline: Pipeline) -> bool:
+    """Whether a pipeline limits the stages of devices, or they cost time or memory."""
+    return bool((pipeline.segments != UNBOUNDED).any() or pipeline.launch.any()) or pipeline.in_flight == "1f1b"
 
 
 def _numbers(view: View, found: PipelineView) -> Iterator[Violation]:

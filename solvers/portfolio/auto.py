@@ -22,6 +22,7 @@ With a pool, its slots solve the blocks, and then run searches from the incumben
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from placeopt.bounding.bound_prover import BoundProver
@@ -29,6 +30,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place
+from ._pipelines import PipelineRun
 from ._run import Run
 
 DELAY = 0.5
@@ -54,7 +56,7 @@ class Auto:
         exact=True,
         anytime=True,
         warm_start=True,
-        metrics=ALL_METRICS,
+        metrics=(*ALL_METRICS, "period"),
         combined=True,
         distributed=True,
         bounding=True,
@@ -65,8 +67,9 @@ class Auto:
         """Return the best schedule and the best bound of all members."""
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
+        make = partial(Run, series=settings.series) if problem.pipeline is None else PipelineRun
         if options.workers == 1:
-            return Run(problem, options, None, series=settings.series).answer()
+            return make(problem, options, None).answer()
         prover = BoundProver(problem, options, delay=DELAY, workers=max(options.workers // 2, 1))
-        answer = Run(problem, prover.options, prover, series=settings.series).answer()
+        answer = make(problem, prover.options, prover).answer()
         return prover.with_bound(answer)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pipelines import PERIOD
-from placeopt_solvers.pipelines import _chain_search
+from placeopt_solvers.pipelines._chains import bisection
 from placeopt_solvers.pipelines._chains.chain import chain_of, path_of
 from placeopt_solvers.pipelines._chains.division import Divider
 from placeopt_solvers.pipelines._shared.contraction import contracted
@@ -163,7 +163,7 @@ class TestRefusals:
 
 @pytest.mark.parametrize("name", ["find_costs", "sweep", "extend"])
 def test_compiled_kernels_equal_plain_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = getattr(_chain_search, name).compiled()
+    compiled = getattr(bisection, name).compiled()
     for seed in (1, 2, 5, 7):
         problem = random_chain(seed, unlike=seed == 7, layers=(6, 9), devices=(3, 5))
         nodes = contracted(problem)
@@ -172,7 +172,7 @@ def test_compiled_kernels_equal_plain_ones(name: str, monkeypatch: pytest.Monkey
         found = []
         for run in (None, compiled):
             if run is not None:
-                monkeypatch.setattr(getattr(_chain_search, name), "select", lambda _work, run=run: run)
+                monkeypatch.setattr(getattr(bisection, name), "select", lambda _work, run=run: run)
             divider = Divider(chain_of(problem, nodes, order), 10**6, lambda: False)
             found.append([(divider.table(p), divider.beam(p, 4)) for p in range(5, 80, 5)])
             monkeypatch.undo()

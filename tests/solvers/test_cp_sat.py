@@ -32,7 +32,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
 from placeopt.solver import Options, Progress, Termination
-from placeopt.solver.registry import find_solver, solver_names
+from placeopt.solver.registry import find_solver, solvers_for
 from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[2]
@@ -99,7 +99,7 @@ def test_no_heuristic_is_better(seed: int) -> None:
     exact = po.solve(problem, "cp-sat", workers=1, time_limit=60)
     assert exact.termination is Termination.OPTIMAL
     assert exact.objective is not None
-    for name in solver_names():
+    for name in solvers_for(problem):
         if find_solver(name).info.family not in ("exact", "relaxations"):
             found = po.solve(problem, name, workers=1, time_limit=60, **BRIEF.get(name, {}))
             assert found.objective is not None

@@ -29,6 +29,10 @@ METRICS: tuple[Metric, ...] = (
 )  # fmt: skip
 
 
+PIPELINES = {Rule.STAGE, Rule.PERIOD}
+"""Rules of pipelines, which test_pipeline_rules.py tests."""
+
+
 def small(**changes: Any) -> Problem:
     """a sends 6 bytes to each of b and c, on a cpu and a gpu; between the two that takes 1 + 6/2 ticks."""
     arrays: dict[str, Any] = {
@@ -711,7 +715,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
     ]
     assert verify(problem, plan) == report
     rules = {v.rule for v in verify(small(**arrays), plan, [7]).violations}
-    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY}
+    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY} - PIPELINES
     nowhere = schedule([0, 1, 2], [-1, -1, -1], [(0, -1), (1, -1)])
     rules = {v.rule for v in verify(problem, nowhere).violations}
     assert rules == {
@@ -1192,7 +1196,7 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
             verdicts[report.feasible] += 1
     # The mutants cover all rules: some are still valid, many are not.
     assert min(verdicts.values()) > 50
-    expected = set(Rule) - {Rule.OBJECTIVE} - ({Rule.PORT} if contention == "none" else set())
+    expected = set(Rule) - {Rule.OBJECTIVE} - PIPELINES - ({Rule.PORT} if contention == "none" else set())
     assert {rule for rule, count in seen.items() if count >= 5} == expected
 
 
@@ -1227,17 +1231,20 @@ def test_the_verifier_imports_only_data_classes_types_and_their_check() -> None:
     own = {module: names for module, names in imported.items() if module.startswith("placeopt")}
     assert {module for module in own if not module.startswith("placeopt.verifier.")} == {
         "placeopt.model.arrays",
+        "placeopt.model.pipeline",
         "placeopt.model.problem",
         "placeopt.model.schedule",
     }
     assert own["placeopt.model.arrays"] == {"Bool", "Int"}
+    assert own["placeopt.model.pipeline"] == {"Pipeline", "UNBOUNDED"}
     assert own["placeopt.model.problem"] <= {"Metric", "PARTS", "Problem", "UNLIMITED"}
-    assert own["placeopt.model.schedule"] == {"Schedule", "Transfers", "check_types"}
+    assert own["placeopt.model.schedule"] == {"Schedule", "Stages", "Transfers", "check_types"}
     derived = {"transfer", "memory", "order", "out_start", "in_start", "in_edge", "device_class", "group_feasible"}
+    derived |= {"numbered", "contiguous"}
     read = {
         node.attr
         for node in nodes
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("problem", "view.problem", "self.problem")
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value).rpartition(".")[2] in ("problem", "pipeline")
     }
     assert "edge_source" in read
     assert not read & derived

@@ -21,7 +21,6 @@ from placeopt.cli.options import (
     Report,
     Seed,
     Sets,
-    Solver,
     Trace,
     Workers,
 )
@@ -38,7 +37,12 @@ if TYPE_CHECKING:
 
 def solve(
     problem: ProblemFile,
-    solver: Solver = "heft",
+    solver: Annotated[
+        str | None,
+        typer.Option(
+            "--solver", "-s", help="The solver; `placeopt solvers` lists them. Default: heft, or dpl for pipelines."
+        ),
+    ] = None,
     time_limit: Annotated[
         str | None,
         limit_option(
@@ -91,7 +95,7 @@ def solve(
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.plan import read_plan
     from placeopt.passes import find_pass
-    from placeopt.solver.registry import find_solver, solver_names
+    from placeopt.solver.registry import default_solver, find_solver, solver_names
     from placeopt.solving.pipeline import solve as solve_problem
     from placeopt.solving.settings import read_settings
     from placeopt.views.plots import SCHEDULE_KINDS
@@ -100,17 +104,16 @@ def solve(
     if no_passes and passes:
         raise UsageError("--pass and --no-passes exclude each other")
     names = () if no_passes else tuple(passes) if passes else None
-    found = find_solver(solver)
-    info = found.info
-    by_default = time_limit is None and (info.exact or info.anytime)
-    limit = limit_seconds(time_limit, DEFAULT_LIMIT if by_default else None)
+    named = None if solver is None else find_solver(solver)
+    limit = limit_seconds(time_limit)
     bounding = seconds(bound_time, "--bound-time")
     # Wrong options are reported before a large file is read. A file has precedence over a solver of the same name.
     given = None if initial is None or input_path(initial).exists() else initial
     if given is not None and given not in solver_names():
         hint = suggestion(given, solver_names())
         raise UsageError(f'--initial "{given}": no such file, and no solver of that name{hint}')
-    read_settings(found, settings)
+    if named is not None:
+        read_settings(named, settings)
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     for name in names or ():
         find_pass(name)
@@ -121,11 +124,15 @@ def solve(
     read = time.monotonic()
     compiled = compile_document(document)
     built = time.monotonic()
+    found = find_solver(default_solver(compiled)) if named is None else named
+    read_settings(found, settings)
+    by_default = time_limit is None and (found.info.exact or found.info.anytime)
+    limit = DEFAULT_LIMIT if by_default else limit
     start = given or (None if initial is None else read_plan(input_path(initial), compiled).schedule)
 
     messages = stderr_console()
-    if start is not None and not info.warm_start:
-        print_notes(f"{solver} starts from scratch; --initial has no effect")
+    if start is not None and not found.info.warm_start:
+        print_notes(f"{found.name} starts from scratch; --initial has no effect")
     with on_interrupt() as stop:
         if not as_json:
             from placeopt.cli.terminal.console import print_problem
@@ -133,7 +140,7 @@ def solve(
             print_problem(stdout_console(), compiled)
         result = watched(
             lambda on_progress: solve_problem(
-                compiled, solver, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
+                compiled, found, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
                 passes=names, bound_time=bounding, strict=strict, dask=dask,
                 on_progress=on_progress, should_stop=stop.is_set, **settings,
             ),

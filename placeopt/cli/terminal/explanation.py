@@ -7,6 +7,7 @@ import textwrap
 from rich.console import Console
 from rich.text import Text
 
+from placeopt.model.period import period
 from placeopt.model.schedule import makespan
 from placeopt.model.units import time_text
 from placeopt.studies.explanation import Explanation, Member
@@ -19,8 +20,10 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     problem = explanation.problem
     if explanation.status == "feasible":
         assert explanation.schedule is not None
-        ends = time_text(makespan(problem, explanation.schedule), problem.resolution)
-        console.print(Text.assemble(("feasible", "green"), f": the verifier accepts a schedule that ends at {ends}"))
+        piped = problem.pipeline is not None
+        ticks = period(problem, explanation.schedule) if piped else makespan(problem, explanation.schedule)
+        what = f"{'with a period of' if piped else 'that ends at'} {time_text(ticks, problem.resolution)}"
+        console.print(Text.assemble(("feasible", "green"), f": the verifier accepts a schedule {what}"))
         return
     if explanation.status == "undecided":
         console.print("undecided: neither a schedule nor a proof of infeasibility was found within the time limit")

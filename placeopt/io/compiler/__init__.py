@@ -230,7 +230,8 @@ class Compilation:
         if not len(issues):
             check_ranges(duration, release, memory.total, edges, links, power, issues)
         if not len(issues):
-            check_groups(tasks, labels, table, memory, spec.memory_model, capacity, index, issues)
+            hint = pipeline is None  # pipelines support no other memory model
+            check_groups(tasks, labels, table, memory, spec.memory_model, hint, capacity, index, issues)
         if len(issues):
             raise issues.error()
         objective = Objective(

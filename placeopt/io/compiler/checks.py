@@ -123,6 +123,7 @@ def check_groups(
     table: DurationTable,
     memory: TaskMemory,
     model: MemoryModel,
+    hint: bool,
     capacity: Int,
     index: DeviceIndex,
     issues: Issues,
@@ -130,7 +131,7 @@ def check_groups(
     """Report groups without a common device, groups too large for every device, and tasks too large in total.
 
     A single task is a group. Under `sum`, a group needs all memory of its tasks. Under `peak`, it needs at least its
-    resident memory and the output and scratch of its largest task.
+    resident memory and the output and scratch of its largest task. With `hint`, a message says where `peak` helps.
     """
     names = list(tasks)
     if not names:
@@ -155,7 +156,7 @@ def check_groups(
             f"{what} {need}{' at one time' if model == 'peak' else ''}, more than any device that may run it has "
             f"(the largest is {index.devices[roomiest].name} with {room})"
         )
-        if model == "sum" and (common[label] & (peaks[label] <= capacity)).any():
+        if hint and model == "sum" and (common[label] & (peaks[label] <= capacity)).any():
             message += _freed(memory, rows)
         issues.add(message, path)
     if (capacity != UNLIMITED).all() and not len(issues):
@@ -164,7 +165,7 @@ def check_groups(
         if total > there:
             need, room = _sizes(total, there)
             kind = "resident memory" if model == "peak" else "memory"
-            helps = model == "sum" and resident + int((memory.output + memory.scratch).max()) <= there
+            helps = hint and model == "sum" and resident + int((memory.output + memory.scratch).max()) <= there
             freed = _freed(memory, np.arange(len(names))) if helps else ""
             issues.add(f"all tasks together need {need} of {kind}, and all devices have {room}{freed}", ("tasks",))
 

@@ -10,8 +10,9 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
   implies the deadline or the release time.
 
 need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. Contention and
-live memory over time are not modelled. The model is exact (`exact`) under `sum` without contention (if untimed, for the
-placement only). Otherwise it is a relaxation, so that a core of the model is still a core of the problem.
+live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep. The model is
+exact (`exact`) under `sum` without contention and pipelines (if untimed, for the placement only). Otherwise it is a
+relaxation, so that a core of the model is still a core of the problem.
 
 CP-SAT returns a core for assumptions only with one worker and without presolve (google/or-tools#3102, #5141). Its
 presolve is also unreliable for large numbers (see `placeopt.bounding.engines.cp_sat`), so presolve is off here.
@@ -53,7 +54,8 @@ class Model:
         self.system, self.timed, self._should_stop = system, timed, should_stop
         self.cp = cp_model.CpModel()
         problem = system.problem
-        self.exact = problem.memory_model == "sum" and (not timed or problem.contention == "none")
+        timeless = not timed or problem.contention == "none"
+        self.exact = problem.memory_model == "sum" and timeless and problem.pipeline is None
         self.literals = [self.cp.new_bool_var("") for _ in system.constraints]
         self.x: list[dict[int, Any]] = []
         for row in system.runnable:
@@ -88,6 +90,8 @@ class Model:
         problem = system.problem
         size = int(system.runnable.sum())
         if timed:
+            if problem.pipeline is not None:  # it limits no times
+                return False
             size += problem.n_edges * problem.n_devices**2
             if _horizon(system) > LONGEST:
                 return False

@@ -5,13 +5,13 @@ Without these constraints every problem is feasible: all tasks run in sequence o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
-from placeopt.errors import Issue, listing, visible
+from placeopt.errors import Issue, counted, listing, visible
 from placeopt.io.compiler import Compilation
 from placeopt.io.compiler.durations import DurationTable, feasibility
 from placeopt.io.compiler.issues import Issues
@@ -20,12 +20,14 @@ from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.document import Document
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.building import with_changes
-from placeopt.model.problem import UNLIMITED, Objective, Problem
+from placeopt.model.building import simplest, with_changes
+from placeopt.model.pipeline import UNBOUNDED, Pipeline
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import size_text, time_text
 
 Kind = Literal[
-    "memory", "placement", "pin", "devices", "requires", "colocate", "separate", "deadline", "release"
+    "memory", "placement", "pin", "devices", "requires", "colocate", "separate", "deadline", "release", "stages",
+    "in_flight",
 ]  # fmt: skip
 
 RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires")
@@ -69,7 +71,10 @@ class System:
         self.constraints: tuple[Constraint, ...] = tuple(self._constraints())
 
     def relaxed(self, active: Collection[int], changed: Mapping[int, Change] | None = None) -> Problem:
-        """Return the problem with only the `active` constraints, some of them changed; it minimises the makespan."""
+        """Return the problem with only the `active` constraints, some of them changed, and the simplest objective.
+
+        Without a limit of stages, a pipeline keeps outputs for one run only if `in_flight` counts stages.
+        """
         problem, changed = self.problem, changed or {}
         n, m = problem.n_tasks, problem.n_devices
         feasible = self.runnable.copy()
@@ -78,8 +83,12 @@ class System:
         deadline = np.full(n, UNLIMITED, dtype=np.int64)
         together: dict[str, list[int]] = {}
         apart: dict[str, list[int]] = {}
+        limits: set[Kind] = set()
         for number in sorted(active):
             constraint = self.constraints[number]
+            if constraint.kind in ("stages", "in_flight"):
+                limits.add(constraint.kind)
+                continue
             stated = constraint.amount if constraint.allowed is None else constraint.allowed
             value = changed.get(number, stated)
             if isinstance(value, np.ndarray):
@@ -92,18 +101,24 @@ class System:
                 capacity[self.pools[constraint.label]] = value
             else:
                 (deadline if constraint.kind == "deadline" else release)[constraint.task] = value
+        if problem.pipeline is None:
+            rules: dict[str, Any] = {"forward": None}
+            group = _joined(n, together)
+        else:
+            rules = {"pipeline": _pipeline(problem.pipeline, limits)}
+            paired = zip(problem.forward.tolist(), range(n), strict=True) if "stages" in limits else ()
+            group = _joined(n, together, paired)
         return with_changes(
-            problem,
+            simplest(problem),
             duration=np.where(feasible, self.ticks, 0),
             feasible=feasible,
             release=release,
             deadline=deadline,
             capacity=capacity,
-            group=_joined(n, together),
+            group=group,
             separation=[(a, b) for rows in apart.values() for i, a in enumerate(rows) for b in rows[i + 1 :]],
             relocation=None,
-            forward=None,
-            objective=Objective(),
+            **rules,
         )
 
     def _durations(self) -> tuple[Int, Bool]:
@@ -133,6 +148,7 @@ class System:
                 text = f"{names} {'has' if len(members) == 1 else 'have'} {size_text(amount)} of memory"
                 text += "" if len(members) == 1 else " each"
                 yield Constraint("memory", issues.place(("devices", pool, "memory")), text, label=pool, amount=amount)
+        yield from self._limits()
         fixed = compilation.placement.devices(tasks, self._index, compilation.gaps)
         crowds = {key: _members(tasks, key) for key in ("colocate", "separate")}
         for row, (name, task) in enumerate(tasks.items()):
@@ -168,6 +184,33 @@ class System:
                 text = f"task {visible(name)} may not start before {time_text(amount, problem.resolution)}"
                 yield Constraint("release", issues.place((*at, "release")), text, row, amount=amount)
 
+    def _limits(self) -> Iterator[Constraint]:
+        """Return what limits the stages of a pipeline, and the runs whose outputs it keeps."""
+        pipeline, spec, issues = self.problem.pipeline, self._compilation.spec, self._compilation.issues
+        if pipeline is None:
+            return
+        limited = pipeline.segments[pipeline.segments != UNBOUNDED]
+        if len(limited):
+            most = int(limited.min())
+            text = f"a device has at most {counted(most, 'stage')}" + (" in each direction" if self._trains() else "")
+            stated = spec.pipeline
+            whole = stated is not None and (stated.stages == "contiguous" or stated.segments is not None)
+            own = next((key for key, device in spec.devices.items() if device.pipeline is not None), "")
+            section = ("pipeline",) if whole else ("devices", own, "pipeline")
+            layer = stated if whole else spec.devices[own].pipeline
+            key = "segments" if layer is not None and layer.segments is not None else "stages"
+            yield Constraint("stages", issues.place((*section, key)), text)
+        kept = {
+            "inference": "a device keeps the outputs of two runs",
+            "1f1b": "stage s of S keeps the outputs of S - s runs",
+            "gpipe": f"a device keeps the outputs of {counted(pipeline.microbatches, 'run')}",
+        }
+        if pipeline.in_flight in kept:
+            yield Constraint("in_flight", issues.place(("pipeline", "in_flight")), kept[pipeline.in_flight])
+
+    def _trains(self) -> bool:
+        return bool((self.problem.forward != np.arange(self.problem.n_tasks)).any())
+
     def _mask(self, task: TaskSpec) -> Bool:
         """Return (m,) the devices that a task with one restriction may use."""
         rows: Bool = feasibility({"": task}, self._index, self._compilation.gaps, self._scratch)
@@ -197,8 +240,21 @@ def _others(crowd: list[str], name: str) -> str:
     return listing(first) + (f" and {more} more" if more else "")
 
 
-def _joined(n: int, together: Mapping[str, list[int]]) -> Int:
-    """Return (n,) group numbers, equal for tasks joined by labels; a task with two labels joins their groups."""
+def _pipeline(pipeline: Pipeline, limits: Collection[Kind]) -> Pipeline:
+    """Return a pipeline with some of its limits."""
+    kept = "in_flight" in limits and (pipeline.in_flight != "1f1b" or "stages" in limits)
+    return replace(
+        pipeline,
+        segments=pipeline.segments if "stages" in limits else np.full_like(pipeline.segments, UNBOUNDED),
+        in_flight=pipeline.in_flight if kept else "none",
+    )
+
+
+def _joined(n: int, together: Mapping[str, list[int]], paired: Iterable[tuple[int, int]] = ()) -> Int:
+    """Return (n,) group numbers, equal for tasks joined by labels or pairs.
+
+    A task with two labels joins their groups.
+    """
     group = list(range(n))
 
     def root(row: int) -> int:
@@ -207,8 +263,7 @@ def _joined(n: int, together: Mapping[str, list[int]]) -> Int:
             row = group[row]
         return row
 
-    for rows in together.values():
-        for row in rows[1:]:
-            a, b = root(rows[0]), root(row)
-            group[max(a, b)] = min(a, b)
+    for one, other in (*((rows[0], row) for rows in together.values() for row in rows[1:]), *paired):
+        a, b = root(one), root(other)
+        group[max(a, b)] = min(a, b)
     return np.array([root(row) for row in range(n)], dtype=np.int64)

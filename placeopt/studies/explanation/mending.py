@@ -88,7 +88,10 @@ class _Search:
         self.task = 0 if self.constraint.task is None else self.constraint.task
 
     def left_out(self) -> Mend:
-        """Drop the label."""
+        """Drop the label, or the limit of a pipeline."""
+        if self.constraint.task is None:
+            text = "without this limit" if self.constraint.kind == "stages" else "if it keeps those of one run"
+            return self._mend(text, self.witness, least=False)
         problem = self.system.problem
         name, device = visible(problem.task_names[self.task]), problem.device_names[self.witness.device[self.task]]
         text = f"without label {visible(self.constraint.label)}, task {name} can be on {device}"
@@ -144,7 +147,7 @@ class _Search:
         constraint = self.constraint
         if constraint.kind == "memory":
             pool = self.system.pools[constraint.label]
-            unlimited = self.system.relaxed(())
+            unlimited = self.system.relaxed([n for n in self.active if self.system.constraints[n].kind != "memory"])
             return lambda schedule: int(used_memory(unlimited, schedule)[pool].max())
         if constraint.kind == "release":
             return lambda schedule: int(schedule.start[self.task])

@@ -14,7 +14,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime, simulate
 from placeopt.solver import Clock, Options, Termination
-from placeopt.solver.registry import find_solver
+from placeopt.solver.registry import default_solver, find_solver
 from placeopt.solving.pipeline import solve
 from placeopt.studies.explanation.constraints import Change, System
 from placeopt.verifier import verify
@@ -22,7 +22,6 @@ from placeopt.verifier import verify
 if TYPE_CHECKING:
     from placeopt.studies.explanation._model import Model
 
-HEURISTIC = "heft"
 _REMEMBERED, _REPAIRED = 50, 3
 """Number of stored schedules, and of those that are repaired if none is valid."""
 
@@ -45,7 +44,7 @@ class Oracle:
 
     1. A quick proof of infeasibility by counting (`placeopt.bounding.quick`).
     2. A schedule found earlier for other constraints, unchanged or repaired.
-    3. HEFT's schedule.
+    3. The schedule of a fast heuristic.
     4. A model of the placement only (`Model`): no placement means no schedule.
     5. A model of placement and times, if it is small.
     6. The exact solver, until its first schedule or its proof.
@@ -151,7 +150,7 @@ class Oracle:
             near = repaired(problem, schedule)
             if near is not None:
                 yield near
-        heuristic = find_solver(HEURISTIC)
+        heuristic = find_solver(default_solver(problem))
         answer = heuristic.solve(
             problem, Options(seed=self._seed, should_stop=self._should_stop), heuristic.settings_type()
         )

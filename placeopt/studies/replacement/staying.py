@@ -8,9 +8,9 @@ import numpy as np
 
 from placeopt.bounding.quick.classes import by_group
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.building import with_changes
+from placeopt.model.building import simplest, with_changes
 from placeopt.model.objective import GONE, Value
-from placeopt.model.problem import Objective, Problem
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
 from placeopt.solving.pipeline import solve
@@ -29,15 +29,15 @@ class Stay:
 
 
 def staying(problem: Problem, current: Int, start: Int | None) -> Stay:
-    """Return the better schedule of HEFT and, if no task must move, of the old order given by `start` (n,).
+    """Return the better schedule of a fast heuristic and, if no task must move, of the old order given by `start` (n,).
 
-    HEFT places the tasks that cannot stay. `current` (n,) is the device of each task, or GONE.
+    The heuristic places the tasks that cannot stay. `current` (n,) is the device of each task, or GONE.
     """
     kept = _kept(problem, current)
     free = np.asarray(~kept.any(axis=1))
     forced = tuple(np.flatnonzero(free).tolist())
-    narrowed = with_changes(problem, feasible=np.where(free[:, None], problem.feasible, kept), objective=Objective())
-    found = solve(narrowed, "heft")
+    narrowed = with_changes(simplest(problem), feasible=np.where(free[:, None], problem.feasible, kept))
+    found = solve(narrowed)
     candidates = [found.schedule]
     if start is not None and not forced:
         candidates.insert(0, retime(problem, Schedule(current, start)))

@@ -8,8 +8,7 @@ from placeopt.bounding.engines import BuildStoppedError, EngineError
 from placeopt.bounding.quick import best_bound
 from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
-from placeopt.model.building import with_changes
-from placeopt.model.problem import Objective, Term
+from placeopt.model.building import simplest
 from placeopt.model.schedule import Stages
 from placeopt.simulation.pipelines import periodic_schedule
 from placeopt.solver import Answer, Termination
@@ -63,7 +62,7 @@ class PeriodRun(SolveRun):
         stopped = self.stop_reason()
         if stopped is not None:
             return self.ended(stopped)
-        alone = with_changes(problem, objective=Objective(((Term("period"),),)))
+        alone = simplest(problem)
         least = int(best_bound(alone).value)
         if self.least is not None:
             ended = self.raised(least)

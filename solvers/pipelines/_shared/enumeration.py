@@ -19,19 +19,26 @@ from .assessment import assessed, numberings, teams
 
 
 def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[Int, Stages, int], None]) -> int | None:
-    """Report every placement that is better than all before; return the least period, None if none is feasible.
+    """Report every placement that may be better than all before; return the least period, None if none is feasible.
 
     `step` is called for every placement, and ends the search by an exception. Combinations are left out only where
-    loads without recomputation and synchronisation, which add to them, reach the least period so far.
+    loads without recomputation and synchronisation, which add to them, reach the least period so far; they exceed it
+    if further levels of the objective compare equal periods. Where the first level is not the period, none is left out.
     """
     least: int | None = None
+    single = problem.objective.single == "period"
+    first = [term.metric for term in problem.objective.levels[0]] == ["period"]
+
+    def useless(period: int) -> bool:
+        return least is not None and first and (period >= least if single else period > least)
+
     m = problem.n_devices
     alone, nothing = np.arange(m), np.zeros(m, dtype=np.int64)
     most = np.minimum(rules(problem).replicas, np.bincount(problem.device_class)[problem.device_class])
 
     def worse(device: Int, number: Int, team: Int) -> bool:
         total = loads(problem, device, Stages(number, alone, nothing, nothing)).total
-        return least is not None and bool((-(-total // team) >= least).any())
+        return useless(int((-(-total // team)).max(initial=0)))
 
     for device in placements(problem):
         step()
@@ -54,8 +61,8 @@ def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[I
                 for again in redone:
                     stages = Stages(number, leader.copy(), again, nothing)
                     value = assessed(problem, device, stages)
-                    if value is not None and (least is None or value < least):
-                        least = value
+                    if value is not None and not useless(value):
+                        least = value if least is None else min(least, value)
                         found(device, stages, value)
     return least
 

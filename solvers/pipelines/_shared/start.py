@@ -9,8 +9,9 @@ import numpy as np
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import backward, rules, trivial_stages
-from placeopt.simulation.pipelines import stage_numbers
+from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
+from .assessment import assessed
 from .contraction import contracted, orders
 from .ideals import INFINITE, Division, costs_of, divided, sets_along
 
@@ -43,6 +44,14 @@ def accepted(problem: Problem, schedule: Schedule) -> Stages | None:
                 return None
             stages = Stages(number, stages.leader, stages.recompute, stages.synchronise)
     return stages if permitted(problem, device, stages) else None
+
+
+def started(problem: Problem, schedule: Schedule) -> Schedule | None:
+    """Return the periodic schedule of a given schedule's placement and stages; None if they are not feasible."""
+    stages = accepted(problem, schedule)
+    if stages is None or assessed(problem, schedule.device, stages) is None:
+        return None
+    return periodic_schedule(problem, schedule.device, stages)
 
 
 def permitted(problem: Problem, device: np.ndarray, stages: Stages) -> bool:

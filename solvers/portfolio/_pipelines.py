@@ -1,0 +1,182 @@
+"""The portfolio for pipelines: solvers take turns, each from the best schedule of those before it.
+
+`dpl` finds a first division into stages, `chains` and `ideals` prove the best one where their conditions hold, and
+`stage-search` and CP-SAT improve it and prove bounds. All of them minimise the period. If the objective counts more
+than that, the rest of the time goes to a local search of the whole objective.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from placeopt.bounding.bound_prover import BoundProver
+from placeopt.bounding.portfolio import bounds
+from placeopt.bounding.quick import best_bound
+from placeopt.model.building import simplest
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.model.stages import rules
+from placeopt.solver import Answer, Options, Termination
+from placeopt.solver.registry import find_solver
+
+from .._runs.solve_run import SolveRun
+from ..pipelines._search.whole_objective import improve
+from ..pipelines._shared.assessment import first_level_bound
+from ..pipelines._shared.start import started
+from ._standings import Standings
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Parameters of the portfolio for pipelines; shares are of the time limit."""
+
+    planned: float = 60.0  # seconds to plan for without a time limit
+    dividing: float = 0.3  # share of each solver that divides the graph into stages
+    small: int = 60  # groups up to which CP-SAT runs before `ideals` and the search
+    large: int = 3_000  # groups above which `ideals` and CP-SAT do not run
+    exact: float = 0.2  # share of a turn of CP-SAT
+    exact_first: float = 0.4  # the same, if it runs first
+    searching: float = 0.2  # share of a turn of the search
+    rest: float = 0.5  # with one worker, share of all turns; the rest is for bounds
+    unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time
+    whole: float = 0.4  # share that is kept for the search of the whole objective
+
+
+TUNING = Tuning()
+
+
+class PipelineRun(SolveRun):
+    """One solve of a pipeline, with or without a prover that proves bounds in parallel."""
+
+    best: Standings
+
+    def __init__(self, problem: Problem, options: Options, prover: BoundProver | None) -> None:
+        super().__init__(problem, options)
+        self.best = Standings(problem, options, self.clock)
+        self.prover = prover
+        self.single = problem.objective.single == "period"
+        self.alone = simplest(problem)
+        self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
+        self.least = best_bound(problem)
+        self.worked = 0.0
+        self.proved: Termination | None = None
+        self.turns = 0
+        self.alone_proved = False  # whether a member proved the best period
+        if options.workers > 1:
+            self.varies_by = "threads"
+
+    def answer(self) -> Answer:
+        """Return the best schedule and bound of all members, and why the run ended."""
+        initial = self.options.initial
+        given = None if initial is None else started(self.problem, initial)
+        if given is not None:
+            self._offer(given, "initial")
+        self._turn("dpl", TUNING.dividing)
+        self._turn("chains", TUNING.dividing)
+        if not self.stop_reason():
+            with self.prover or nullcontext():
+                self._continue()
+        why = self.stop_reason() or (Termination.COMPLETED if self.best.schedule is not None else Termination.FAILED)
+        self.stats = {"found by": self.best.found_by, "members": self.best.table()}
+        if why is Termination.FAILED:
+            self.message = "no member found a feasible schedule or proved that there is none"
+        return self.ended(why)
+
+    def stop_reason(self) -> Termination | None:
+        """Return why to stop now; None to continue."""
+        return self.proved or self.first_level_reached(self.best.bound) or super().stop_reason()
+
+    def _continue(self) -> None:
+        """Run the exact members, then searches and CP-SAT in turns, then the bounds that no prover proves."""
+        groups = self.problem.n_groups
+        if groups <= TUNING.small:
+            self._exact(TUNING.exact_first)
+        if rules(self.problem).contiguous and groups <= TUNING.large:
+            self._turn("ideals", TUNING.dividing)
+        while not self._searched():
+            self._turn("stage-search", TUNING.searching, self.options.seed + self.turns)
+            self.turns += 1
+            if groups <= TUNING.large:
+                self._exact(TUNING.exact)
+        if not self.single and self.best.schedule is not None:
+            with self.best.turn("whole objective"):
+                offer = partial(self._offer, name="whole objective")
+                improve(self.problem, self.best.schedule, self.options.seed, self.stopped, offer)
+        if self.prover is None:
+            self._bound()
+
+    def _searched(self) -> bool:
+        """Return whether the turns of the search end."""
+        if self.stop_reason() or self.alone_proved:
+            return True
+        if self.single and self.options.workers > 1 and self.clock.limit is not None:
+            return False
+        share = TUNING.rest if self.single else TUNING.rest - TUNING.whole / 2
+        return self.worked >= share * self.span
+
+    def _exact(self, share: float) -> None:
+        """Run CP-SAT; with one worker, its work ends the turn, not the clock."""
+        settings: dict[str, Any] = {"hint": self.best.schedule is None}
+        if self.options.workers == 1:
+            settings["work"] = share * self.span / TUNING.unit
+        self._turn("cp-sat", share, **settings)
+
+    def _turn(self, name: str, share: float, seed: int | None = None, **settings: Any) -> None:
+        """Run a member on the period alone, from the best schedule so far."""
+        if self.stop_reason():
+            return
+        solver = find_solver(name)
+        seconds, remaining = share * self.span, self.clock.remaining
+        options = replace(
+            self.options,
+            time_limit=seconds if remaining is None else min(seconds, remaining),
+            nominal_limit=seconds,
+            seed=self.options.seed if seed is None else seed,
+            workers=self.threads,
+            initial=self.best.schedule,
+            on_progress=self.best.overhear(name) if self.single else None,
+            pool=None,
+        )
+        begin = self.clock.elapsed
+        with self.best.turn(name):
+            answer = solver.solve(self.alone, options, solver.settings_type(**settings))
+            if answer.schedule is not None:
+                self._offer(answer.schedule, name)
+            if answer.bound is not None and self.best.schedule is not None:
+                self.best.raise_bound(first_level_bound(self.problem, int(answer.bound)), name)
+        self.worked += min(seconds, self.clock.elapsed - begin) if self.options.workers > 1 else seconds
+        cut = "clock" if answer.termination is Termination.TIME_LIMIT else ""
+        self.varies_by = self.varies_by or answer.varies_by or cut
+        if answer.termination is Termination.INFEASIBLE:
+            self.proved = Termination.INFEASIBLE
+        self.alone_proved = self.alone_proved or answer.termination is Termination.OPTIMAL
+
+    def _offer(self, schedule: Schedule, name: str) -> None:
+        if self.best.offer(schedule, name) and self.best.bound is None:
+            # Only now: bounds of an infeasible problem mean nothing.
+            self.best.raise_bound(self.least.value, self.least.name)
+
+    @property
+    def threads(self) -> int:
+        """Threads that the prover does not use."""
+        beside = self.prover.workers if self.prover is not None and self.prover.busy else 0
+        return max(self.options.workers - beside, 1)
+
+    def _bound(self) -> None:
+        """Prove slow bounds in the remaining time."""
+        values, remaining = self.best.values, self.clock.remaining
+        if values is None or self.stop_reason():
+            return
+        with self.best.turn("bounds"):
+            bounds(
+                self.problem,
+                time_limit=(1 - TUNING.rest) * self.span if remaining is None else remaining,
+                workers=1,
+                known=values[0],
+                on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
+                should_stop=self.stopped,
+                blocks=False,
+            )
