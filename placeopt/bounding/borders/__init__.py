@@ -5,7 +5,8 @@ this class can hold together with i within the period T, for each device of its 
 
     y[i, c] = T worth[i, c] / u[i, c]
 
-For every set S that a team of r devices of class c runs within the period T, and every i in S, r u[i, c] >= worth(S), so
+For every set S that a team of r devices of class c runs within the period T, and every i in S, u[i, c] is at least
+worth(S) / r, so
 
     sum_(i in S) y[i, c] <= r T sum_(i in S) worth[i, c] / worth(S) = r T
 
@@ -18,9 +19,9 @@ groups, with y as their times, do not fit on the devices within T, the period is
 Groups without computing time have y = 0. Devices with free transfers have y = computing time.
 
 The largest T that is refuted is found by bisection, first with cuts alone, then with more and more branches for each
-group. Every schedule obeys these limits: with free or contiguous stages, memory, replicas, recomputation and any links.
-A transfer counts with the least ticks on any link of the device, an output that goes to several devices counts once, and
-what is computed again does not count.
+group. All pipelines obey these limits: those with free or contiguous stages, memory, replicas, recomputation and any
+links. A transfer counts with the least ticks on any link of the device, an output that goes to several devices counts
+once, and what is computed again does not count.
 """
 
 from __future__ import annotations
@@ -32,11 +33,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from placeopt.bounding.borders.network import LARGEST, Items, Network, items_of, least_ticks
+from placeopt.bounding.borders.network import LARGEST, Network, items_of, least_ticks
 from placeopt.bounding.borders.shares import UNIT, Device, Rule, Search
 from placeopt.bounding.quick.classes import Classes, Subset, by_group
 from placeopt.bounding.quick.loads import Sharing, candidate_prices, price_bound, sharing_of
-from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED
 
 BRANCHES = (1, 4, 16, 64, 256)
@@ -82,7 +82,10 @@ class Borders:
         self._factor = min(FACTOR, LARGEST // (8 * UNIT) // (self.most + 1) // 2 * 2)
 
     def shares(self, period: int, branches: int) -> Shares | None:
-        """The amounts for a period; None if it leaves a group without a device. Once stopped, the rest keeps its time."""
+        """The amounts for a period; None if it leaves a group without a device.
+
+        Once `should_stop` returns true, the amounts of further groups are their computing times.
+        """
         plain, classes, factor = self.plain, self.classes, self._factor
         if factor == 0 or period > self.most:
             return Shares(plain, 1)
@@ -105,11 +108,6 @@ class Borders:
                     amount[i, c] = period * factor * least // most
             self.cuts += sum(search.cuts for search in searches)
         return Shares(replace(plain, amount=amount, allowed=allowed), factor) if allowed.any(axis=1).all() else None
-
-    def refutes(self, period: int, branches: int = 1) -> bool:
-        """Whether the period of every schedule is proved to be longer."""
-        shares = self.shares(period, branches)
-        return shares is None or shares.load() > period
 
     def _device(self, c: int, team: int, period: int) -> Device:
         """The leader of a team within a period."""
@@ -153,6 +151,3 @@ def highest_refuted(
         if high - low <= CLOSE * low:
             break
     return low
-
-
-__all__ = ["BRANCHES", "Borders", "Items", "Shares", "highest_refuted"]

@@ -4,9 +4,9 @@
                                                    and take the same amount there
     sum_k amount[k, c] x[k, d] <= T                each device d of class c
 
-Amounts are divided by a power of two and rounded down, T is divided and rounded down too: whole amounts that add up to at
-most T do so after this. Devices of a class are in the order of their loads. Every placement without replicas within the
-period T is a solution, if the amounts of each of its devices add up to at most T.
+Amounts and T are divided by a power of two and rounded down: amounts that add up to at most T still do so. Devices of a
+class are in the order of their loads. Every placement without replicas within the period T is a solution, if the amounts
+of each of its devices add up to at most T.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ Each group has a worth. A device that runs a set S of groups within the period T
     memory(S) <= its capacity
 
 where r is the size of its team, border(S) is what crosses the border of S (`placeopt.bounding.borders.network`), halved
-for full duplex, because the larger of sent and received is at least half of both, and gradient(S) is what a team moves to
-synchronise, without latency and roundings. Rule k thus limits a_k(S) to b_k. For all prices p >= 0,
+for full duplex, because the larger of sent and received is at least half of both, and gradient(S) is what a team moves
+to synchronise, without latency and roundings. Rule k thus limits a_k(S) to b_k. For all prices p >= 0,
 
     worth(S) <= sum_k p_k b_k + max over S of (worth(S) - sum_k p_k a_k(S))
 
