@@ -26,13 +26,13 @@ from placeopt.model.units import time_text
 from placeopt.solver import Clock, Options, Progress, unsupported
 from placeopt.solver.registry import find_solver, solver_names
 
-BORDERS, DIVISION, IDEALS, EXACT = 0.2, 0.2, 0.7, 0.5
+BORDERS, IDEALS, DIVISION, EXACT = 0.2, 0.5, 0.4, 0.5
 """Shares of the remaining time: first turn of each bound."""
 
 SMALL = 100
 """Most groups for an exact solver."""
 
-PART = 0.3
+PART = 0.4
 """Share of the time of `division` for one period."""
 
 
@@ -83,12 +83,12 @@ class _PeriodBounds:
         assert pipeline is not None
         self._begin(BORDERS)
         self._refute(BRANCHES[0], whole=False)
+        if pipeline.contiguous:
+            self._solve("ideals", IDEALS, "the least period of all divisions into one stage for each device")
         whole = pipeline.replicas == 1 and variables(self._borders.plain) <= MOST
         if whole:
             self._begin(DIVISION)
             whole = self._refute(BRANCHES[0], whole=True)
-        if pipeline.contiguous:
-            self._solve("ideals", IDEALS, "the least period of all divisions into one stage for each device")
         if exact and self.problem.n_groups <= SMALL:
             self._solve("cp-sat", EXACT, "CP-SAT on the whole problem")
         self._turn = Clock(None)
@@ -101,7 +101,8 @@ class _PeriodBounds:
         self._turn = Clock(None if remaining is None else share * remaining)
 
     def _over(self) -> bool:
-        return self._turn.over or self.clock.over or self._should_stop()
+        proved = self.known is not None and self.least >= self.known
+        return proved or self._turn.over or self.clock.over or self._should_stop()
 
     def _refute(self, branches: int, *, whole: bool) -> bool:
         """Raise the bound as far as these branches refute periods; return whether a division of whole groups did."""

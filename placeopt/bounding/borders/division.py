@@ -5,8 +5,8 @@
     sum_k amount[k, c] x[k, d] <= T                each device d of class c
 
 Amounts and T are divided by a power of two and rounded down: amounts that add up to at most T still do so. Devices of a
-class are in the order of their loads. Every placement without replicas within the period T is a solution, if the amounts
-of each of its devices add up to at most T.
+class are in the order of their loads. Every placement without replicas within the period T is a solution, if the
+amounts of each of its devices add up to at most T.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from ortools.sat.python import cp_model
 
 from placeopt.bounding.engines import cp_sat
 from placeopt.bounding.quick.loads import Sharing
+from placeopt.solver import Clock
 
-LARGEST = 1 << 28
-"""The sum of all amounts stays below this, so that presolve is trusted."""
+PARTS = (1 << 14, 1 << 28)
+"""The sum of all amounts stays below the first of these, which is fast, and then below the second, which is precise."""
 
 MOST = 2_000
 """Most variables."""
@@ -36,8 +37,20 @@ def divides(
     sharing: Sharing, limit: int, *, seconds: float | None, workers: int, should_stop: Callable[[], bool]
 ) -> bool | None:
     """Whether the groups can be divided so that no device has more than `limit`; None if neither is proved in time."""
-    total = int(np.where(sharing.allowed, sharing.amount, 0).max(axis=1).sum()) + limit
-    shift = max(total.bit_length() - LARGEST.bit_length() + 1, 0)
+    clock, found = Clock(seconds), None
+    for parts in PARTS:
+        found = _divides(sharing, limit, parts, clock.remaining, workers, should_stop)
+        if found is False or clock.over or should_stop():
+            break
+    return found
+
+
+def _divides(
+    sharing: Sharing, limit: int, parts: int, seconds: float | None, workers: int, should_stop: Callable[[], bool]
+) -> bool | None:
+    """Return `divides` with amounts that add up to less than `parts`."""
+    total = int(np.where(sharing.allowed, sharing.amount, 0).max(axis=1, initial=0).sum()) + limit
+    shift = max(total.bit_length() - parts.bit_length() + 1, 0)
     limit >>= shift
     model = cp_model.CpModel()
     loads: dict[tuple[int, int], list[cp_model.LinearExprT]] = {
@@ -58,9 +71,7 @@ def divides(
         if d:
             model.add(load <= before)
         before = load
-    outcome = cp_sat.run(
-        model, largest=LARGEST, seconds=seconds, seed=0, workers=workers, should_stop=should_stop
-    )  # fmt: skip
+    outcome = cp_sat.run(model, largest=parts, seconds=seconds, seed=0, workers=workers, should_stop=should_stop)
     if outcome.status == "INFEASIBLE":
         return False
     return True if outcome.solved else None
