@@ -140,17 +140,16 @@ class Search:
         low, high = self._point(members), self._point(~excluded)
         if (members & excluded).any():
             return _Branch(-1, members, excluded, None)
-        best, prices, ends = min(most, high.worth), self._prices.copy(), (low, high)
+        best, prices, ends = min(most, high.worth), [0] * len(rules), (low, high)
         for k, rule in enumerate(rules):
             if high.amounts[k] <= rule.limit:
-                prices[k] = 0
                 continue
             value, found, points = self._priced(k, low, high, prices, excluded)
             if value < best:
                 best, prices[k], ends = value, found, points
-        self._prices = prices
         if best < low.worth:
             return _Branch(-1, members, excluded, None)
+        self._prices = prices
         if all(amount <= rule.limit for amount, rule in zip(high.amounts, rules, strict=True)):
             return _Branch(best, members, excluded, None)
         between = np.flatnonzero(ends[1].members & ~ends[0].members & ~members)
@@ -167,7 +166,7 @@ class Search:
         tried, ends = prices.copy(), (low, high)
         best: tuple[int, int] | None = None
         # A set without other groups may exceed the limit because of its border: then the highest price comes first.
-        guess: int | None = self._highest[k] if low.amounts[k] > limit else prices[k] or None
+        guess: int | None = self._highest[k] if low.amounts[k] > limit else self._prices[k] or None
         for _ in range(CUTS):
             price = self._slope(k, *ends, prices) if guess is None else guess
             if price is None or self._should_stop():
