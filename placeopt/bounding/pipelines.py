@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from placeopt.bounding.borders import BRANCHES, Borders, Shares, highest_refuted
+from placeopt.bounding.borders import EFFORTS, Borders, Shares, highest_refuted
 from placeopt.bounding.borders.division import MOST, divides, variables
 from placeopt.bounding.quick import Bound, best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import group_text
@@ -82,18 +82,18 @@ class _PeriodBounds:
         pipeline = self.problem.pipeline
         assert pipeline is not None
         self._begin(BORDERS)
-        self._refute(BRANCHES[0], whole=False)
+        self._refute(*EFFORTS[0], whole=False)
         if pipeline.contiguous:
             self._solve("ideals", IDEALS, "the least period of all divisions into one stage for each device")
         whole = pipeline.replicas == 1 and variables(self._borders.plain) <= MOST
         if whole:
             self._begin(DIVISION)
-            whole = self._refute(BRANCHES[0], whole=True)
+            whole = self._refute(*EFFORTS[0], whole=True)
         if exact and self.problem.n_groups <= SMALL:
             self._solve("cp-sat", EXACT, "CP-SAT on the whole problem")
         self._turn = Clock(None)
-        for branches in BRANCHES[1:]:
-            self._refute(branches, whole=whole)
+        for branches, rounds in EFFORTS[1:]:
+            self._refute(branches, rounds, whole=whole)
 
     def _begin(self, share: float) -> None:
         """Begin a turn, with a share of the remaining time."""
@@ -104,13 +104,13 @@ class _PeriodBounds:
         proved = self.known is not None and self.least >= self.known
         return proved or self._turn.over or self.clock.over or self._should_stop()
 
-    def _refute(self, branches: int, *, whole: bool) -> bool:
-        """Raise the bound as far as these branches refute periods; return whether a division of whole groups did."""
+    def _refute(self, branches: int, rounds: int, *, whole: bool) -> bool:
+        """Raise the bound as far as this effort refutes periods; return whether a division of whole groups did."""
         begun, divided = Clock(None), False
 
         def refutes(within: int) -> bool:
             nonlocal divided
-            shares = self._borders.shares(within, branches)
+            shares = self._borders.shares(within, branches, rounds)
             alone = shares is None or shares.load() > within
             if not alone and not (whole and self._indivisible(shares, within)):
                 return False
@@ -145,8 +145,8 @@ class _PeriodBounds:
         if times[1] == time_text(0, self.problem.resolution):
             return f"work of {times[0]}, {how}, takes more than {limit}"
         return (
-            f"within {limit}, devices that compute for {times[0]} also send and receive for at least {times[1]}, most "
-            f"of it around {group_text(self.problem, int(more.argmax()))}; {how}, both take longer"
+            f"within {limit}, devices with work of {times[0]} lose at least {times[1]} to sending, receiving and gaps, "
+            f"most of it around {group_text(self.problem, int(more.argmax()))}; {how}, that takes longer"
         )
 
     def _solve(self, name: str, share: float, explanation: str) -> None:

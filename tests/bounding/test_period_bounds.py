@@ -196,7 +196,7 @@ def test_bounds_in_time_and_of_weighted_objectives() -> None:
     found = bounds(problem, time_limit=20)
     assert found[0].value == 10
     assert {"load", "packing", "borders"} <= {bound.name for bound in found}
-    assert "around task t" in next(bound.explanation for bound in found if bound.name == "borders")
+    assert "most of it around task t" in next(bound.explanation for bound in found if bound.name == "borders")
     doubled = with_changes(problem, objective=po.Objective(((po.Term("period", 2),), (po.Term("makespan"),))))
     assert bounds(doubled, time_limit=20)[0].value == 20
     assert bounds(doubled, time_limit=20, should_stop=lambda: True)[0].name == "load"

@@ -1,7 +1,8 @@
 """Lower bounds of the period that count what devices send and receive.
 
-A period T is refuted as follows. `shares` proves, for each group i and class c, the most worth u[i, c] that a device of
-this class can hold together with i within the period T, for each device of its team; worth is computing time. Let
+A period T is refuted as follows. Each group has some worth on each class. `shares` proves, for each group i and class
+c, the most worth u[i, c] that a device of this class can hold together with i within the period T, for each device of
+its team. Let
 
     y[i, c] = T worth[i, c] / u[i, c]
 
@@ -11,17 +12,21 @@ worth(S) / r, so
     sum_(i in S) y[i, c] <= r T sum_(i in S) worth[i, c] / worth(S) = r T
 
 So y takes the place of the computing times in bounds by loads, and what a set sends and receives is part of it: if the
-groups, with y as their times, do not fit on the devices within T, the period is more than T.
+groups, with y as their times, do not fit on the devices within T, the period is more than T. The first worth is the
+computing time; in further rounds, it is the y of the round before, which is larger where sets have room.
 
     borders     the ideal division of all y over the devices     `placeopt.bounding.quick.loads`
     division    the best division of whole groups                 `placeopt.bounding.borders.division`
 
 Groups without computing time have y = 0. Devices with free transfers have y = computing time.
 
+If time ends in a round, some y are those of the round before, y'. They keep the inequality: y'(S) <= r T, so that
+y'[i] <= r T y'[i] / y'(S) for these i, too.
+
 The largest T that is refuted is found by bisection, first with cuts alone, then with more and more branches for each
-group. All pipelines obey these limits: those with free or contiguous stages, memory, replicas, recomputation and any
-links. A transfer counts with the least ticks on any link of the device, an output that goes to several devices counts
-once, and what is computed again does not count.
+group, and more rounds. All pipelines obey these limits: those with free or contiguous stages, memory, replicas,
+recomputation and any links. A transfer counts with the least ticks on any link of the device, an output that goes to
+several devices counts once, and what is computed again does not count.
 """
 
 from __future__ import annotations
@@ -37,10 +42,11 @@ from placeopt.bounding.borders.network import LARGEST, Network, items_of, least_
 from placeopt.bounding.borders.shares import UNIT, Device, Rule, Search
 from placeopt.bounding.quick.classes import Classes, Subset, by_group
 from placeopt.bounding.quick.loads import Sharing, candidate_prices, price_bound, sharing_of
+from placeopt.model.arrays import Bool
 from placeopt.model.problem import UNLIMITED
 
-BRANCHES = (1, 4, 16, 64, 256)
-"""Branches for each group, turn by turn."""
+EFFORTS = ((1, 1), (4, 2), (16, 3), (64, 4), (256, 5))
+"""Branches for each group and rounds, turn by turn."""
 
 STEP, CLOSE = 0.02, 0.002
 """Relative distance of the first trial from the best bound, and of two trials at which the bisection ends."""
@@ -78,24 +84,37 @@ class Borders:
         pairs = problem.group[problem.separation]
         pairs = np.concatenate((pairs, pairs[:, ::-1]))
         self._apart = pairs[np.argsort(pairs[:, 0], kind="stable")]
+        self._position = by_group(problem, np.argsort(problem.order), np.minimum)
         self.most = sum(self.plain.amount.max(axis=1).tolist()) + 2 * sum(sum(each.tolist()) for each in self._ticks)
         self._factor = min(FACTOR, LARGEST // (8 * UNIT) // (self.most + 1) // 2 * 2)
 
-    def shares(self, period: int, branches: int) -> Shares | None:
+    def shares(self, period: int, branches: int, rounds: int = 1) -> Shares | None:
         """The amounts for a period; None if it leaves a group without a device.
 
-        Once `should_stop` returns true, the amounts of further groups are their computing times.
+        Rounds end once the ideal division takes longer. Once `should_stop` returns true, the amounts of further groups
+        are those of the round before.
         """
-        plain, classes, factor = self.plain, self.classes, self._factor
-        if factor == 0 or period > self.most:
-            return Shares(plain, 1)
-        amount, allowed = plain.amount * factor, plain.allowed.copy()
+        if self._factor == 0 or period > self.most:
+            return Shares(self.plain, 1)
+        found: Shares | None = Shares(replace(self.plain, amount=self.plain.amount * self._factor), self._factor)
+        for _ in range(rounds):
+            assert found is not None
+            found = self._round(found.sharing, period, branches)
+            if found is None or found.load() > period or self.should_stop():
+                break
+        return found
+
+    def _round(self, before: Sharing, period: int, branches: int) -> Shares | None:
+        """The amounts from those of the round before."""
+        classes = self.classes
+        amount, allowed = before.amount.copy(), before.allowed.copy()
         for c in range(classes.n_classes):
             if self._pipeline.free_transfers[classes.leader[c]]:
                 continue
-            worth = np.where(plain.allowed[:, c], amount[:, c], 0)
+            worth = np.where(before.allowed[:, c], before.amount[:, c], 0)
             teams = range(1, min(int(classes.size[c]), self._pipeline.replicas) + 1)
-            searches = [Search(self._device(c, r, period), worth, self.should_stop) for r in teams]
+            devices = [self._device(c, r, period, ~before.allowed[:, c]) for r in teams]
+            searches = [Search(device, worth, self.should_stop) for device in devices]
             for i in np.flatnonzero(worth).tolist():
                 if self.should_stop():
                     break
@@ -105,12 +124,16 @@ class Borders:
                 if most is None:
                     allowed[i, c] = False
                 else:
-                    amount[i, c] = period * factor * least // most
+                    amount[i, c] = period * self._factor * least // most
             self.cuts += sum(search.cuts for search in searches)
-        return Shares(replace(plain, amount=amount, allowed=allowed), factor) if allowed.any(axis=1).all() else None
+            if amount[allowed[:, c], c].sum() < worth[allowed[:, c]].sum():
+                amount[:, c] = before.amount[:, c]
+        return (
+            Shares(replace(before, amount=amount, allowed=allowed), self._factor) if allowed.any(axis=1).all() else None
+        )
 
-    def _device(self, c: int, team: int, period: int) -> Device:
-        """The leader of a team within a period."""
+    def _device(self, c: int, team: int, period: int, excluded: Bool) -> Device:
+        """The leader of a team within a period; it runs none of the groups `excluded` (g,)."""
         classes, pipeline, factor = self.classes, self._pipeline, self._factor
         d = int(classes.leader[c])
         num, den = int(classes.num[c, c]), int(classes.den[c, c])
@@ -128,7 +151,7 @@ class Borders:
             rules.append(Rule(memory >> shift, False, capacity >> shift))
         halves = factor // 2 if pipeline.full_duplex[d] else factor
         network = Network(len(computing), self._items, self._ticks[c] * halves)
-        return Device(network, rules, ~self.plain.allowed[:, c], self._apart)
+        return Device(network, rules, excluded, self._apart, self._position)
 
 
 def highest_refuted(

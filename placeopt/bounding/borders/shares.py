@@ -16,8 +16,8 @@ which is a minimum cut. The best price of a rule, the others fixed, is the slope
 (a_k(S), the rest) where it crosses b_k. Dinkelbach's method finds it in a few cuts: the slope between a set within the
 limit and one beyond it, then a set above this slope, which replaces one of them.
 
-The two sets at the ends of the slope differ. A branch contains one of the groups that make the difference, and another
-excludes it. The largest value of all open branches remains an upper bound.
+The two sets at the ends of the slope differ. One branch contains a group of the difference, another excludes it. The
+largest value of all open branches remains an upper bound.
 """
 
 from __future__ import annotations
@@ -59,12 +59,15 @@ class Device:
         (g,), whether the device may not run the group.
     apart
         (s, 2) separated groups, both ways, sorted.
+    position
+        (g,) place of each group in an order of the graph, to choose branches.
     """
 
     network: Network
     rules: list[Rule]
     excluded: Bool
     apart: Int
+    position: Int
 
     def without(self, group: int, excluded: Bool) -> Bool:
         """The excluded groups (g,), and those that are separated from a group."""
@@ -155,8 +158,15 @@ class Search:
         between = np.flatnonzero(ends[1].members & ~ends[0].members & ~members)
         if not len(between):
             between = np.flatnonzero(~excluded & ~members)
-        chosen = int(between[self.worth[between].argmax()]) if len(between) else None
-        return _Branch(best, members, excluded, chosen)
+        return _Branch(best, members, excluded, self._middle(between, members) if len(between) else None)
+
+    def _middle(self, groups: Int, members: Bool) -> int:
+        """The group in the middle of the worth of some groups, by their distance from members in the order."""
+        position = self.device.position
+        distance = np.abs(position[groups][:, None] - position[members][None, :]).min(axis=1)
+        near = np.argsort(distance, kind="stable")
+        total = np.cumsum(self.worth[groups[near]])
+        return int(groups[near[np.searchsorted(total, total[-1] / 2)]])
 
     def _priced(
         self, k: int, low: _Point, high: _Point, prices: list[int], excluded: Bool
