@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pipelines import PERIOD, random_pipeline, unlike_pipeline
+from typer.testing import CliRunner
 
 import placeopt as po
 from placeopt.bounding.borders import Borders, highest_refuted
@@ -17,6 +19,7 @@ from placeopt.bounding.borders.division import divides
 from placeopt.bounding.borders.network import Network, items_of
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound, narrowed_classes
+from placeopt.cli.app import app
 from placeopt.model.building import with_changes
 from placeopt.model.objective import evaluate
 
@@ -200,6 +203,21 @@ def test_bounds_in_time_and_of_weighted_objectives() -> None:
     doubled = with_changes(problem, objective=po.Objective(((po.Term("period", 2),), (po.Term("makespan"),))))
     assert bounds(doubled, time_limit=20)[0].value == 20
     assert bounds(doubled, time_limit=20, should_stop=lambda: True)[0].name == "load"
+
+
+def test_the_command_lists_bounds_of_a_pipeline(tmp_path: Path) -> None:
+    """Two devices; a cut costs 2 ms on both sides, so that the best stages take 8 + 2."""
+    tasks = {f"t{i}": {"time": 4, "output": 0.002} | ({"after": f"t{i - 1}"} if i else {}) for i in range(4)}
+    spec: dict[str, Any] = {"placeopt": 1, "objective": "period", "units": {"time": "ms", "memory": "GB"}}
+    spec |= {"devices": {"gpu": {"count": 2}}, "links": {"default": {"bandwidth": "1 GB/s"}}, "pipeline": {}}
+    path = tmp_path / "chain.json"
+    path.write_text(json.dumps(spec | {"tasks": tasks}))
+    done = CliRunner().invoke(app, ["bounds", str(path), "--time-limit", "20s", "--workers", "1", "--json"])
+    assert done.exit_code == 0
+    data = json.loads(done.stdout)
+    assert data["bound"] == 10_000_000
+    assert {bound["name"] for bound in data["bounds"]} >= {"load", "packing", "borders", "cp-sat"}
+    assert "relaxation" not in done.output
 
 
 def test_large_numbers_leave_the_work() -> None:
