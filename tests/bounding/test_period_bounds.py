@@ -89,7 +89,7 @@ def test_a_set_of_groups_pays_for_the_items_at_its_border() -> None:
     # With a worth of 4 each, {0, 1, 2} is worth 12 and costs 12; {0, .., 4} is worth 20. Without 4, {0, .., 3}: 16 - 7.
     worth, first = np.full(5, 4), np.arange(5) == 0
     value, found = network.most(first, np.zeros(5, dtype=np.bool_), 1, worth)
-    assert (value, found.all()) == (20, True)
+    assert (value, bool(found.all())) == (20, True)
     value, found = network.most(first, np.arange(5) == 4, 1, worth)
     assert (value, found.tolist()) == (9, [True, True, True, True, False])
 
