@@ -394,7 +394,17 @@ def swap(units: Units, state: State, a: int, b: int) -> bool:
     return True
 
 
-@kernel(draw, swap, rebuild, count, take, link_ticks, allocates=False)
+@kernel(allocates=False)
+def exchangeable(units: Units, state: State, d: int, other: int) -> bool:
+    """Whether each of two devices may have as many stages as the other has places."""
+    ours = theirs = 0
+    for p in range(len(state.home)):
+        ours += int(state.home[p] == d)
+        theirs += int(state.home[p] == other)
+    return bool(ours <= units.segments[other] and theirs <= units.segments[d])
+
+
+@kernel(draw, swap, rebuild, count, take, link_ticks, exchangeable, allocates=False)
 def rearrange(units: Units, state: State) -> int:
     """Change devices, teams or recomputation at random; return a code for `restore`, -1 if nothing changed."""
     m, places = len(state.team), len(state.home)
@@ -403,6 +413,8 @@ def rearrange(units: Units, state: State) -> int:
         a, b = draw(state, places), draw(state, places)
         d, other = state.home[a], state.home[b]
         if units.label[d] == units.label[other] or state.team[d] != 1 or state.team[other] != 1:
+            return -1
+        if units.ordered and not exchangeable(units, state, d, other):
             return -1
         if not swap(units, state, a, b):
             swap(units, state, a, b)
@@ -446,7 +458,7 @@ def restore(units: Units, state: State, code: int) -> None:
         state.team[old] += 1
 
 
-@kernel(assess, device_load, team_ticks, draw, keep, rearrange, swap, rebuild, restore, propose, target, neighbour, go,
+@kernel(assess, device_load, team_ticks, draw, keep, rearrange, exchangeable, swap, rebuild, restore, propose, target, neighbour, go,
         allowed, shift, count, take, link_ticks, in_order, gather, cluster, allocates=False)  # fmt: skip
 def anneal(units: Units, state: State, begin: int, end: int, rounds: int, hot: float, cold: float) -> None:
     """Try the moves `begin` to `end` of a cooling of `rounds` moves, whose temperature falls from `hot` to `cold`."""

@@ -16,7 +16,7 @@ from placeopt.simulation.pipelines import periodic_schedule
 from .._shared.assessment import assessed
 from .._shared.contraction import Nodes, contracted
 from .division import Division
-from .moves import LONGEST, ROWS, SEED, State, rebuild
+from .moves import COST, LONGEST, ROWS, SEED, State, assess, rebuild
 from .units import Units, units_of
 
 MOST_MOVED = 256
@@ -71,19 +71,29 @@ def state_point(view: View, state: State) -> Point | None:
 
 
 def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> Point | None:
+    found = staged(view, home, number, count, leader, again)
+    if found is None:
+        return None
+    value = assessed(view.problem, *found)
+    return None if value is None else Point(value, number, *found)
+
+
+def staged(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> tuple[Int, Stages] | None:
+    """Return the devices and stages of tasks, None if an edge leads to an earlier stage.
+
+    `home` and `number` (k,) are the device and the stage, 0..count - 1, of each unit.
+    """
     problem = view.problem
     device, ahead, m = home[view.unit], number[view.unit], problem.n_devices
     if view.nodes is None:
         ahead, count = device, m
     behind = 2 * count - 1 - ahead if view.nodes is not None and view.nodes.opposite else count + ahead
     label = np.where(backward(problem), behind, ahead)
-    if view.nodes is not None and (label[problem.edge_source] > label[problem.edge_target]).any():
-        return None
     if view.nodes is not None:
+        if (label[problem.edge_source] > label[problem.edge_target]).any():
+            return None
         label = np.unique(label, return_inverse=True)[1].astype(np.int64)
-    stages = Stages(label, leader, again, np.zeros(m, dtype=np.int64))
-    value = assessed(problem, device, stages)
-    return None if value is None else Point(value, number, device, stages)
+    return device, Stages(label, leader, again, np.zeros(m, dtype=np.int64))
 
 
 def schedule_of(view: View, point: Point) -> Schedule:
@@ -109,9 +119,10 @@ def new_state(view: View, point: Point, seed: int) -> State:
         load=np.zeros((ROWS, m), dtype=np.int64), filled=np.zeros((len(homes), 2), dtype=np.int64),
         moved=np.zeros((2, k + 1), dtype=np.int64),
         best_place=place.copy(), best_home=homes.copy(), best_leader=leader.copy(), best_again=again.copy(),
-        number=number, real=np.zeros(3),
+        number=number, real=np.array([0.0, max(point.period, 1), 1.0]),
     )  # fmt: skip
     rebuild.select((k + len(units.touched)) * m)(units, state)
+    state.real[COST] = assess(units, state)
     return state
 
 

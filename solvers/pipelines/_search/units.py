@@ -49,6 +49,7 @@ class Units(NamedTuple):
     mode: Int  # (m,) overlap * 2 + full duplex
     free: Bool  # (m,), whether transfers take no time of the device
     launch: Int  # (m,) ticks
+    segments: Int  # (m,) most stages
     label: Int  # (m,) classes of devices
     ring_latency: Int  # (m,) links between the devices of the class of each device
     ring_num: Int
@@ -114,7 +115,7 @@ def units_of(problem: Problem, nodes: Nodes | None) -> Units:
         consumer=np.ascontiguousarray(consumers[:, 1]), entering=entering, payload=problem.payload[between[first]],
         latency=problem.latency, num=problem.byte_ticks_num, den=problem.byte_ticks_den, capacity=problem.capacity,
         mode=2 * pipeline.overlap + pipeline.full_duplex.astype(np.int64), free=pipeline.free_transfers,
-        launch=pipeline.launch, label=problem.device_class,
+        launch=pipeline.launch, segments=pipeline.segments, label=problem.device_class,
         ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
         replicas=pipeline.replicas, multicast=pipeline.multicast,
         in_flight={"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches),

@@ -10,7 +10,7 @@ import numpy as np
 
 from placeopt.kernels import prepared, runs_compiled
 
-from .moves import COST, KNOWN, OVER, SCALE, WEIGHT, anneal, assess, rebuild
+from .moves import COST, KNOWN, OVER, WEIGHT, anneal, assess, rebuild
 from .placements import Point, View, new_state, state_point
 
 
@@ -47,10 +47,7 @@ class Walk:
     def __init__(self, view: View, start: Point, seed: int) -> None:
         self.view, self.point = view, start
         self.state = new_state(view, start, seed)
-        self.state.real[SCALE] = max(start.period, 1)
-        self.state.real[WEIGHT] = 1.0
         self.tried = 0
-        self._assess()
 
     def _assess(self) -> None:
         self.state.real[COST] = assess(self.view.units, self.state)
