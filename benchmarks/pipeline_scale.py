@@ -53,7 +53,7 @@ def problem_of(graph: str, devices: str, stages: str) -> po.Problem:
             }
             for speed in speeds
         }  # fmt: skip
-        links = {"default": {"bandwidth": "12 GB/s", "latency": "10 us"}}
+        links = {"default": {"bandwidth": "25 GB/s", "latency": "10 us"}}
         sections = {"objective": "period", "pipeline": {"stages": stages}, "devices": types, "links": links}
         return po.compile(model_document("transformer", **LARGE, **GRAPHS[graph]) | sections)
     plain = layered_problem(TASKS, DEVICES, ccr=0.05, device_types=1, speed_heterogeneity=0.0)

@@ -20,13 +20,15 @@ from .._local_search.strategies import KIRKPATRICK
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._search.placements import schedule_of, view_of
 from ._search.starts import division_points
-from ._search.walks import Walk, coolings, moves_in
+from ._search.walks import Search, seconds_of
 
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of moves."""
 
 SHARE = 0.6
 """Share of the time limit for which moves are planned; they end by their number, not by the clock."""
+
+NONE = "no placement that was tried has enough memory"
 
 
 class StageSearchSettings(Settings):
@@ -60,22 +62,29 @@ class StageSearch:
             return nothing_to_place(problem)
         run = SolveRun(problem, options)
         view = view_of(problem)
-        points = list(division_points(view, run.stopped))
-        if not points:
-            why = "no division of the orders that were tried is valid"
-            return run.ended(run.stop_reason() or Termination.FAILED, why)
-        run.best.offer(schedule_of(view, points[-1]), "start")
+        start = None
+        for strict in (True, False):
+            for start in division_points(view, run.stopped, strict=strict):
+                pass
+            if start is not None or run.stopped():
+                break
+        if start is None:
+            return run.ended(run.stop_reason() or Termination.FAILED, NONE)
+        if start.fits:
+            run.best.offer(schedule_of(view, start), "start")
         least = best_bound(problem).value if problem.objective.single == "period" else None
         seconds = DEFAULT if options.planned_seconds is None else SHARE * options.planned_seconds
-        walk = Walk(view, points[-1], options.seed)
-        for moves, hot in coolings(view, settings.moves or max(moves_in(view, seconds), 1)):
-            if run.stopped() or run.first_level_reached(least) is not None:
-                break
-            walk.cool(moves, hot, run.stopped)
-            news = walk.news()
-            if news is not None:
-                run.best.offer(schedule_of(view, news), "annealing")
-        run.stats = {"moves": walk.tried}
+        if settings.moves is not None:
+            seconds = settings.moves * seconds_of(view)
+        search = Search(view, start, options.seed)
+        if run.first_level_reached(least) is None:
+            for point in search.run(seconds, run.stopped):
+                run.best.offer(schedule_of(view, point), "annealing")
+                if run.first_level_reached(least) is not None:
+                    break
+        run.stats = {"moves": search.tried}
+        if run.best.schedule is None:
+            return run.ended(run.stop_reason() or Termination.FAILED, NONE)
         if least is not None and run.best.values == (least,):
             run.best.raise_bound(least)
             return run.ended(Termination.OPTIMAL)

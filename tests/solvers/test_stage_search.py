@@ -67,7 +67,7 @@ def states() -> Iterator[tuple[int, View, State]]:
     """States of searches, each from the first division of a case."""
     for case, problem in enumerate(CASES):
         view = view_of(problem)
-        start = next(division_points(view, never), None)
+        start = next(division_points(view, never, strict=False), None)
         if start is not None:
             yield case, view, new_state(view, start, case)
 

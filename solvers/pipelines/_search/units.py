@@ -61,10 +61,24 @@ class Units(NamedTuple):
     ordered: bool  # whether stages are limited
 
 
-def units_of(problem: Problem, nodes: Nodes | None) -> Units:
+def finest_units(problem: Problem, nodes: Nodes | None) -> Units:
     """Return the units of a problem: its nodes, or its colocation groups."""
+    if nodes is None:
+        return units_of(problem, problem.group, _first_to_last(problem), ordered=False)
+    return units_of(problem, nodes.node, np.stack((nodes.before, nodes.after), axis=1), ordered=True)
+
+
+def units_of(problem: Problem, unit: Int, order: Int, *, ordered: bool) -> Units:
+    """Return the units of tasks.
+
+    Parameters
+    ----------
+    unit
+        (n,) unit of each task.
+    order
+        (p, 2) pairs of units; the first comes before the second.
+    """
     pipeline, m = rules(problem), problem.n_devices
-    unit = problem.group if nodes is None else nodes.node
     k = int(unit.max(initial=-1)) + 1
     behind, trained = backward(problem), forward_in_training(problem)
     computing, again = np.zeros((2, k, m), dtype=np.int64)
@@ -83,7 +97,6 @@ def units_of(problem: Problem, nodes: Nodes | None) -> Units:
         np.add.at(found, unit, amount)
         return found
 
-    order = _first_to_last(problem) if nodes is None else np.stack((nodes.before, nodes.after), axis=1)
     before_start, before = _csr(k, order[:, ::-1])
     after_start, after = _csr(k, order)
     source, target = unit[problem.edge_source], unit[problem.edge_target]
@@ -119,7 +132,7 @@ def units_of(problem: Problem, nodes: Nodes | None) -> Units:
         ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
         replicas=pipeline.replicas, multicast=pipeline.multicast,
         in_flight={"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches),
-        recompute=pipeline.recompute, ordered=nodes is not None,
+        recompute=pipeline.recompute, ordered=ordered,
     )  # fmt: skip
 
 
