@@ -1,9 +1,10 @@
 """stage-search: simulated annealing of the stages and devices of a pipeline.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
-doi:10.1126/science.220.4598.671. It starts from the divisions of `dpl`. States, costs and moves are those of
-`placeopt_solvers.pipelines._search.moves`. Memory above capacities is penalised, so that the search passes through
-infeasible states.
+doi:10.1126/science.220.4598.671. It starts from the divisions of `dpl`; if none has enough memory, from one that ignores capacities. States, costs and
+moves are those of `placeopt_solvers.pipelines._search.moves`. Memory above capacities is penalised, so that the search
+passes through infeasible states. Several coolings follow each other, each from the best placement so far. Those of
+large graphs start with merged units (`placeopt_solvers.pipelines._search.levels`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ._search.walks import Search, seconds_of
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of moves."""
 
-SHARE = 0.6
+SHARE = 0.4
 """Share of the time limit for which moves are planned; they end by their number, not by the clock."""
 
 NONE = "no placement that was tried has enough memory"
@@ -35,8 +36,9 @@ class StageSearchSettings(Settings):
     """Settings of stage-search."""
 
     moves: int | None = Field(default=None, gt=0)
-    """Moves to try. By default, as many as fit into the time limit, a number that depends only on the problem and the
-    limit; without a time limit, as many as a core tries in about ten seconds."""
+    """About the number of moves to try; slow ones, those of merged units, count for more. By default, as many as fit into
+    the time limit, a number that depends only on the problem and the limit; without a time limit, as many as a core
+    tries in about ten seconds."""
 
 
 class StageSearch:
@@ -62,12 +64,9 @@ class StageSearch:
             return nothing_to_place(problem)
         run = SolveRun(problem, options)
         view = view_of(problem)
-        start = None
-        for strict in (True, False):
-            for start in division_points(view, run.stopped, strict=strict):
-                pass
-            if start is not None or run.stopped():
-                break
+        start = max(division_points(view, run.stopped), key=lambda point: -point.period, default=None)
+        if start is None and not run.stopped():
+            start = max(division_points(view, run.stopped, strict=False), key=lambda point: -point.period, default=None)
         if start is None:
             return run.ended(run.stop_reason() or Termination.FAILED, NONE)
         if start.fits:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from pipelines import random_pipeline, unlike_pipeline
 from placeopt_solvers.pipelines._search.division import INFINITE, divide, ends, lines
+from placeopt_solvers.pipelines._search.levels import coarser, graph_of
 from placeopt_solvers.pipelines._search.moves import (
     BEST,
     KNOWN,
@@ -29,10 +31,12 @@ from placeopt_solvers.pipelines._search.moves import (
 from placeopt_solvers.pipelines._search.orders import orders
 from placeopt_solvers.pipelines._search.placements import View, divided_point, new_state, staged, state_point, view_of
 from placeopt_solvers.pipelines._search.starts import division_points
+from placeopt_solvers.pipelines._search.walks import Search, grouped
 from placeopt_solvers.pipelines._shared.enumeration import best_pipeline
 from placeopt_solvers.pipelines._shared.start import permitted
 
 import placeopt as po
+from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import with_changes
 from placeopt.model.memory import pipeline_memory
 from placeopt.model.period import loads
@@ -43,6 +47,7 @@ from placeopt.solver import Termination
 
 CASES = [*(random_pipeline(seed) for seed in range(60)), *(unlike_pipeline(seed) for seed in range(90))]
 MOVES = 1_500
+PERIOD_ONLY = po.Objective(((po.Term("period"),),))
 
 
 def least_period(problem: po.Problem) -> int | None:
@@ -102,7 +107,7 @@ def check_state(view: View, state: State) -> None:
 class TestAnswers:
     @pytest.mark.parametrize(("solver", "equal"), [("dpl", 0.9), ("stage-search", 0.95)])
     def test_schedules_are_valid_and_seldom_worse_than_brute_force(self, solver: str, equal: float) -> None:
-        settings = {"moves": MOVES} if solver == "stage-search" else {}
+        settings: dict[str, Any] = {"moves": MOVES} if solver == "stage-search" else {}
         same = solved = 0
         for seed, problem in enumerate(CASES):
             least = least_period(problem)
@@ -176,7 +181,7 @@ class TestAnswers:
     def test_no_tasks(self, solver: str) -> None:
         problem = po.build_problem(
             task_names=[], device_names=["d"], duration=np.zeros((0, 1)),
-            objective=po.Objective(((po.Term("period"),),)), pipeline={"segments": 1},
+            objective=PERIOD_ONLY, pipeline={"segments": 1},
         )  # fmt: skip
         result = po.solve(problem, solver, workers=1)
         assert result.values == (0,)
@@ -289,17 +294,8 @@ class TestDivisions:
             view = view_of(problem)
             units = view.units
             single = (np.diff(units.consumer_start) <= 1).all() or units.multicast
-            alike = (
-                len(
-                    np.unique(
-                        np.stack((problem.latency, problem.byte_ticks_num))[
-                            :, ~np.eye(problem.n_devices, dtype=np.bool_)
-                        ],
-                        axis=1,
-                    ).T
-                )
-                <= 1
-            )  # noqa: E501
+            links = np.stack((problem.latency, problem.byte_ticks_num))
+            alike = len(np.unique(links[:, ~np.eye(problem.n_devices, dtype=np.bool_)], axis=1).T) <= 1
             if not (single and alike and units.ordered):
                 continue
             for _, order in orders(units):
@@ -331,6 +327,92 @@ class TestDivisions:
         assert found.values == best.values
 
 
+def layered(n: int, *, segments: int | None, seed: int = 0) -> po.Problem:
+    """A random layered graph on four devices."""
+    plain = layered_problem(n, 4, ccr=0.3, device_types=1, seed=seed)
+    return with_changes(plain, objective=PERIOD_ONLY, pipeline={"segments": segments})
+
+
+class TestLevels:
+    @pytest.mark.parametrize("segments", [1, None])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_merged_units_keep_places_and_order(self, segments: int | None, seed: int) -> None:
+        problem = layered(300, segments=segments, seed=seed)
+        view = view_of(problem)
+        start = list(division_points(view, never))[-1]
+        heaviest = view.units.computing[:, 0].sum() / 20
+        found = coarser(view, start.place, 40, heaviest)
+        assert found is not None
+        coarse, label = found
+        k = len(coarse.units.fixed)
+        assert k < 200
+        assert (coarse.unit == label[view.unit]).all()
+        assert (grouped(label, start.place)[label] == start.place).all()
+        sizes = np.bincount(label)
+        assert (coarse.units.computing[sizes > 1, 0] <= heaviest).all()
+        assert coarse.units.computing[:, 0].sum() == view.units.computing[:, 0].sum()
+        if segments == 1:
+            pairs = zip(np.repeat(np.arange(k), np.diff(coarse.units.after_start)), coarse.units.after, strict=True)
+            assert nx.is_directed_acyclic_graph(nx.DiGraph(list(pairs)))
+
+    @pytest.mark.parametrize("seed", range(30))
+    def test_any_order_stays_acyclic(self, seed: int) -> None:
+        """All units in one place, so that nothing but the order limits what is merged."""
+        problem = layered(60, segments=1, seed=seed)
+        view = view_of(problem)
+        found = coarser(view, np.zeros(len(view.units.fixed), dtype=np.int64), 6, 1e18)
+        assert found is not None
+        graph = graph_of(found[0].units, np.zeros(len(found[0].units.fixed), dtype=np.int64))
+        assert nx.is_directed_acyclic_graph(nx.DiGraph(list(zip(graph.first, graph.second, strict=True))))
+
+    def test_separated_units_stay_alone(self) -> None:
+        problem = with_changes(layered(60, segments=None), separation=[(0, 1), (2, 9)])
+        view = view_of(problem)
+        found = coarser(view, np.zeros(60, dtype=np.int64), 4, 1e18)
+        assert found is not None
+        sizes = np.bincount(found[1])
+        assert (sizes[found[1][[0, 1, 2, 9]]] == 1).all()
+
+    @pytest.mark.parametrize("segments", [1, None])
+    def test_a_search_over_levels(self, segments: int | None) -> None:
+        """Each placement is better than those before, agrees with the model, and is one of the finest units."""
+        problem = layered(400, segments=segments)
+        view = view_of(problem)
+        start = list(division_points(view, never))[-1]
+        search, last = Search(view, start, 0), start
+        for point in search.run(0.05, never):
+            assert point.better(last)
+            assert len(point.place) == len(view.units.fixed)
+            assert permitted(problem, point.device, point.stages)
+            assert point.period == loads(problem, point.device, point.stages).periods.max()
+            last = point
+        assert last.period < start.period
+
+
+def tight() -> po.Problem:
+    """Memory that no division of an order suits: devices with one heavy task each, which are next to each other."""
+    return po.build_problem(
+        task_names=[f"t{i}" for i in range(6)],
+        device_names=["x", "y"],
+        duration=[[3, 3]] * 6,
+        edges=[(i, i + 1) for i in range(5)],
+        payload=[1] * 5,
+        resident=[5, 5, 5, 1, 1, 1],
+        capacity=[11, 7],
+        byte_ticks_num=[[1, 1]] * 2,
+        objective=PERIOD_ONLY,
+        pipeline={"segments": None},
+    )
+
+
+def test_a_start_with_too_little_memory() -> None:
+    assert list(division_points(view_of(tight()), never)) == []
+    assert po.solve(tight(), "dpl", workers=1).termination is Termination.FAILED
+    result = po.solve(tight(), "stage-search", workers=1, moves=MOVES)
+    assert result.feasible
+    assert result.values == (least_period(tight()),)
+
+
 def chain(n: int) -> po.Problem:
     rng = np.random.default_rng(n)
     return po.build_problem(
@@ -340,7 +422,7 @@ def chain(n: int) -> po.Problem:
         edges=[(i, i + 1) for i in range(n - 1)],
         payload=rng.integers(1, 9, n - 1),
         byte_ticks_num=np.ones((4, 4)),
-        objective=po.Objective(((po.Term("period"),),)),
+        objective=PERIOD_ONLY,
         pipeline={"segments": 1},
     )
 

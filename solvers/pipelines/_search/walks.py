@@ -29,13 +29,15 @@ class Tuning:
     device: float = 10e-9  # seconds of a move for each device
     item: float = 8e-9  # seconds of a move for each item that a unit touches, and each device
     near: int = 1_000_000  # bytes of a state that caches hold
-    far: float = 2.5  # factor of larger states
+    far: float = 3.0  # factor of larger states
     plain: float = 100.0  # factor of plain Python
     chunk: float = 0.05  # seconds between two checks whether to stop
     # First temperature of each cycle, times the units per device, and the logarithm of the power of the norm.
     cycles: tuple[tuple[float, int], ...] = (
-        (0.03, 7), (0.1, 5), (0.01, 7), (0.3, 4), (0.03, 8), (0.1, 6), (0.03, 7), (0.01, 6),
+        (0.03, 7), (0.01, 7), (0.003, 6), (0.1, 5), (0.01, 8), (0.003, 4), (0.03, 8), (0.01, 5),
     )  # fmt: skip
+    again: int = 2000  # moves per unit of a cycle from which cycles are repeated
+    repeats: int = 4  # most repetitions
     levels: tuple[tuple[int, int], ...] = ((400, 96), (80, 32), (30, 16))  # units per device, and least units of one
     cold: float = 1e-3  # last temperature, divided by the first
     rise: float = 1.3  # factor of the penalty after a chunk that ends above the capacities
@@ -96,16 +98,24 @@ class Search:
 
         The number of moves depends only on the problem and the planned seconds, which are about the time of a core.
         """
-        each = seconds / len(TUNING.cycles)
-        for cycle, (hot, squares) in enumerate(TUNING.cycles):
+        moves = moves_in(self.view, seconds) / len(TUNING.cycles)
+        repeats = int(np.clip(moves / (TUNING.again * len(self.best.place)), 1, TUNING.repeats))
+        each = seconds / (repeats * len(TUNING.cycles))
+        levels: list[Level] = []
+        kept = None
+        for cycle, (hot, squares) in enumerate(TUNING.cycles * repeats):
             if stopped():
                 return
-            levels = levels_of(self.view, self.best.place)
+            if kept is not self.best:
+                kept, levels = self.best, levels_of(self.view, self.best.place)
             for level in reversed(levels):
                 start = self.best._replace(place=grouped(level.label, self.best.place))
                 walk = Walk(level.view, start, self.seed + cycle, squares)
-                moves = max(moves_in(level.view, each / len(levels)), 1)
-                walk.cool(moves, hot * len(self.view.units.label) / len(start.place), stopped)
+                walk.cool(
+                    max(moves_in(level.view, each / len(levels)), 1),
+                    hot * len(self.view.units.label) / len(start.place),
+                    stopped,
+                )
                 self.tried += walk.tried
                 found = walk.best()
                 if found is not None and found.better(self.best):
