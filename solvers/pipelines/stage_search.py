@@ -1,10 +1,10 @@
 """stage-search: simulated annealing of the stages and devices of a pipeline.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
-doi:10.1126/science.220.4598.671. It starts from the divisions of `dpl`; if none has enough memory, from one that ignores capacities. States, costs and
-moves are those of `placeopt_solvers.pipelines._search.moves`. Memory above capacities is penalised, so that the search
-passes through infeasible states. Several coolings follow each other, each from the best placement so far. Those of
-large graphs start with merged units (`placeopt_solvers.pipelines._search.levels`).
+doi:10.1126/science.220.4598.671. It starts from the divisions of `dpl`, or, if none has enough memory, from one that ignores capacities. Several coolings
+follow each other, each from the best placement so far. Those of large graphs begin with merged units
+(`placeopt_solvers.pipelines._search.levels`). `placeopt_solvers.pipelines._search.moves` defines states, costs and
+moves. Memory above capacities is penalised, so that the search passes through infeasible states.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class StageSearchSettings(Settings):
     """Settings of stage-search."""
 
     moves: int | None = Field(default=None, gt=0)
-    """About the number of moves to try; slow ones, those of merged units, count for more. By default, as many as fit into
-    the time limit, a number that depends only on the problem and the limit; without a time limit, as many as a core
-    tries in about ten seconds."""
+    """About the number of moves to try; slow ones, those of merged units, count for more. By default, as many as fit
+    into the time limit, a number that depends only on the problem and the limit; without a time limit, as many as a
+    core tries in about ten seconds."""
 
 
 class StageSearch:
@@ -64,11 +64,12 @@ class StageSearch:
             return nothing_to_place(problem)
         run = SolveRun(problem, options)
         view = view_of(problem)
-        start = max(division_points(view, run.stopped), key=lambda point: -point.period, default=None)
-        if start is None and not run.stopped():
-            start = max(division_points(view, run.stopped, strict=False), key=lambda point: -point.period, default=None)
-        if start is None:
+        points = list(division_points(view, run.stopped))
+        if not points and not run.stopped():
+            points = list(division_points(view, run.stopped, strict=False))
+        if not points:
             return run.ended(run.stop_reason() or Termination.FAILED, NONE)
+        start = points[-1]
         if start.fits:
             run.best.offer(schedule_of(view, start), "start")
         least = best_bound(problem).value if problem.objective.single == "period" else None

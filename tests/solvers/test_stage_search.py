@@ -85,7 +85,7 @@ def current(view: View, state: State) -> tuple[np.ndarray, Stages] | None:
 
 
 def check_state(view: View, state: State) -> None:
-    """Sums are those computed anew, and period and memory those of the model."""
+    """Sums are those of `rebuild`, and period and memory those of the model."""
     fresh = copied(state)
     for name in ("team", "consumers", "entering", "load", "filled"):
         getattr(fresh, name)[...] = -1

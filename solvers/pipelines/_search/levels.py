@@ -112,7 +112,7 @@ def graph_of(units: Units, place: Int) -> Graph:
     wanted = np.minimum(first, units.after) * k + np.maximum(first, units.after)
     place_of = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     amount = np.where(keys[place_of] == wanted, shared[place_of], 0) if len(keys) else np.zeros_like(wanted)
-    return Graph(first, units.after, amount, units.ordered, units.computing.mean(axis=1), kind)
+    return Graph(first, units.after, amount, units.ordered, units.computing.mean(axis=1, dtype=np.float64), kind)
 
 
 def merged_graph(graph: Graph, label: Int) -> Graph:
@@ -125,7 +125,7 @@ def merged_graph(graph: Graph, label: Int) -> Graph:
     apart = keys // k != keys % k
     kind = np.zeros(k, dtype=np.int64)
     kind[label] = graph.kind
-    ticks = np.bincount(label, weights=graph.ticks, minlength=k)
+    ticks: Float = np.bincount(label, weights=graph.ticks, minlength=k).astype(np.float64)
     return Graph(keys[apart] // k, keys[apart] % k, shared[apart], graph.ordered, ticks, kind)
 
 

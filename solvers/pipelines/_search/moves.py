@@ -215,7 +215,7 @@ def assess(units: Units, state: State) -> float:
 
 @kernel(allocates=False)
 def allowed(units: Units, state: State, v: int, p: int) -> bool:
-    """Whether a unit may be in a place, beside the units that are there, as far as classes and separations say."""
+    """Whether a unit may be in a place with the units that are there, as far as classes and separations say."""
     d = state.home[p]
     if not units.allowed[v, d] or state.leader[d] != d:
         return False

@@ -94,7 +94,7 @@ class Search:
         self.view, self.best, self.seed, self.tried = view, start, seed, 0
 
     def run(self, seconds: float, stopped: Callable[[], bool]) -> Iterator[Point]:
-        """Yield placements, each better than those before.
+        """Yield the best placement after each cycle that found a better one.
 
         The number of moves depends only on the problem and the planned seconds, which are about the time of a core.
         """
@@ -109,6 +109,8 @@ class Search:
             if kept is not self.best:
                 kept, levels = self.best, levels_of(self.view, self.best.place)
             for level in reversed(levels):
+                if stopped():
+                    break
                 start = self.best._replace(place=grouped(level.label, self.best.place))
                 walk = Walk(level.view, start, self.seed + cycle, squares)
                 walk.cool(
@@ -120,7 +122,8 @@ class Search:
                 found = walk.best()
                 if found is not None and found.better(self.best):
                     self.best = found._replace(place=found.place[level.label])
-                    yield self.best
+            if self.best is not kept:
+                yield self.best
 
 
 class Walk:
