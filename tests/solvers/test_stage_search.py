@@ -13,9 +13,12 @@ from placeopt_solvers.pipelines._search.division import INFINITE, divide, ends, 
 from placeopt_solvers.pipelines._search.levels import coarser, graph_of
 from placeopt_solvers.pipelines._search.moves import (
     BEST,
+    BUSY,
     KNOWN,
     OVER,
     PERIOD,
+    RECEIVED,
+    SENT,
     State,
     allowed,
     anneal,
@@ -99,7 +102,11 @@ def check_state(view: View, state: State) -> None:
     assert found is not None
     problem, (device, stages) = view.problem, found
     assert permitted(problem, device, stages)
-    assert state.number[PERIOD] == loads(problem, device, stages).periods.max(initial=0)
+    model, moving = loads(problem, device, stages), ~rules(problem).free_transfers
+    assert state.number[PERIOD] == model.periods.max(initial=0)
+    assert state.load[BUSY].tolist() == model.computing.tolist()
+    assert (state.load[SENT] * moving).tolist() == model.sent.tolist()
+    assert (state.load[RECEIVED] * moving).tolist() == model.received.tolist()
     over = np.maximum(pipeline_memory(problem, device, stages) - problem.capacity, 0)
     assert state.number[OVER] == over[stages.leader == np.arange(len(over))].sum()
 
