@@ -11,9 +11,10 @@ doi:10.1137/18M1176865. Merged are, one kind after another, each on the result o
 
 The order of merged units stays acyclic. Trees: a path that leaves one can do so only at its root, and returns only to
 where a path leads to the root, so a circle of trees would be a circle of units. Equal neighbours: an edge between two
-merged units stands for edges between all their members. Levels: pairs start at even levels, so a circle has pairs of
-the same two levels only. It would contain the pair that was merged last. Such a pair is merged only if no edge leads to
-it from a pair that was merged before, or none leads from it to one.
+merged units stands for edges between all their members. Levels: of the pairs and units of a circle, take those that
+begin at the least level. An edge can enter one only at the second unit of a pair, from the first unit of another of
+them. So the circle has only pairs of the same two levels, among them the one that was merged last. Such a pair is
+merged only if no edge leads to it from a pair that was merged before, or none leads from it to one.
 
 Where stages are not ordered, the last step merges any units that share data, those that share the most first.
 """
@@ -200,7 +201,7 @@ def _matched(graph: Graph, heaviest: float) -> Int:
     following, preceding = graph.following(), graph.preceding()
     level = _levels(following, preceding)
     depth = np.array(level, dtype=np.int64)
-    near &= (depth[graph.first] % 2 == 0) & (depth[graph.second] == depth[graph.first] + 1)
+    near &= depth[graph.second] == depth[graph.first] + 1
     rows = np.flatnonzero(near)
     rows = rows[np.argsort(-_attraction(graph)[rows], kind="stable")]
     label, taken = list(range(len(level))), [False] * len(level)
