@@ -8,7 +8,7 @@ Cases are named GRAPH/DEVICES/STAGES, and may be parts of names, such as `layere
 - training: the forward and backward tasks of such a Transformer with 12 layers.
 - layered: `layered_problem(36_000, 16)` with CCR 0.05: 190 layers of 190 tasks.
 - 16: equal devices; 4x4: four each of speeds 1, 2, 3 and 5. Models run at 10 TFLOP/s times the speed, over links of
-  12 GB/s and 10 us.
+  25 GB/s and 10 us.
 - contiguous: each device has one stage; free: any number of stages.
 
 Each case is solved with seed 0 and the limit SECONDS (60), which includes everything from the compiled problem to the
