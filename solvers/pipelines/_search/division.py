@@ -22,7 +22,7 @@ from .units import Units, device_load, link_ticks, team_ticks
 
 INFINITE = 2**62
 
-STATES = 600
+STATES = 1000
 """Most numbers of used devices by class; above, devices are used in a given order."""
 
 STEPS = 1.5e8
