@@ -48,7 +48,7 @@ def period_bounds(
 ) -> None:
     """Add the slow bounds of a pipeline whose objective begins with the period, and no other metric beside it.
 
-    `known` is the objective's first level in a schedule; `exact` is whether to run exact solvers on small problems.
+    `known` is the objective's first level in a schedule; `exact` is whether to run exact solvers.
     """
     level = problem.objective.levels[0]
     if [term.metric for term in level] != ["period"] or not level[0].weight:
@@ -83,7 +83,7 @@ class _PeriodBounds:
         assert pipeline is not None
         self._begin(BORDERS)
         self._refute(*EFFORTS[0], whole=False)
-        if pipeline.contiguous:
+        if exact and pipeline.contiguous:
             self._solve("ideals", IDEALS, "the least period of all divisions into one stage for each device")
         whole = pipeline.replicas == 1 and variables(self._borders.plain) <= MOST
         if whole:

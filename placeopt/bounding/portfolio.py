@@ -86,8 +86,8 @@ def bounds(
     should_stop
         Polled regularly; once true, the bounds proved so far are returned.
     blocks
-        Whether to solve blocks between tasks that cut the graph, and small pipelines exactly; solvers that have done
-        that omit it.
+        Whether to solve blocks between tasks that cut the graph, and pipelines, by exact solvers; solvers that do that
+        themselves omit it.
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786, whose workers solve these blocks. The time limit
         does not include the time to connect.

@@ -1,10 +1,11 @@
 """stage-search: simulated annealing of the stages and devices of a pipeline.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
-doi:10.1126/science.220.4598.671. It starts from the divisions of `dpl`, or, if none has enough memory, from one that
-ignores capacities. Several coolings follow each other, each from the best placement so far. Those of large graphs begin
-with merged units (`placeopt_solvers.pipelines._search.levels`). `placeopt_solvers.pipelines._search.moves` defines
-states, costs and moves. Memory above capacities is penalised, so that the search passes through infeasible states.
+doi:10.1126/science.220.4598.671. It starts from a given schedule, else from the divisions of `dpl`, or, if none has
+enough memory, from one that ignores capacities. Several coolings follow each other, each from the best placement so
+far. Those of large graphs begin with merged units (`placeopt_solvers.pipelines._search.levels`).
+`placeopt_solvers.pipelines._search.moves` defines states, costs and moves. Memory above capacities is penalised, so
+that the search passes through infeasible states.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._local_search.strategies import KIRKPATRICK
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ._search.placements import schedule_of, view_of
+from ._search.placements import given_point, schedule_of, view_of
 from ._search.starts import division_points
 from ._search.walks import Search, seconds_of
 
@@ -52,6 +53,7 @@ class StageSearch:
         complexity="O(d m) per move of a task of degree d, as many moves as time allows",
         citation=KIRKPATRICK,
         anytime=True,
+        warm_start=True,
         metrics=("period",),
         contentions=("none",),
         memory_models=("sum",),
@@ -64,7 +66,8 @@ class StageSearch:
             return nothing_to_place(problem)
         run = SolveRun(problem, options)
         view = view_of(problem)
-        points = list(division_points(view, run.stopped))
+        given = None if options.initial is None else given_point(view, options.initial)
+        points = list(division_points(view, run.stopped)) if given is None else [given]
         if not points and not run.stopped():
             points = list(division_points(view, run.stopped, strict=False))
         if not points:

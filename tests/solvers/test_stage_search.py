@@ -463,3 +463,13 @@ def chain(n: int) -> po.Problem:
 
 def with_speeds(problem: po.Problem) -> po.Problem:
     return with_changes(problem, duration=problem.duration * np.array([1, 1, 2, 3]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline])
+def test_it_starts_from_a_given_schedule(make: Callable[[int], po.Problem], seed: int) -> None:
+    problem = make(seed)
+    best = po.solve(problem, "brute-force", workers=1)
+    if best.schedule is not None:
+        result = po.solve(problem, "stage-search", workers=1, initial=best.schedule, moves=100)
+        assert result.objective == best.objective

@@ -16,6 +16,7 @@ from placeopt.model.stages import backward, rules
 from placeopt.simulation.pipelines import periodic_schedule
 
 from .._shared.contraction import Nodes, contracted
+from .._shared.start import accepted
 from .division import Division
 from .moves import COST, LONGEST, ROWS, SEED, SQUARES, State, assess, rebuild
 from .units import Units, finest_units
@@ -77,6 +78,24 @@ def state_point(view: View, state: State) -> Point | None:
     return _point(
         view, home, state.best_place.copy(), len(state.home), state.best_leader.copy(), state.best_again * used
     )
+
+
+def given_point(view: View, schedule: Schedule) -> Point | None:
+    """Return the placement of a given schedule, None if it is not permitted, or its stages are not those of units."""
+    problem, m = view.problem, view.problem.n_devices
+    stages = accepted(problem, schedule)
+    if stages is None:
+        return None
+    ahead = ~backward(problem)
+    home, number = np.zeros((2, len(view.units.fixed)), dtype=np.int64)
+    home[view.unit] = schedule.device
+    forward, number[view.unit[ahead]] = np.unique(stages.number[ahead], return_inverse=True)
+    if view.nodes is None:
+        number, count = home.copy(), m
+    else:
+        count = len(forward)
+    used = np.bincount(home, minlength=m) > 0
+    return _point(view, home, number, count, stages.leader.copy(), stages.recompute * used)
 
 
 def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> Point | None:
