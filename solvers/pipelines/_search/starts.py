@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from placeopt.kernels import WaitingStoppedError, impatient
+
 from .division import INFINITE, STEPS, Line, divide, lines
 from .orders import orders
 from .placements import Point, View, divided_point
@@ -30,7 +32,11 @@ def division_points(view: View, stopped: Callable[[], bool], *, strict: bool = T
     chosen = None
 
     def divided(order: np.ndarray, line: Line, devices: list[list[int]], most: int) -> Point | None:
-        found = divide(units, order, line, devices, INFINITE if best is None else best.period, most)
+        try:
+            with impatient(stopped):
+                found = divide(units, order, line, devices, INFINITE if best is None else best.period, most)
+        except WaitingStoppedError:
+            return None
         point = None if found is None else divided_point(view, found)
         if point is None or (strict and not point.fits) or (best is not None and point.period >= best.period):
             return None
