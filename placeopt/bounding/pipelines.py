@@ -46,7 +46,7 @@ def period_bounds(
     *,
     exact: bool,
 ) -> None:
-    """Add the slow bounds of a pipeline whose objective begins with the period, and no other metric beside it.
+    """Add the slow bounds of a pipeline whose objective begins with the period alone.
 
     `known` is the objective's first level in a schedule; `exact` is whether to run exact solvers.
     """

@@ -67,7 +67,7 @@ def best_period(problem: po.Problem) -> int | None:
 
 
 def test_a_set_of_groups_pays_for_the_items_at_its_border() -> None:
-    """Task 0 sends one output to 1 and 2, and data of their own to 3 and 4."""
+    """Task 0 sends one output to 1 and 2, and separate data to 3 and 4."""
     problem = po.build_problem(
         task_names=[f"t{i}" for i in range(5)],
         device_names=["x", "y"],

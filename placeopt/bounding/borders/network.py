@@ -20,7 +20,7 @@ UNCUT = 1 << 61
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """Data that may move between groups: one output, or the payload of one edge that has a transfer of its own.
+    """Data that may move between groups: one output, or the payload of one edge with a separate transfer.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ def pipeline_rules(
 
 
 def together(spec: Spec, labels: Int, forward: Int) -> Int:
-    """Return the labels of colocation, with backward tasks beside their forward tasks where stages are limited."""
+    """Return the labels of colocation, with backward tasks next to their forward tasks where stages are limited."""
     limits = [spec.pipeline, *(device.pipeline for device in spec.devices.values())]
     limited = any(each is not None and (each.segments is not None or each.stages == "contiguous") for each in limits)
     if not limited:
