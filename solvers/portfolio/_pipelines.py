@@ -134,7 +134,7 @@ class PipelineRun(SolveRun):
             return
         solver = find_solver(name)
         seconds, remaining = share * self.span, self.clock.remaining
-        limit = seconds if remaining is None else min(seconds, remaining)
+        limit: float | None = seconds if remaining is None else min(seconds, remaining)
         if self.options.workers == 1 and name in COUNTED:
             limit = remaining
         options = replace(
