@@ -41,6 +41,7 @@ class Tuning:
     exact: float = 0.2  # share of a turn of CP-SAT
     exact_first: float = 0.4  # the same, if it runs first
     searching: float = 0.2  # share of a turn of the search
+    searching_large: float = 0.8  # the same above `large` groups, where only long turns cool slowly enough
     rest: float = 0.5  # with one worker, share of all turns; the rest is for bounds
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time
     whole: float = 0.4  # share that is kept for the search of the whole objective
@@ -100,8 +101,9 @@ class PipelineRun(SolveRun):
             self._exact(TUNING.exact_first)
         if rules(self.problem).contiguous and groups <= TUNING.large:
             self._turn("ideals", TUNING.proving)
+        searching = TUNING.searching if groups <= TUNING.large else TUNING.searching_large
         while not self._searched():
-            self._turn("stage-search", TUNING.searching, self.options.seed + self.turns)
+            self._turn("stage-search", searching, self.options.seed + self.turns)
             self.turns += 1
             if groups <= TUNING.large:
                 self._exact(TUNING.exact)
