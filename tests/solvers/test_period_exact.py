@@ -54,6 +54,10 @@ def test_milp_equals_brute_force(case: int) -> None:
     check(CASES[case], "milp")
 
 
+def test_scip_runs_where_highs_fails() -> None:
+    check(random_pipeline(463), "milp", hint=False)
+
+
 def test_highs_finds_an_optimum_that_its_presolve_cut_off() -> None:
     check(unlike_pipeline(243), "milp", hint=False)
 

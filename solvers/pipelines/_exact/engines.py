@@ -165,7 +165,7 @@ def run_relaxation(system: System, objective: Linear, limits: Limits) -> Outcome
 def run_milp(
     system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
 ) -> Outcome:
-    """Minimise a column with HiGHS or SCIP."""
+    """Minimise a column with HiGHS or SCIP; if the engine fails twice, with SCIP."""
     from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
 
     model = mathopt_model(program_of(system, objective))
@@ -178,23 +178,24 @@ def run_milp(
         if bound is not None:
             limits.on_bound(bound)
 
-    for seed in (options.seed, options.seed + 1):  # HiGHS sometimes calls its own optimum an error
+    runs = [(engine, options.seed), (engine, options.seed + 1), ("scip", options.seed)]
+    for attempt in runs:  # HiGHS sometimes calls its own optimum an error
         try:
             found = run_mathopt(
                 model,
-                engine,
+                attempt[0],
                 should_stop=limits.should_stop,
                 on_values=lambda values: limits.on_values([round(value) for value in values]),
                 on_bound=note,
                 seconds=limits.seconds,
                 gap=options.gap_limit or 0.0,
                 absolute_gap=ENOUGH / limits.parts,
-                seed=seed,
+                seed=attempt[1],
                 workers=options.workers,
             )
             break
         except EngineError:
-            if seed > options.seed:
+            if attempt == runs[-1]:
                 raise
     if found.values is not None:
         limits.on_values([round(value) for value in found.values])
