@@ -312,8 +312,8 @@ class _Reader:
                 if (replica := find(other, path)) is None:
                     continue
                 if other == name or other in served:
-                    what = served.get(other, name)
-                    self._add(f"{visible(other)} already runs the tasks of {visible(what)}; expected another device", path)
+                    mine, what = visible(other), visible(served.get(other, name))
+                    self._add(f"{mine} already runs the tasks of {what}; expected another device", path)
                     continue
                 served[other] = name
                 if first is not None:

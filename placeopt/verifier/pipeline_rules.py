@@ -16,9 +16,9 @@ from placeopt.verifier.view import View, overlaps
 def stage(view: View) -> Iterator[Violation]:
     """stage: stages, replicas and recomputation are as the pipeline allows.
 
-    The tasks of a stage share a device and a direction. If stages are limited or counted, edges lead to no lower number,
-    and a device has at most its number of segments in each direction. Replicas run no other tasks and equal their leader; there are at most as many as
-    allowed.
+    The tasks of a stage share a device and a direction. If stages are limited or counted, edges lead to no lower
+    number, and a device has at most its number of segments in each direction. Replicas run no other tasks and equal
+    their leader; there are at most as many as allowed.
     """
     pipeline, schedule = view.problem.pipeline, view.schedule
     if pipeline is None:
