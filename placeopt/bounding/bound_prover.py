@@ -28,12 +28,19 @@ class BoundProver:
     """A context manager that proves bounds while it is active; pass `options` to the solver.
 
     It starts after `delay` seconds (default DELAY) and uses `workers` threads (default: all requested ones except one).
+    `exact` is whether it also runs exact solvers of blocks and of pipelines; a solver that runs them itself omits it.
     """
 
     def __init__(
-        self, problem: Problem, options: Options, *, delay: float | None = None, workers: int | None = None
+        self,
+        problem: Problem,
+        options: Options,
+        *,
+        delay: float | None = None,
+        workers: int | None = None,
+        exact: bool = False,
     ) -> None:
-        self._problem, self._requested = problem, options
+        self._problem, self._requested, self._exact = problem, options, exact
         self._delay = DELAY if delay is None else delay
         self.workers = max(options.workers - 1, 1) if workers is None else workers
         self._clock = Clock(options.time_limit)
@@ -103,7 +110,7 @@ class BoundProver:
                 workers=self.workers,
                 on_bound=self._prove,
                 should_stop=lambda: self._leave.is_set() or self._requested.should_stop(),
-                blocks=False,  # exact solvers solve them themselves
+                blocks=self._exact,
             )
         except BaseException as error:  # noqa: BLE001 - stated in the answer's message, or raised by `with_bound`
             self._fatal = self._fatal or isinstance(error, InternalError)

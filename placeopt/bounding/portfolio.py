@@ -6,10 +6,11 @@
     series        the solver `series`: makespan only, blocks between tasks that cut the graph, up to half of the time
     intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
+    pipelines     `placeopt.bounding.pipelines`: the slow bounds of the period, instead of all these
 
-The last two run in parallel. With one worker, they take turns: the intervals while they improve, the relaxations for a
-quarter of the time and longer if they improve the best bound, the intervals until they end, and the relaxations again
-if they were stopped.
+The intervals and the relaxations run in parallel. With one worker, they take turns: the intervals while they improve,
+the relaxations for a quarter of the time and longer if they improve the best bound, the intervals until they end, and
+the relaxations again if they were stopped.
 
 Every bound holds for the original problem. The slow ones are computed after the exact passes, which keep the optimum.
 The best bound certifies the gap of any schedule.
@@ -30,6 +31,7 @@ from placeopt.bounding import quick
 from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.heuristics import best_heuristic_value
 from placeopt.bounding.intervals import Search, available
+from placeopt.bounding.pipelines import period_bounds
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
@@ -51,9 +53,6 @@ RELAXING = 0.25
 
 SERIES, BLOCKS = "series", 0.5
 """The solver of blocks between tasks that cut the graph, and its share of the time."""
-
-IDEALS = "ideals"
-"""The solver that divides pipelines into contiguous stages."""
 
 LONGEST = 120.0
 """Seconds that count as the time for these shares, at most."""
@@ -87,7 +86,8 @@ def bounds(
     should_stop
         Polled regularly; once true, the bounds proved so far are returned.
     blocks
-        Whether to solve blocks between tasks that cut the graph; solvers that have done that omit it.
+        Whether to solve blocks between tasks that cut the graph, and pipelines, by exact solvers; solvers that do that
+        themselves omit it.
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786, whose workers solve these blocks. The time limit
         does not include the time to connect.
@@ -141,7 +141,7 @@ def _bounds(
             add(bound)
         searching = clock.limit is not None and not over() and prove_infeasible(problem) is None
     if searching and problem.pipeline is not None:
-        _divide(problem, clock, workers, add, over)
+        period_bounds(problem, clock, workers, known, add, over, exact=blocks)
     elif searching:
         with impatient(stopped), suppress(WaitingStoppedError):
             reduced = apply_passes(problem, EXACT_PASSES).problem
@@ -203,23 +203,6 @@ def _solve_blocks(
     seconds = None if clock.remaining is None else BLOCKS * clock.remaining
     options = Options(time_limit=seconds, workers=workers, on_progress=hear, should_stop=should_stop, pool=pool)
     solver.solve(problem, options, solver.settings_type(whole=False))  # type: ignore[call-arg]
-
-
-def _divide(
-    problem: Problem, clock: Clock, workers: int, add: Callable[[Bound], None], should_stop: Callable[[], bool]
-) -> None:
-    """The bound of the best division into contiguous stages, if that is what the pipeline asks for."""
-    if IDEALS not in solver_names():
-        return
-    solver = find_solver(IDEALS)
-    if unsupported(solver.info, problem) is not None:
-        return
-    begun = Clock(None)
-    options = Options(time_limit=clock.remaining, workers=workers, should_stop=should_stop)
-    answer = solver.solve(problem, options, solver.settings_type())
-    if answer.bound is not None:
-        explanation = "the least period of all divisions into one stage for each device"
-        add(Bound(IDEALS, answer.bound, explanation, begun.elapsed))
 
 
 class _Intervals:

@@ -221,7 +221,7 @@ def build_problem(
 def _check_pipeline(
     pipeline: Pipeline, n: int, m: int, contention: str, memory_model: str, release: Int, deadline: Int
 ) -> None:
-    """Reject what contradicts a pipeline, which has rules of its own for ports, memory and times."""
+    """Reject what contradicts a pipeline, which has separate rules for ports, memory and times."""
     sizes = len(pipeline.gradient), len(pipeline.launch)
     if sizes != (n, m):
         raise UsageError(f"pipeline: it is for {sizes[0]} tasks and {sizes[1]} devices; expected {n} and {m}")

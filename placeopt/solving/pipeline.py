@@ -216,7 +216,8 @@ def _answer(run: Run, chain: Chain) -> Answer:
             return solver.solve(chain.problem, options, run.settings)
         from placeopt.bounding.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
 
-        with BoundProver(chain.problem, options) as prover:
+        exact = chain.problem.pipeline is not None and not solver.info.exact
+        with BoundProver(chain.problem, options, exact=exact) as prover:
             answer = solver.solve(chain.problem, prover.options, run.settings)
         return prover.with_bound(answer)
     except InternalError as error:

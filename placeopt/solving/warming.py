@@ -16,7 +16,8 @@ import numpy as np
 from placeopt.errors import PlaceoptError, UsageError
 from placeopt.kernels import Kernel, compilation, recorded
 from placeopt.kernels.structs import Signature
-from placeopt.model.problem import Problem
+from placeopt.model.building import with_changes
+from placeopt.model.problem import Objective, Problem, Term
 
 Call = tuple[Kernel[Any, Any], Signature]
 
@@ -108,7 +109,7 @@ def kernel_calls(
         find_solver(name)
     with recorded() as calls:
         for problem in small_problems():
-            if around:
+            if around and problem.pipeline is None:
                 _run_around(problem)
             for name in names:
                 if should_stop():
@@ -159,7 +160,7 @@ def _play(problem: Problem, calls: Sequence[Call]) -> None:
 def small_problems() -> Iterator[Problem]:
     """Problems that together call every kernel.
 
-    One has tasks of zero duration and little memory; the other has ports, groups and deadlines.
+    One has tasks of zero duration and little memory; one has ports, groups and deadlines; and one is a pipeline.
     """
     from placeopt.generate.layered_graphs import layered_problem
 
@@ -181,3 +182,5 @@ def small_problems() -> Iterator[Problem]:
         group=np.maximum(np.arange(TASKS) - 1, 0),
         separation=np.array([[2, 3]], dtype=np.int64),
     )
+    period = Objective(((Term("period"),),))
+    yield with_changes(plain, objective=period, pipeline={"segments": 1, "replicas": 2})

@@ -2,7 +2,7 @@
 
 Each device has up to three tracks; each operation takes the ticks of some of them. Without overlap and full duplex
 there is one track for everything. Full duplex has one for sending and one for receiving, and computing takes both.
-With overlap, computing has a track of its own. Synchronising replicas sends and receives at once.
+With overlap, computing has a separate track. Synchronising replicas sends and receives at once.
 """
 
 from __future__ import annotations

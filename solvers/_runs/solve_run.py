@@ -12,12 +12,15 @@ from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.simulation import retime
+from placeopt.simulation.pipelines import periodic_schedule
 from placeopt.solver import Answer, Clock, Options, Progress, Termination
 
 
 def nothing_to_place(problem: Problem) -> Answer:
     """Return the answer to a problem without tasks."""
     nothing = np.empty(0, dtype=np.int64)
+    if problem.pipeline is not None:
+        return Answer(Termination.OPTIMAL, periodic_schedule(problem, nothing), bound=0)
     return Answer(Termination.OPTIMAL, retime(problem, Schedule(nothing, nothing)), bound=0)
 
 

@@ -3,7 +3,8 @@
 The program is that of `ideals` for the sets of one order: the variant DPL ("linearisation") of Tarnawski et al.
 (NeurIPS 2020, section 5.1) for large graphs. Departures: several orders, not one; stages end only where little data
 crosses; backward stages, replicas, recomputation and memory are those of `placeopt_solvers.pipelines._shared.ideals`.
-It supports all rules: where devices may have several stages, its schedules have one on each device.
+It supports all rules: where devices may have several stages, its schedules have one on each device. Outputs that
+several stages consume count as if stages were parts of equal work; the period of the schedule is exact.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class IdealsRun(SolveRun):
     least: int = INFINITE
 
     def answer(self, most: int) -> Answer:
-        """Return the best division and what it proves, with at most so many sets of last stages.
+        """Return the best division and what it proves, with at most `most` sets of last stages.
 
         Raises
         ------

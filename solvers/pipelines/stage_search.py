@@ -1,9 +1,11 @@
 """stage-search: simulated annealing of the stages and devices of a pipeline.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
-doi:10.1126/science.220.4598.671. It starts from the divisions of `dpl`. States, costs and moves are those of
-`placeopt_solvers.pipelines._search.moves`. Memory above capacities is penalised, so that the search passes through
-infeasible states.
+doi:10.1126/science.220.4598.671. It starts from a given schedule, else from the divisions of `dpl`, or, if none has
+enough memory, from one that ignores capacities. Several coolings follow each other, each from the best placement so
+far. Those of large graphs begin with merged units (`placeopt_solvers.pipelines._search.levels`).
+`placeopt_solvers.pipelines._search.moves` defines states, costs and moves. Memory above capacities is penalised, so
+that the search passes through infeasible states.
 """
 
 from __future__ import annotations
@@ -18,23 +20,26 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._local_search.strategies import KIRKPATRICK
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ._search.placements import schedule_of, view_of
+from ._search.placements import given_point, schedule_of, view_of
 from ._search.starts import division_points
-from ._search.walks import Walk, coolings, moves_in
+from ._search.walks import Search, seconds_of
 
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of moves."""
 
-SHARE = 0.6
+SHARE = 0.4
 """Share of the time limit for which moves are planned; they end by their number, not by the clock."""
+
+NONE = "no placement that was tried has enough memory"
 
 
 class StageSearchSettings(Settings):
     """Settings of stage-search."""
 
     moves: int | None = Field(default=None, gt=0)
-    """Moves to try. By default, as many as fit into the time limit, a number that depends only on the problem and the
-    limit; without a time limit, as many as a core tries in about ten seconds."""
+    """About the number of moves to try; slow ones, those of merged units, count for more. By default, as many as fit
+    into the time limit, a number that depends only on the problem and the limit; without a time limit, as many as a
+    core tries in about ten seconds."""
 
 
 class StageSearch:
@@ -48,6 +53,7 @@ class StageSearch:
         complexity="O(d m) per move of a task of degree d, as many moves as time allows",
         citation=KIRKPATRICK,
         anytime=True,
+        warm_start=True,
         metrics=("period",),
         contentions=("none",),
         memory_models=("sum",),
@@ -60,22 +66,28 @@ class StageSearch:
             return nothing_to_place(problem)
         run = SolveRun(problem, options)
         view = view_of(problem)
-        points = list(division_points(view, run.stopped))
+        given = None if options.initial is None else given_point(view, options.initial)
+        points = list(division_points(view, run.stopped)) if given is None else [given]
+        if not points and not run.stopped():
+            points = list(division_points(view, run.stopped, strict=False))
         if not points:
-            why = "no division of the orders that were tried is valid"
-            return run.ended(run.stop_reason() or Termination.FAILED, why)
-        run.best.offer(schedule_of(view, points[-1]), "start")
+            return run.ended(run.stop_reason() or Termination.FAILED, NONE)
+        start = points[-1]
+        if start.fits:
+            run.best.offer(schedule_of(view, start), "start")
         least = best_bound(problem).value if problem.objective.single == "period" else None
         seconds = DEFAULT if options.planned_seconds is None else SHARE * options.planned_seconds
-        walk = Walk(view, points[-1], options.seed)
-        for moves, hot in coolings(view, settings.moves or max(moves_in(view, seconds), 1)):
-            if run.stopped() or run.first_level_reached(least) is not None:
-                break
-            walk.cool(moves, hot, run.stopped)
-            news = walk.news()
-            if news is not None:
-                run.best.offer(schedule_of(view, news), "annealing")
-        run.stats = {"moves": walk.tried}
+        if settings.moves is not None:
+            seconds = settings.moves * seconds_of(view)
+        search = Search(view, start, options.seed)
+        if run.first_level_reached(least) is None:
+            for point in search.run(seconds, run.stopped):
+                run.best.offer(schedule_of(view, point), "annealing")
+                if run.first_level_reached(least) is not None:
+                    break
+        run.stats = {"moves": search.tried}
+        if run.best.schedule is None:
+            return run.ended(run.stop_reason() or Termination.FAILED, NONE)
         if least is not None and run.best.values == (least,):
             run.best.raise_bound(least)
             return run.ended(Termination.OPTIMAL)

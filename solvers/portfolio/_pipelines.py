@@ -48,6 +48,9 @@ class Tuning:
 
 TUNING = Tuning()
 
+COUNTED = ("cp-sat", "stage-search")
+"""Members whose turns end by their work if they have one worker, so that the clock does not affect the schedule."""
+
 
 class PipelineRun(SolveRun):
     """One solve of a pipeline, with or without a prover that proves bounds in parallel."""
@@ -62,7 +65,7 @@ class PipelineRun(SolveRun):
         self.alone = simplest(problem)
         self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
         self.least = best_bound(problem)
-        self.worked = 0.0
+        self.worked = 0.0  # planned seconds of the members that are counted
         self.proved: Termination | None = None
         self.turns = 0
         self.alone_proved = False  # whether a member proved the best period
@@ -119,7 +122,7 @@ class PipelineRun(SolveRun):
         return self.worked >= share * self.span
 
     def _exact(self, share: float) -> None:
-        """Run CP-SAT; with one worker, its work ends the turn, not the clock."""
+        """Run CP-SAT."""
         settings: dict[str, Any] = {"hint": self.best.schedule is None}
         if self.options.workers == 1:
             settings["work"] = share * self.span / TUNING.unit
@@ -131,9 +134,12 @@ class PipelineRun(SolveRun):
             return
         solver = find_solver(name)
         seconds, remaining = share * self.span, self.clock.remaining
+        limit = seconds if remaining is None else min(seconds, remaining)
+        if self.options.workers == 1 and name in COUNTED:
+            limit = remaining
         options = replace(
             self.options,
-            time_limit=seconds if remaining is None else min(seconds, remaining),
+            time_limit=limit,
             nominal_limit=seconds,
             seed=self.options.seed if seed is None else seed,
             workers=self.threads,
@@ -141,14 +147,13 @@ class PipelineRun(SolveRun):
             on_progress=self.best.overhear(name) if self.single else None,
             pool=None,
         )
-        begin = self.clock.elapsed
         with self.best.turn(name):
             answer = solver.solve(self.alone, options, solver.settings_type(**settings))
             if answer.schedule is not None:
                 self._offer(answer.schedule, name)
             if answer.bound is not None and self.best.schedule is not None:
                 self.best.raise_bound(first_level_bound(self.problem, int(answer.bound)), name)
-        self.worked += min(seconds, self.clock.elapsed - begin) if self.options.workers > 1 else seconds
+        self.worked += seconds if name in COUNTED else 0.0
         cut = "clock" if answer.termination is Termination.TIME_LIMIT else ""
         self.varies_by = self.varies_by or answer.varies_by or cut
         if answer.termination is Termination.INFEASIBLE:

@@ -67,7 +67,7 @@ def random_pipeline(seed: int, *, contiguous: bool | None = None) -> po.Problem:
 
 
 def unlike_pipeline(seed: int) -> po.Problem:
-    """A tiny pipeline whose devices have rules of their own, with infeasible pairs, separations and unlike links."""
+    """A tiny pipeline whose devices have different rules, with infeasible pairs, separations and unlike links."""
     draw = random.Random(seed)
     n, m = draw.randint(1, 7), draw.randint(1, 4)
     ahead = (n + 1) // 2 if draw.random() < 0.5 else n

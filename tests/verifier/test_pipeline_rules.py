@@ -1,4 +1,4 @@
-"""Periods, memory and the rules of pipelines, worked out by hand."""
+"""Periods, memory and the rules of pipelines, computed by hand."""
 
 from __future__ import annotations
 

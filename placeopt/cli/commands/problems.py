@@ -37,7 +37,7 @@ def inspect(problem: ProblemFile, as_json: AsJson = False) -> None:
 
 def bounds(
     problem: ProblemFile,
-    time_limit: Annotated[str, limit_option("Time limit of the relaxations, such as 30s or 5min, or `none`.")] = "30s",
+    time_limit: Annotated[str, limit_option("Time limit of the slow bounds, such as 30s or 5min, or `none`.")] = "30s",
     workers: Workers = None,
     dask: Dask = None,
     as_json: AsJson = False,
@@ -90,7 +90,8 @@ def bounds(
             print_json(data | {"infeasible": None, "bound": number(found[0].value), "bounds": bounds_data(found)})
         else:
             stdout_console().print(bounds_table(compiled, bounds_data(found)))
-        if not any(bound.name.startswith("relaxation") for bound in found) and not stop.is_set():
+        relaxed = compiled.pipeline is not None or any(bound.name.startswith("relaxation") for bound in found)
+        if not relaxed and not stop.is_set():
             print_notes("no relaxation-lp or relaxation-mip: the problem is too large, or --time-limit is too short")
     raise typer.Exit(stop.code if stop.is_set() else 0)
 

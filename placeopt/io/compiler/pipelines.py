@@ -59,7 +59,7 @@ def pipeline_rules(
 
 
 def together(spec: Spec, labels: Int, forward: Int) -> Int:
-    """Return the labels of colocation, with backward tasks beside their forward tasks where stages are limited."""
+    """Return the labels of colocation, with backward tasks next to their forward tasks where stages are limited."""
     stated = spec.pipeline or PipelineSpec()
     if all(_segments(stated, device.pipeline) == UNBOUNDED for device in spec.devices.values()):
         return labels

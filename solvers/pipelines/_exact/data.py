@@ -161,24 +161,20 @@ def _items(problem: Problem, unit: Int, devices: list[list[int]], slots: list[Sl
         shared = bool(problem.shared[e])
         groups[shared, int(source[e]) if shared else e].append(e)
     pairs = [[ends(devices, a, b) if a is not b else None for b in slots] for a in slots]
+    apart = np.array([[pair is not None for pair in row] for row in pairs])
+    one, other = np.moveaxis(np.array([[pair or (0, 0) for pair in row] for row in pairs]), 2, 0)
     free = pipeline.free_transfers
+    counted = apart & ~(free[one] & free[other])
     found: dict[tuple[int, tuple[int, ...], tuple[int, ...], bool], list[Item]] = defaultdict(list)
     for (shared, _), edges in sorted(groups.items()):
         payload = int(problem.payload[edges[0]])
-        ticks = [
-            [0 if pair is None else int(problem.transfer(payload, pair[0], pair[1])) for pair in row] for row in pairs
-        ]
-        seen = {
-            ticks[a][b]
-            for a, row in enumerate(pairs)
-            for b, pair in enumerate(row)
-            if pair is not None and not (free[pair[0]] and free[pair[1]])
-        }
+        ticks = np.where(apart, problem.transfer(payload, one, other), 0)
+        seen = np.unique(ticks[counted]).tolist()
         item = Item(
             producer=int(unit[source[edges[0]]]),
             consumers=tuple(sorted({int(unit[target[e]]) for e in edges})),
             entering=tuple(sorted({int(unit[target[e]]) for e in edges if trained[target[e]]})),
-            ticks=ticks,
+            ticks=ticks.tolist(),
             flat=max(seen, default=0) if len(seen) <= 1 else None,
             once=pipeline.multicast and shared,
             payload=payload,

@@ -55,7 +55,7 @@ class PeriodRun(SolveRun):
         if not problem.group_feasible().any(axis=1).all():
             return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
         if starts:
-            for division in divisions(problem):
+            for division in divisions(problem, self.stopped):
                 self.offer(division.device, division.stages, "start")
                 if self.stopped():
                     break

@@ -19,7 +19,7 @@ devices: these may have a stage for each task.
     sum_s e[i, s] = sum_d x[g(i), d]                       over the devices d with limited or costly stages
 
 Runs kept under `1f1b`, with f the devices of a forward stage, counted from the last one: k runs suffice for a slot if
-the devices of its own and of later forward stages are at most k times those of its team. A binary column states that
+the devices of this and of later forward stages are at most k times those of its team. A binary column states that
 they do not.
 """
 

@@ -22,7 +22,7 @@ from .units import Units, device_load, link_ticks, team_ticks
 
 INFINITE = 2**62
 
-STATES = 600
+STATES = 1000
 """Most numbers of used devices by class; above, devices are used in a given order."""
 
 STEPS = 1.5e8
@@ -122,7 +122,10 @@ def divide(units: Units, order: Int, line: Line, devices: list[list[int]], below
     rank[order] = np.arange(k)
     work = np.zeros((2, len(units.producer)), dtype=np.int64)
     sums = np.zeros((3, classes), dtype=np.int64)
-    steps = len(cut) * len(units.touched)
+    _, _, teams = line.then.shape
+    stages = max(min(len(units.label), k), 1)  # a stage reaches over about this part of the positions
+    each = len(units.touched) + len(cut) * q * classes * teams * (2 if units.recompute else 1)
+    steps = 2 * len(cut) * each / stages
     best_division.select(steps)(
         units, line, order, rank, _parts(units, order), cut, below, value, origin, move, work, sums
     )

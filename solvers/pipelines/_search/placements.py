@@ -7,17 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.model.memory import pipeline_memory
+from placeopt.model.period import loads
 from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import backward, rules
 from placeopt.simulation.pipelines import periodic_schedule
 
-from .._shared.assessment import assessed
 from .._shared.contraction import Nodes, contracted
+from .._shared.start import accepted
 from .division import Division
-from .moves import LONGEST, ROWS, SEED, State, rebuild
-from .units import Units, units_of
+from .moves import COST, LONGEST, ROWS, SEED, SQUARES, State, assess, rebuild
+from .units import Units, finest_units
 
 MOST_MOVED = 256
 """Most units that a move takes along."""
@@ -36,22 +38,30 @@ class View(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A placement with stages, its period, and the number of the stage of each unit (k,), or its device."""
+    """A placement with stages, its period, whether its memory suffices, and the place (k,) of each unit.
+
+    Places are numbers of stages, or devices if stages are free.
+    """
 
     period: int
-    number: Int
+    fits: bool
+    place: Int
     device: Int
     stages: Stages
+
+    def better(self, other: Point | None) -> bool:
+        """Whether its memory suffices, and its period is less than that of another one, if that fits, too."""
+        return self.fits and (other is None or not other.fits or self.period < other.period)
 
 
 def view_of(problem: Problem) -> View:
     """Return a problem as units."""
     nodes = contracted(problem) if rules(problem).numbered else None
-    return View(problem, nodes, problem.group if nodes is None else nodes.node, units_of(problem, nodes))
+    return View(problem, nodes, problem.group if nodes is None else nodes.node, finest_units(problem, nodes))
 
 
 def divided_point(view: View, division: Division) -> Point | None:
-    """Return the placement of a division, None if it is not valid."""
+    """Return the placement of a division, None if it is not valid, memory aside."""
     m, k = view.problem.n_devices, len(view.units.fixed)
     home, number, leader = np.zeros(k, dtype=np.int64), np.zeros(k, dtype=np.int64), np.arange(m)
     again = np.zeros(m, dtype=np.int64)
@@ -62,7 +72,7 @@ def divided_point(view: View, division: Division) -> Point | None:
 
 
 def state_point(view: View, state: State) -> Point | None:
-    """Return the placement of the best state of a search, None if it is not valid."""
+    """Return the placement of the best state of a search, None if it is not valid, memory aside."""
     home = state.best_home[state.best_place]
     used = np.bincount(home, minlength=len(state.leader)) > 0
     return _point(
@@ -70,20 +80,49 @@ def state_point(view: View, state: State) -> Point | None:
     )
 
 
+def given_point(view: View, schedule: Schedule) -> Point | None:
+    """Return the placement of a given schedule, None if it is not permitted, or its stages are not those of units."""
+    problem, m = view.problem, view.problem.n_devices
+    stages = accepted(problem, schedule)
+    if stages is None:
+        return None
+    ahead = ~backward(problem)
+    home, number = np.zeros((2, len(view.units.fixed)), dtype=np.int64)
+    home[view.unit] = schedule.device
+    forward, number[view.unit[ahead]] = np.unique(stages.number[ahead], return_inverse=True)
+    if view.nodes is None:
+        number, count = home.copy(), m
+    else:
+        count = len(forward)
+    used = np.bincount(home, minlength=m) > 0
+    return _point(view, home, number, count, stages.leader.copy(), stages.recompute * used)
+
+
 def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> Point | None:
+    found = staged(view, home, number, count, leader, again)
+    if found is None:
+        return None
+    fits = bool((pipeline_memory(view.problem, *found) <= view.problem.capacity).all())
+    value = int(loads(view.problem, *found).periods.max(initial=0))
+    return Point(value, fits, home if view.nodes is None else number, *found)
+
+
+def staged(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> tuple[Int, Stages] | None:
+    """Return the devices and stages of tasks, None if an edge leads to an earlier stage.
+
+    `home` and `number` (k,) are the device and the stage, 0..count - 1, of each unit.
+    """
     problem = view.problem
     device, ahead, m = home[view.unit], number[view.unit], problem.n_devices
     if view.nodes is None:
         ahead, count = device, m
     behind = 2 * count - 1 - ahead if view.nodes is not None and view.nodes.opposite else count + ahead
     label = np.where(backward(problem), behind, ahead)
-    if view.nodes is not None and (label[problem.edge_source] > label[problem.edge_target]).any():
-        return None
     if view.nodes is not None:
+        if (label[problem.edge_source] > label[problem.edge_target]).any():
+            return None
         label = np.unique(label, return_inverse=True)[1].astype(np.int64)
-    stages = Stages(label, leader, again, np.zeros(m, dtype=np.int64))
-    value = assessed(problem, device, stages)
-    return None if value is None else Point(value, number, device, stages)
+    return device, Stages(label, leader, again, np.zeros(m, dtype=np.int64))
 
 
 def schedule_of(view: View, point: Point) -> Schedule:
@@ -97,9 +136,10 @@ def new_state(view: View, point: Point, seed: int) -> State:
     m, k, x = view.problem.n_devices, len(units.fixed), len(units.producer)
     device = np.zeros(k, dtype=np.int64)
     device[view.unit] = point.device
-    place, homes = (device, np.arange(m)) if view.nodes is None else _places(view.problem, device, point.number)
+    place, homes = (device, np.arange(m)) if view.nodes is None else _places(view.problem, device, point.place)
     leader, again = point.stages.leader.copy(), point.stages.recompute.copy()
-    number = np.zeros(7, dtype=np.int64)
+    number = np.zeros(8, dtype=np.int64)
+    number[SQUARES] = 4
     number[SEED] = seed % (2**31 - 2) + 1
     number[LONGEST] = min(max(k // 8, 4), MOST_MOVED)
     state = State(
@@ -109,9 +149,10 @@ def new_state(view: View, point: Point, seed: int) -> State:
         load=np.zeros((ROWS, m), dtype=np.int64), filled=np.zeros((len(homes), 2), dtype=np.int64),
         moved=np.zeros((2, k + 1), dtype=np.int64),
         best_place=place.copy(), best_home=homes.copy(), best_leader=leader.copy(), best_again=again.copy(),
-        number=number, real=np.zeros(3),
+        number=number, real=np.array([0.0, max(point.period, 1), 1.0]),
     )  # fmt: skip
     rebuild.select((k + len(units.touched)) * m)(units, state)
+    state.real[COST] = assess(units, state)
     return state
 
 

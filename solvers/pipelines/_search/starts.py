@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
+from placeopt.kernels import WaitingStoppedError, impatient
+
 from .division import INFINITE, STEPS, Line, divide, lines
 from .orders import orders
 from .placements import Point, View, divided_point
@@ -16,28 +20,42 @@ FINE = 4000
 """Most positions for the best order."""
 
 
-def division_points(view: View, stopped: Callable[[], bool]) -> Iterator[Point]:
-    """Yield placements, each with a smaller period than those before: all orders coarsely, then the best one finely."""
+def division_points(view: View, stopped: Callable[[], bool], *, strict: bool = True) -> Iterator[Point]:
+    """Yield placements, each with a smaller period than those before: all orders coarsely, then the best one finely.
+
+    If not `strict`, capacities are ignored.
+    """
+    units = view.units
+    if not strict:
+        units = units._replace(capacity=np.full_like(units.capacity, INFINITE))
     best: Point | None = None
     chosen = None
-    for _, order in orders(view.units):
+
+    def divided(order: np.ndarray, line: Line, devices: list[list[int]], most: int) -> Point | None:
+        try:
+            with impatient(stopped):
+                found = divide(units, order, line, devices, INFINITE if best is None else best.period, most)
+        except WaitingStoppedError:
+            return None
+        point = None if found is None else divided_point(view, found)
+        if point is None or (strict and not point.fits) or (best is not None and point.period >= best.period):
+            return None
+        return point
+
+    for _, order in orders(units):
         for line, devices in lines(view.problem):
             if stopped():
                 return
-            below = INFINITE if best is None else best.period
-            found = divide(view.units, order, line, devices, below, positions(view.units, line, FIRST))
-            point = None if found is None else divided_point(view, found)
-            if point is not None and (best is None or point.period < best.period):
+            point = divided(order, line, devices, positions(units, line, FIRST))
+            if point is not None:
                 best, chosen = point, (order, line, devices)
                 yield point
-    if best is None or chosen is None or stopped():
+    if chosen is None or stopped():
         return
-    order, line, devices = chosen
-    most = positions(view.units, line, FINE)
-    if len(order) + 1 > FIRST and most > FIRST:
-        found = divide(view.units, order, line, devices, best.period, most)
-        point = None if found is None else divided_point(view, found)
-        if point is not None and point.period < best.period:
+    most = positions(units, chosen[1], FINE)
+    if len(units.fixed) + 1 > FIRST and most > FIRST:
+        point = divided(*chosen, most)
+        if point is not None:
             yield point
 
 

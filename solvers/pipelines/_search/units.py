@@ -49,6 +49,7 @@ class Units(NamedTuple):
     mode: Int  # (m,) overlap * 2 + full duplex
     free: Bool  # (m,), whether transfers take no time of the device
     launch: Int  # (m,) ticks
+    segments: Int  # (m,) most stages
     label: Int  # (m,) classes of devices
     ring_latency: Int  # (m,) links between the devices of the class of each device
     ring_num: Int
@@ -60,10 +61,24 @@ class Units(NamedTuple):
     ordered: bool  # whether stages are limited
 
 
-def units_of(problem: Problem, nodes: Nodes | None) -> Units:
+def finest_units(problem: Problem, nodes: Nodes | None) -> Units:
     """Return the units of a problem: its nodes, or its colocation groups."""
+    if nodes is None:
+        return units_of(problem, problem.group, _first_to_last(problem), ordered=False)
+    return units_of(problem, nodes.node, np.stack((nodes.before, nodes.after), axis=1), ordered=True)
+
+
+def units_of(problem: Problem, unit: Int, order: Int, *, ordered: bool) -> Units:
+    """Return the units of tasks.
+
+    Parameters
+    ----------
+    unit
+        (n,) unit of each task.
+    order
+        (p, 2) pairs of units; the first comes before the second.
+    """
     pipeline, m = rules(problem), problem.n_devices
-    unit = problem.group if nodes is None else nodes.node
     k = int(unit.max(initial=-1)) + 1
     behind, trained = backward(problem), forward_in_training(problem)
     computing, again = np.zeros((2, k, m), dtype=np.int64)
@@ -82,7 +97,6 @@ def units_of(problem: Problem, nodes: Nodes | None) -> Units:
         np.add.at(found, unit, amount)
         return found
 
-    order = _first_to_last(problem) if nodes is None else np.stack((nodes.before, nodes.after), axis=1)
     before_start, before = _csr(k, order[:, ::-1])
     after_start, after = _csr(k, order)
     source, target = unit[problem.edge_source], unit[problem.edge_target]
@@ -114,11 +128,11 @@ def units_of(problem: Problem, nodes: Nodes | None) -> Units:
         consumer=np.ascontiguousarray(consumers[:, 1]), entering=entering, payload=problem.payload[between[first]],
         latency=problem.latency, num=problem.byte_ticks_num, den=problem.byte_ticks_den, capacity=problem.capacity,
         mode=2 * pipeline.overlap + pipeline.full_duplex.astype(np.int64), free=pipeline.free_transfers,
-        launch=pipeline.launch, label=problem.device_class,
+        launch=pipeline.launch, segments=pipeline.segments, label=problem.device_class,
         ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
         replicas=pipeline.replicas, multicast=pipeline.multicast,
         in_flight={"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches),
-        recompute=pipeline.recompute, ordered=nodes is not None,
+        recompute=pipeline.recompute, ordered=ordered,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The graph of a pipeline whose devices have one stage each: what must share a stage is one node.
+"""The graph of a pipeline whose devices have one stage each: tasks that must share a stage are one node.
 
 Nodes are the colocation groups, joined where they depend on each other in a circle: a stage that such a circle leaves
 would be entered again. The order of nodes is that of their forward stages. It comes from the edges between forward

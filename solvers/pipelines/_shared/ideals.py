@@ -367,7 +367,7 @@ def search(
     sets: Sets, costs: Costs, limit: int, first: int, last: int, totals: Int, value: Int, before: Int, move: Int,
     work: Int, live: Int,
 ) -> int:  # fmt: skip
-    """Fill `value` (s, q) with the least period of the stages of each set on so many devices of each class.
+    """Fill `value` (s, q) with the least period of the stages of each set on each number of devices by class.
 
     It continues from the sets `first` to `last - 1`, and returns the limit: the period to improve on. `work` (5, s)
     holds what the stage up to a set sends, receives and stores, a mark, and a queue; `live` (q,) states of a set.

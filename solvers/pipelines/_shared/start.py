@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -13,16 +13,19 @@ from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
 from .assessment import assessed
 from .contraction import contracted, orders
-from .ideals import INFINITE, Division, costs_of, divided, sets_along
+from .ideals import INFINITE, Division, StoppedError, costs_of, divided, sets_along
 
 
-def divisions(problem: Problem) -> Iterator[Division]:
-    """Yield the best divisions of some orders of the tasks into contiguous stages."""
+def divisions(problem: Problem, stopped: Callable[[], bool]) -> Iterator[Division]:
+    """Yield the best divisions of some orders of the tasks into contiguous stages, until `stopped` is true."""
     nodes = contracted(problem)
     slowest = nodes if nodes.exact else contracted(problem, optimistic=False)
     costs = costs_of(problem, slowest)
     for order in orders(slowest):
-        division = divided(problem, slowest, costs, sets_along(order), INFINITE)
+        try:
+            division = divided(problem, slowest, costs, sets_along(order), INFINITE, stopped)
+        except StoppedError:
+            return
         if division is not None and permitted(problem, division.device, division.stages):
             yield division
 

@@ -40,7 +40,7 @@ class Load:
     context: int
     """Tokens of each sequence: in the KV cache, the current one included, or in the prompt."""
     runs: int = 1
-    """Runs under way in a pipeline, each with the KV cache of its own sequences."""
+    """Runs under way in a pipeline, each with the KV cache of its sequences."""
 
     @property
     def tokens(self) -> int:
