@@ -304,11 +304,19 @@ class _Reader:
                 self._unknown("device", name, problem.device_names, path, at_key=at_key)
             return names.get(name)
 
+        served: dict[str, str] = {}
         for name, others in (plan.replicas or {}).items():
             first = find(name, ("replicas", name), at_key=True)
             for place, other in enumerate(others):
-                replica = find(other, ("replicas", name, place))
-                if first is not None and replica is not None:
+                path = ("replicas", name, place)
+                if (replica := find(other, path)) is None:
+                    continue
+                if other == name or other in served:
+                    mine, what = visible(other), visible(served.get(other, name))
+                    self._add(f"{mine} already runs the tasks of {what}; expected another device", path)
+                    continue
+                served[other] = name
+                if first is not None:
                     leader[replica] = first
         for place, name in enumerate(plan.recompute or []):
             if (d := find(name, ("recompute", place))) is not None:

@@ -244,7 +244,7 @@ class PipelineSpec(StageSpec):
     """Most devices of a class that run the same tasks, each for every second, third, ... run."""
     in_flight: InFlight = "none"
     """Outputs that a device keeps for the runs under way. `none`: those of one run. `inference`: those of two runs.
-    `1f1b`: stage s of S keeps the outputs of forward tasks for S - s runs. `gpipe`: for all microbatches."""
+    `1f1b`: stage s of S keeps the outputs of forward tasks for S - s + 1 runs. `gpipe`: for all microbatches."""
     microbatches: Count = 1
     """Number of microbatches, for `in_flight: gpipe`."""
     recompute: bool = False

@@ -45,8 +45,8 @@ def kept_runs(problem: Problem, device: Int, stages: Stages | None = None) -> In
     gpipe
         All microbatches (Huang et al. 2019).
     1f1b
-        Stage s of S keeps S - s runs. With teams, those that the stages from s on have under way, divided by the
-        devices of s (PipeDream, SOSP 2019, section 3.2: the optimal number of minibatches).
+        Stage s of S, counted from 1, keeps S - s + 1 runs. With teams, those that the stages from s on have under
+        way, divided by the devices of s (PipeDream, SOSP 2019, section 3.2: the optimal number of minibatches).
     """
     pipeline = rules(problem)
     kept = np.full(problem.n_devices, {"none": 1, "inference": 2}.get(pipeline.in_flight, pipeline.microbatches))

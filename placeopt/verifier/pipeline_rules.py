@@ -16,9 +16,9 @@ from placeopt.verifier.view import View, overlaps
 def stage(view: View) -> Iterator[Violation]:
     """stage: stages, replicas and recomputation are as the pipeline allows.
 
-    The tasks of a stage share a device and a direction; edges lead to no lower number; a device has at most its number
-    of segments in each direction. Replicas run no other tasks and equal their leader; there are at most as many as
-    allowed.
+    The tasks of a stage share a device and a direction. If stages are limited or counted, edges lead to no lower
+    number, and a device has at most its number of segments in each direction. Replicas run no other tasks and equal
+    their leader; there are at most as many as allowed.
     """
     pipeline, schedule = view.problem.pipeline, view.schedule
     if pipeline is None:
@@ -37,8 +37,9 @@ def stage(view: View) -> Iterator[Violation]:
         yield Violation(Rule.STAGE, message)
         return
     found = PipelineView(view)
+    yield from _numbers(view, found)
     if counts_stages(pipeline):
-        yield from _numbers(view, found)
+        yield from _order(view, found)
     yield from _teams(view, found)
     if not pipeline.recompute:
         for d in np.flatnonzero(found.again).tolist():
@@ -53,16 +54,21 @@ def counts_stages(pipeline: Pipeline) -> bool:
 
 def _numbers(view: View, found: PipelineView) -> Iterator[Violation]:
     assert found.number is not None
-    number, names = found.number, view.problem.device_names
     first: dict[int, int] = {}
-    labels: dict[tuple[int, bool], set[int]] = defaultdict(set)
-    for i, label in enumerate(number):
+    for i, label in enumerate(found.number):
         other = first.setdefault(label, i)
         if found.device[i] != found.device[other] or found.backward[i] != found.backward[other]:
             message = (
                 f"{view.task(i)} and {view.task(other)} are both in stage {label}; expected one device and direction"
             )
             yield Violation(Rule.STAGE, message, task=i, other_task=other, device=found.device[i])
+
+
+def _order(view: View, found: PipelineView) -> Iterator[Violation]:
+    assert found.number is not None
+    number, names = found.number, view.problem.device_names
+    labels: dict[tuple[int, bool], set[int]] = defaultdict(set)
+    for i, label in enumerate(number):
         labels[found.device[i], found.backward[i]].add(label)
     for edge, (a, b) in enumerate(zip(found.source, found.target, strict=True)):
         if number[a] > number[b]:

@@ -9,6 +9,7 @@ import placeopt as po
 from placeopt.generate.models import model_document
 from placeopt.io.formats.problems import problem_document
 from placeopt.model.building import build_problem
+from placeopt.model.pipeline import UNBOUNDED
 from placeopt.passes.rebuilding import edges_of, rebuilt
 
 STEP = {
@@ -68,3 +69,20 @@ def test_generated_models_in_training_have_them() -> None:
     assert all(name == f"backward/{forward}" for name, forward in pairs.items())
     assert len(pairs) == sum(name.startswith("backward/") for name in document["tasks"])
     assert not any("backward_of" in task for task in model_document("vgg19")["tasks"].values())
+
+
+@pytest.mark.parametrize("section", [{"stages": "contiguous"}, {"segments": 2}])
+def test_devices_with_free_stages_are_free_of_the_limit_of_the_pipeline(section: dict[str, object]) -> None:
+    """A device's own `stages: free` counts, whichever key limits the pipeline; then backward tasks are free, too."""
+    document = {**STEP, "objective": "period", "pipeline": section}
+    assert np.unique(po.compile(document).group[[0, 1, 3]]).size == 1
+    free = {"d": {"count": 2, "pipeline": {"stages": "free"}}}
+    problem = po.compile({**document, "devices": free})
+    assert problem.pipeline is not None
+    assert problem.pipeline.segments.tolist() == [UNBOUNDED] * 2
+    assert np.unique(problem.group).size == 4
+    limited = {**free, "e": {"pipeline": {"segments": 3}}}
+    problem = po.compile({**document, "devices": limited})
+    assert problem.pipeline is not None
+    assert problem.pipeline.segments.tolist() == [UNBOUNDED, UNBOUNDED, 3]
+    assert np.unique(problem.group[[0, 1, 3]]).size == 1

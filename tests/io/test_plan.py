@@ -355,3 +355,21 @@ def test_mutants_are_plans_or_plan_errors(tmp_path: Path, data: Any) -> None:
     else:
         assert found
         assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "message"),
+    [
+        ({"core0": ["core0"]}, r"replicas\.core0\[0\]: core0 already runs the tasks of core0; expected another device"),
+        ({"core0": ["core1", "core1"]}, r"replicas\.core0\[1\]: core1 already runs the tasks of core0"),
+        ({"core0": ["gpu"], "core1": ["gpu"]}, r"replicas\.core1\[0\]: gpu already runs the tasks of core0"),
+    ],
+)
+def test_a_replica_runs_the_tasks_of_one_other_device(
+    tmp_path: Path, replicas: dict[str, list[str]], message: str
+) -> None:
+    whole = {name: {"device": "core0", "start": i} for i, name in enumerate(("n1", "n2", "n3", "n 4.x"))}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"placeopt_plan": 1, "tasks": whole, "transfers": [], "replicas": replicas}))
+    with pytest.raises(PlanError, match=message):
+        read_plan(path, problem())

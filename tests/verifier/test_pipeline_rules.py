@@ -210,6 +210,16 @@ class TestStages:
         found = [each.message for each in broken(problem, again) if each.rule is Rule.STAGE]
         assert found == ["y computes outputs again; the pipeline does not allow it"]
 
+    def test_one_number_on_two_devices_of_a_pipeline_without_limits(self) -> None:
+        """Otherwise only one of the devices would count the time to compute outputs again."""
+        problem = training(segments=None, recompute=True)
+        schedule = periodic_schedule(problem, [0, 1, 1, 0], stages_of([0, 1, 2, 3], [0, 1], [1, 1]))
+        assert broken(problem, schedule) == []
+        assert schedule.stages is not None
+        merged = replace(schedule, stages=replace(schedule.stages, number=np.array([0, 1, 2, 2])))
+        found = [each.message for each in broken(problem, merged) if each.rule is Rule.STAGE]
+        assert found == ["fb and gb are both in stage 2; expected one device and direction"]
+
     def test_unsound_arrays(self) -> None:
         problem = loop(segments=1)
         schedule = periodic_schedule(problem, [0, 1, 1])

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
-from placeopt.io.compiler.checks import TaskMemory, check_groups, check_ranges, check_windows
+from placeopt.io.compiler.checks import (
+    TaskMemory,
+    check_groups,
+    check_pipeline_ranges,
+    check_ranges,
+    check_windows,
+)
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
@@ -229,6 +235,8 @@ class Compilation:
         duration = np.where(table.feasible, table.duration, 0)
         if not len(issues):
             check_ranges(duration, release, memory.total, edges, links, power, issues)
+        if pipeline is not None and not len(issues):
+            check_pipeline_ranges(pipeline, duration, memory, edges, links, issues)
         if not len(issues):
             hint = pipeline is None  # pipelines support no other memory model
             check_groups(tasks, labels, table, memory, spec.memory_model, hint, capacity, index, issues)

@@ -15,8 +15,13 @@ from placeopt.io.compiler.relations import EdgeArrays
 from placeopt.io.compiler.scales import LARGEST, Scales
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Int
+from placeopt.model.pipeline import Pipeline
 from placeopt.model.problem import COARSE, UNLIMITED, MemoryModel
 from placeopt.model.units import size_text, time_text
+
+
+RUNS = 1000
+"""Number of runs of a pipeline whose times must fit into 64 bits."""
 
 
 def check_windows(
@@ -98,6 +103,32 @@ def check_ranges(
     dearest = float((links.byte_energy_num / links.byte_energy_den).max(initial=0))
     energy = _total(duration.max(axis=1, initial=0)) * hungriest + len(duration) + moved * dearest + len(edges.payload)
     check("the energy of all tasks and transfers adds up", energy, "nJ", "expected less", "devices")
+
+
+def check_pipeline_ranges(
+    pipeline: Pipeline, duration: Int, memory: TaskMemory, edges: EdgeArrays, links: LinkArrays, issues: Issues
+) -> None:
+    """Report the first total of a pipeline that is out of range; `check_ranges` reports those of all problems."""
+    n, m = duration.shape
+    slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
+    latency = float(1 + links.latency.max(initial=0))
+    # Tasks are computed twice at most, and launch a stage each; transfers take the time of both devices.
+    run = 2 * _total(duration.max(axis=1, initial=0)) + n * float(pipeline.launch.max(initial=0))
+    run += 2 * (_total(edges.payload) * slowest + len(edges.payload) * latency)
+    if pipeline.replicas > 1:
+        run += m * latency + 2 * _total(pipeline.gradient) * slowest
+    # On a path of a run, each task waits for a few turns of its device at most; simulations execute some hundred runs.
+    times = run * max(n, RUNS)
+    if times > LARGEST:
+        message = f"the operations of a pipeline may take and wait for {times:.2g} ticks, more than 2^60"
+        issues.add(f"{message}; use a coarser resolution", ("resolution",))
+        return
+    kept = {"none": 1, "inference": 2, "1f1b": m}.get(pipeline.in_flight, pipeline.microbatches)
+    stored = _total(memory.output) + (_total(edges.payload) if pipeline.recompute else 0)
+    need = _total(memory.total) + kept * stored
+    if need > LARGEST:
+        message = f"the memory for all runs under way adds up to {need:.2g} bytes, more than 2^60"
+        issues.add(f"{message}; expected less", ("tasks",))
 
 
 def _total(amounts: Int) -> float:

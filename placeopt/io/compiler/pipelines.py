@@ -60,9 +60,8 @@ def pipeline_rules(
 
 def together(spec: Spec, labels: Int, forward: Int) -> Int:
     """Return the labels of colocation, with backward tasks next to their forward tasks where stages are limited."""
-    limits = [spec.pipeline, *(device.pipeline for device in spec.devices.values())]
-    limited = any(each is not None and (each.segments is not None or each.stages == "contiguous") for each in limits)
-    if not limited:
+    stated = spec.pipeline or PipelineSpec()
+    if all(_segments(stated, device.pipeline) == UNBOUNDED for device in spec.devices.values()):
         return labels
     merged = labels.copy()
     for i in np.flatnonzero(forward != np.arange(len(forward))).tolist():
@@ -81,13 +80,8 @@ def _device(stated: PipelineSpec, own: StageSpec | None, scales: Scales, path: P
         return default if found is None else found
 
     layer: StageSpec = stated if own is None else own
-    segments = value("segments", UNBOUNDED)
-    if layer.stages == "contiguous":
-        if layer.segments is not None and layer.segments > 1:
-            issues.add(f"contiguous means one segment; expected no more, got {layer.segments}", (*path, "segments"))
-        segments = 1
-    elif layer.segments is None and value("stages", "free") == "contiguous":
-        segments = UNBOUNDED if layer.stages == "free" else 1
+    if layer.stages == "contiguous" and layer.segments is not None and layer.segments > 1:
+        issues.add(f"contiguous means one segment; expected no more, got {layer.segments}", (*path, "segments"))
     launch = 0
     if layer.launch is not None:
         launch = scales.ticks(layer.launch, (*path, "launch"))
@@ -97,9 +91,23 @@ def _device(stated: PipelineSpec, own: StageSpec | None, scales: Scales, path: P
         "overlap": value("overlap", False),
         "full_duplex": value("duplex", "half") == "full",
         "free_transfers": value("transfers", "counted") == "free",
-        "segments": segments,
+        "segments": _segments(stated, own),
         "launch": launch,
     }
+
+
+def _segments(stated: PipelineSpec, own: StageSpec | None) -> int:
+    """Return the most stages of a device: what it states itself, or what the section states."""
+    for layer in (own, stated):
+        if layer is None:
+            continue
+        if layer.stages == "contiguous":
+            return 1
+        if layer.segments is not None:
+            return layer.segments
+        if layer.stages == "free":
+            return UNBOUNDED
+    return UNBOUNDED
 
 
 def _gradient(tasks: dict[str, TaskSpec], forward: Int, resident: Int, scales: Scales) -> Int:

@@ -202,7 +202,7 @@ class System:
             yield Constraint("stages", issues.place((*section, key)), text)
         kept = {
             "inference": "a device keeps the outputs of two runs",
-            "1f1b": "stage s of S keeps the outputs of S - s runs",
+            "1f1b": "stage s of S keeps the outputs of S - s + 1 runs",
             "gpipe": f"a device keeps the outputs of {counted(pipeline.microbatches, 'run')}",
         }
         if pipeline.in_flight in kept:
