@@ -19,7 +19,6 @@ from placeopt.model.pipeline import Pipeline
 from placeopt.model.problem import COARSE, UNLIMITED, MemoryModel
 from placeopt.model.units import size_text, time_text
 
-
 RUNS = 1000
 """Number of runs of a pipeline whose times must fit into 64 bits."""
 
