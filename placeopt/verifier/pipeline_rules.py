@@ -28,7 +28,7 @@ def stage(view: View) -> Iterator[Violation]:
     if not view.runs.all():
         return
     if schedule.stages is None:
-        if counts_stages(pipeline):
+        if counts_stages(pipeline) and view.problem.n_tasks:
             yield Violation(Rule.STAGE, "the schedule does not number its stages; the pipeline limits or counts them")
         return
     if sound_stages(view) is None:

@@ -152,7 +152,8 @@ class Grid:
 def pipeline_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:
     """Describe the latency of a pipeline, its results per second, and its idle time: labels, values and remarks."""
     ticks, latency = period(problem, schedule), makespan(problem, schedule)
-    periods = f", {latency / ticks:.3g} periods" if ticks else ""
+    count = f"{latency / ticks:.3g}" if ticks else ""
+    periods = f", {count} period{'s' * (count != '1')}" if ticks else ""
     facts = [("latency", time_text(latency, problem.resolution), f"from the start of a run to its result{periods}")]
     if ticks:
         uses = stage_uses(problem, schedule)

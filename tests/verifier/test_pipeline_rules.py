@@ -220,6 +220,15 @@ class TestStages:
         found = [each.message for each in broken(problem, merged) if each.rule is Rule.STAGE]
         assert found == ["fb and gb are both in stage 2; expected one device and direction"]
 
+    def test_no_tasks_need_no_numbers(self) -> None:
+        """A plan file of such a problem states no stages."""
+        problem = po.build_problem(
+            task_names=[], device_names=["x"], duration=np.zeros((0, 1), dtype=int), objective=PERIOD,
+            pipeline={"segments": 1},
+        )  # fmt: skip
+        none = np.zeros(0, dtype=int)
+        assert broken(problem, Schedule(none, none, Transfers(none, none, none))) == []
+
     def test_unsound_arrays(self) -> None:
         problem = loop(segments=1)
         schedule = periodic_schedule(problem, [0, 1, 1])
