@@ -41,6 +41,8 @@ _EXPECTED = {
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
     "finite_number": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
 }
 
 
