@@ -477,7 +477,7 @@ class TestCommand:
         assert (outcome.code, outcome.err) == (1, "")
         data = json.loads(outcome.out)
         assert set(data) == {
-            "problem", "fingerprint", "status", "minimal", "reason", "members", "resolution", "wall_time",
+            "problem", "fingerprint", "status", "minimal", "reason", "members", "bound", "resolution", "wall_time",
         }  # fmt: skip
         assert data["fingerprint"] == po.load(path).fingerprint()
         assert [member["path"] for member in data["members"]] == ["devices.gpu.memory", "tasks.a.pin", "tasks.b.pin"]

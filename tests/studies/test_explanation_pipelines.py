@@ -67,6 +67,18 @@ def test_a_feasible_pipeline_states_its_period(tmp_path: Path) -> None:
     done = run("explain", path)
     assert done.code == 0
     assert "the verifier accepts a schedule with a period of 4 ms" in done.out
+    assert "no period is below 4 ms: all work, divided ideally over the devices, takes 4 ms (load)" in done.out
+
+
+def test_a_feasible_pipeline_states_why_no_period_is_smaller(tmp_path: Path) -> None:
+    """Three tasks of 2 ms on two devices: one of them runs two."""
+    tasks = "".join(f"  {name}: {{time: 2 ms}}\n" for name in "abc")
+    explanation = explained(tmp_path, tasks, "{}")
+    assert explanation.status == "feasible"
+    assert explanation.bound is not None
+    assert explanation.bound.value == 4
+    found = explanation.to_dict()["bound"]
+    assert found == {"name": explanation.bound.name, "value": 4, "explanation": explanation.bound.explanation}
 
 
 @pytest.mark.parametrize("seed", range(30))

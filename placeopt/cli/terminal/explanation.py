@@ -24,6 +24,10 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
         ticks = period(problem, explanation.schedule) if piped else makespan(problem, explanation.schedule)
         what = f"{'with a period of' if piped else 'that ends at'} {time_text(ticks, problem.resolution)}"
         console.print(Text.assemble(("feasible", "green"), f": the verifier accepts a schedule {what}"))
+        if explanation.bound is not None:
+            least = time_text(int(explanation.bound.value), problem.resolution)
+            why = f"{explanation.bound.explanation} ({explanation.bound.name})"
+            console.print(Text(f"no period is below {least}: {why}"))
         return
     if explanation.status == "undecided":
         console.print("undecided: neither a schedule nor a proof of infeasibility was found within the time limit")

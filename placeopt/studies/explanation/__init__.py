@@ -15,10 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from placeopt.bounding.portfolio import bounds
+from placeopt.bounding.quick import Bound
 from placeopt.errors import Issue, UsageError, counted, path_text, visible
 from placeopt.io.compiler import begin_compilation, document_of
 from placeopt.io.document import Files, collection_paused
 from placeopt.io.files import StrPath
+from placeopt.model.building import simplest
+from placeopt.model.period import period
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock
@@ -30,6 +34,9 @@ from placeopt.studies.explanation.mending import Mend, mend
 from placeopt.studies.explanation.oracle import Oracle
 
 Status = Literal["feasible", "infeasible", "undecided"]
+
+_BOUNDING = 0.2
+"""Share of the time limit for the lower bound of a feasible pipeline."""
 
 _FILTERING = 0.7
 """Share of the time limit for making the set smaller; the rest is for mending it."""
@@ -85,6 +92,8 @@ class Explanation:
         Why they conflict.
     schedule
         A verified schedule, if feasible.
+    bound
+        The best lower bound of the period found, if the problem is a feasible pipeline: why no smaller one is possible.
     seconds
         Wall time without reading the problem.
     """
@@ -95,6 +104,7 @@ class Explanation:
     minimal: bool | None = None
     reason: str = ""
     schedule: Schedule | None = None
+    bound: Bound | None = None
     seconds: float = 0.0
 
     def __repr__(self) -> str:
@@ -110,6 +120,9 @@ class Explanation:
             "minimal": self.minimal,
             "reason": self.reason,
             "members": [member.to_dict() for member in self.members],
+            "bound": None
+            if self.bound is None
+            else {"name": self.bound.name, "value": int(self.bound.value), "explanation": self.bound.explanation},
             "resolution": float(self.problem.resolution),
             "wall_time": self.seconds,
         }
@@ -166,7 +179,11 @@ def explain(
     first = oracle.decide(range(len(system.constraints)))
     if first.feasible is not False:
         status: Status = "feasible" if first.feasible else "undecided"
-        return Explanation(system.problem, status, schedule=first.schedule, seconds=clock.elapsed)
+        bound = None
+        if first.feasible and system.problem.pipeline is not None:
+            report("feasible; searching for the reason why the period cannot be smaller")
+            bound = _least_period(system.problem, oracle, first.schedule, workers)
+        return Explanation(system.problem, status, schedule=first.schedule, bound=bound, seconds=clock.elapsed)
     report("infeasible; searching for the lines that conflict")
     clock.limit = _FILTERING * time_limit
     core = shrink(system, oracle, first)
@@ -185,6 +202,20 @@ def explain(
         core.reason,
         seconds=clock.elapsed,
     )
+
+
+def _least_period(problem: Problem, oracle: Oracle, schedule: Schedule | None, workers: int | None) -> Bound:
+    """Return the best lower bound of the period of a pipeline."""
+    assert schedule is not None
+    alone = simplest(problem)
+    found = bounds(
+        alone,
+        time_limit=oracle.seconds(_BOUNDING),
+        workers=workers,
+        known=period(alone, schedule),
+        should_stop=lambda: oracle.over,
+    )
+    return found[0]
 
 
 def _file_order(member: Member) -> tuple[str, int, int]:
