@@ -1,0 +1,164 @@
+"""Searches that a learned policy guides: many in lockstep, or one as a policy of `placeopt.policies`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import nn
+
+from placeopt.learning.batch import Batch
+from placeopt.learning.views import Observation, View
+from placeopt.model.arrays import Float, Int
+from placeopt.model.problem import Objective, Problem
+from placeopt.policies.episode import Episode
+from placeopt.policies.simulator import Run, Simulator
+from placeopt.policies.state import Policy, State, Step
+from placeopt.simulation.run import checked_placement
+
+TOGETHER = 64
+"""Number of searches that a network guides at the same time."""
+
+MakeView = Callable[..., View]
+
+
+class Search:
+    """A search from a placement (n,): the placement, its execution and the record of an episode.
+
+    The policy and the noise have separate streams of random numbers, as in `placeopt.policies.run_episode`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        device: Int,
+        make_view: MakeView,
+        *,
+        steps: int,
+        noise: float = 0.0,
+        seed: int = 0,
+        objective: Objective | None = None,
+    ) -> None:
+        self.first = checked_placement(problem, device)
+        self.rng, for_noise = np.random.default_rng(seed).spawn(2)
+        self.steps, self.history = steps, [Step(-1, -1, 0, kept=True)][:0]
+        self.simulator = Simulator(problem, steps + 1, noise, for_noise, objective)
+        self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
+        self.run = self.start = self.simulator.run(self.first)
+        self.best, self.kept = self.run.value, self.first
+        self._rows: list[tuple[float, ...]] = []
+        self._record(self.simulator.expected(self.first))
+
+    @property
+    def active(self) -> bool:
+        """Whether moves are left."""
+        return len(self.history) < self.steps
+
+    def advance(self, choice: int) -> float:
+        """Make the move of a choice; return how much the value decreases."""
+        task, device = self.view.decode(choice)
+        before = self.run.value
+        changed = int(self.view.device[task]) != device
+        self.view.move(task, device)
+        expected = self._rows[-1][2]
+        if changed:
+            self.run = self.simulator.run(self.view.device)
+            if self.run.value < self.best:
+                self.best, self.kept = self.run.value, self.view.device.copy()
+                expected = self.simulator.expected(self.kept)
+        self.history.append(Step(task, device, self.run.value, kept=True))
+        self._record(expected)
+        gain = float(before - self.run.value)
+        if self.view.period is not None and len(self.history) % self.view.period == 0:
+            self.view.place(self.first)
+            self.run = self.start
+        return gain
+
+    def _record(self, expected: float) -> None:
+        ledger = self.simulator.ledger
+        self._rows.append((self.run.value, self.best, expected, ledger.evaluations, ledger.estimates))
+
+    def episode(self, policy: str) -> Episode:
+        """The record of the search."""
+        current, best, expected, evaluations, estimates = (np.array(row) for row in zip(*self._rows, strict=True))
+        return Episode(policy, current, best, expected, evaluations, estimates, self.kept, tuple(self.history))
+
+
+class Decision(NamedTuple):
+    """A choice in a search: what the network observed, and what it chose."""
+
+    observation: Observation
+    choice: int
+    gain: float
+    """Decrease of the value."""
+
+
+def guide(
+    searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu", *, record: bool = False
+) -> list[list[Decision]]:
+    """Run searches to their ends, all in lockstep; with `record`, return the decisions of each.
+
+    The choices of a search depend on its own random numbers only, not on the other searches.
+    """
+    decisions: list[list[Decision]] = [[] for _ in searches]
+    for low in range(0, len(searches), TOGETHER):
+        group = range(low, min(low + TOGETHER, len(searches)))
+        while active := [place for place in group if searches[place].active]:
+            observations = [searches[place].view.observe(searches[place].run) for place in active]
+            with torch.inference_mode():
+                batch = Batch(observations, device)
+                logs = batch.log_probabilities(network(batch)).double().cpu().numpy()
+            for place, observation, row in zip(active, observations, logs, strict=True):
+                choice = drawn(row[: len(observation.allowed)], searches[place].rng)
+                gain = searches[place].advance(choice)
+                if record:
+                    decisions[place].append(Decision(observation, choice, gain))
+    return decisions
+
+
+def drawn(logs: Float, rng: Generator) -> int:
+    """Draw an index by its log-probability."""
+    total = np.cumsum(np.exp(logs))
+    place = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+    return min(place, int(np.flatnonzero(np.isfinite(logs))[-1]))
+
+
+class LearnedPolicy(Policy):
+    """A trained network as a policy of `placeopt.policies`.
+
+    Parameters
+    ----------
+    name
+        Name of the policy.
+    network
+        The network: a score for each choice of the view.
+    make_view
+        Creates a view from a problem and a placement; such as `GpNetView`.
+    """
+
+    def __init__(self, name: str, network: nn.Module, make_view: MakeView, device: torch.device | str = "cpu") -> None:
+        self.name, self.network, self._make_view, self._device = name, network, make_view, device
+
+    def begin(self, problem: Problem, steps: int, rng: Generator) -> None:
+        """Forget the previous episode."""
+        super().begin(problem, steps, rng)
+        self._view: View | None = None
+
+    def move(self, state: State) -> tuple[int, int]:
+        """Draw a move by its score."""
+        if self._view is None:
+            self._view = self._make_view(self.problem, state.device, rng=self.rng, steps=self.steps)
+        self._view.place(state.device)
+        observation = self._view.observe(state.run)
+        with torch.inference_mode():
+            batch = Batch([observation], self._device)
+            logs = batch.log_probabilities(self.network(batch))[0].double().cpu().numpy()
+        task, device = self._view.decode(drawn(logs, self.rng))
+        self._view.move(task, device)
+        return task, device
+
+
+__all__ = ["Decision", "LearnedPolicy", "Run", "Search", "drawn", "guide"]
