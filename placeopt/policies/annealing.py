@@ -1,4 +1,4 @@
-"""Simulated annealing as a search policy: draw moves by finish times, accept them by the makespan.
+"""Simulated annealing as a search policy: draw moves by finish times, accept them by the value of the objective.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
 doi:10.1126/science.220.4598.671; acceptance rule of N. Metropolis et al. 1953, doi:10.1063/1.1699114.
@@ -11,9 +11,12 @@ than a random walk:
   f its finish time after the move, and T the temperature. Near the end of an episode, this is almost always the best
   move. Draws have a lower temperature than acceptance because there are many moves.
 
-The move is executed and kept with probability min(1, exp((before - after) / T)), in terms of the makespans. A reverted
+The move is executed and kept with probability min(1, exp((before - after) / T)), in terms of the values. A reverted
 move is not proposed again before another move was kept, and neither is the reverse of a kept move. T decreases
-geometrically during the episode, from `hot` to `cold` times the best makespan so far.
+geometrically during the episode, from `hot` to `cold` times the best value so far. For draws, it is converted to ticks
+by the ratio of the current makespan to the current value.
+
+Finish times and the critical path say nothing about an objective without the makespan. Moves are then drawn uniformly.
 
 Cost of a step: one execution, and one finish time per device for each task of the path, or for `tasks` tasks drawn from
 it. (The policy of GiPH receives similar data of all tasks in each step, the "start-time potential".)
@@ -66,6 +69,8 @@ class Annealing(Policy):
 
     def move(self, state: State) -> tuple[int, int]:
         """A move of a critical task, or of any task if all of those are excluded."""
+        if not state.uses_makespan:
+            return self._any(state)
         moves: list[tuple[int, int]] = []
         gains: list[int] = []
         for pool in (state.critical_path(), range(state.problem.n_tasks)):
@@ -81,18 +86,26 @@ class Annealing(Policy):
             self._excluded.clear()
             return 0, int(state.device[0])
         gain = np.array(gains, dtype=np.float64)
-        weight = np.exp((gain - gain.max()) / self._temperature(state) * self.greed)
+        ticks = self._temperature(state) * (state.makespan / state.value if state.value else 1.0)
+        weight = np.exp((gain - gain.max()) / max(ticks, 1e-9) * self.greed)
         return moves[self.rng.choice(len(moves), p=weight / weight.sum())]
 
     def keep(self, before: State, after: State) -> bool:
         """The Metropolis rule."""
         made = after.history[-1]
-        worse = after.makespan - before.makespan
+        worse = after.value - before.value
         if worse > 0 and self.rng.random() >= math.exp(-worse / self._temperature(after)):
             self._excluded.add((made.task, made.device))
             return False
         self._excluded = {(made.task, int(before.device[made.task]))}
         return True
+
+    def _any(self, state: State) -> tuple[int, int]:
+        moves = [(task, device) for task in range(state.problem.n_tasks) for device in self._open(state, task)]
+        if not moves:
+            self._excluded.clear()
+            return 0, int(state.device[0])
+        return moves[self.rng.integers(len(moves))]
 
     def _open(self, state: State, task: int) -> list[int]:
         """The other devices of a task whose moves are not excluded."""

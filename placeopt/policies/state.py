@@ -17,12 +17,13 @@ from placeopt.policies.simulator import Run, Simulator
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A move, the observed makespan after it in ticks, and whether the policy kept it."""
+    """A move, the observed makespan after it in ticks, whether the policy kept it, and the observed value."""
 
     task: int
     device: int
     makespan: int
     kept: bool
+    value: float
 
 
 class Space:
@@ -69,11 +70,11 @@ class State:
     device
         (n,) the current placement.
     run
-        Its execution: starts, ends and transfers in ticks, with noise if the episode has noise.
+        Its execution: starts, ends and transfers in ticks, with noise if the episode has noise, and its value.
     step, steps
         Number of moves made, and number of moves of the episode.
     best
-        The least makespan observed so far in ticks.
+        The least value observed so far.
     history
         The moves so far.
     """
@@ -83,13 +84,13 @@ class State:
     run: Run
     step: int
     steps: int
-    best: int
+    best: float
     history: tuple[Step, ...]
     _space: Space
     _simulator: Simulator
     _memo: dict[Any, Any] = field(default_factory=dict)
 
-    def after(self, device: Int, run: Run, best: int, made: Step) -> State:
+    def after(self, device: Int, run: Run, best: float, made: Step) -> State:
         """The state after one step; if the execution is the same, so are its cached results."""
         history = (*self.history, made)
         memo = self._memo if run is self.run else {}
@@ -100,6 +101,16 @@ class State:
     def makespan(self) -> int:
         """The observed makespan of the current placement in ticks."""
         return self.run.makespan
+
+    @property
+    def value(self) -> float:
+        """The observed value of the current placement under the objective of the episode: by default the makespan."""
+        return self.run.value
+
+    @property
+    def uses_makespan(self) -> bool:
+        """Whether the objective contains the makespan."""
+        return self._simulator.valuation.uses_makespan
 
     def options(self, task: int) -> Int:
         """The devices, sorted, to which the task may move; includes its current one."""
@@ -114,9 +125,9 @@ class State:
         """
         return self._once(("finish", task), lambda: self._finish_times(task))  # type: ignore[no-any-return]
 
-    def evaluate(self, task: int, device: int) -> int:
-        """The makespan after a move in ticks. Costs one execution, which the move itself then does not repeat."""
-        return self.look(task, device)[1].makespan
+    def evaluate(self, task: int, device: int) -> float:
+        """The value after a move. Costs one execution, which the move itself then does not repeat."""
+        return self.look(task, device)[1].value
 
     def look(self, task: int, device: int) -> tuple[Int, Run]:
         """The placement after a move, and its execution."""
@@ -183,7 +194,7 @@ class Policy(ABC):
     """A search policy, to be run by `placeopt.policies.run_episode`; one object may run several episodes.
 
     GiPH (Hu et al. 2023, section 4.1) states the Markov decision process: states are feasible placements, an action
-    moves one task, and the reward is the decrease of the makespan.
+    moves one task, and the reward is the decrease of the makespan, or of another objective's value.
     """
 
     name: str
