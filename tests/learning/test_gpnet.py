@@ -65,9 +65,7 @@ def test_the_compiled_kernels_write_the_same_edges_and_potentials() -> None:
 
     edges = np.arange(problem.n_edges)
     compiled.source[:], compiled.target[:], compiled.data[:] = 0, 0, 0
-    write_edges.compiled()(
-        compiled.tables, edges, compiled.pivot, compiled.source, compiled.target, compiled.data
-    )
+    write_edges.compiled()(compiled.tables, edges, compiled.pivot, compiled.source, compiled.target, compiled.data)
     assert (compiled.source == plain.source).all()
     assert (compiled.data == plain.data).all()
     run = Simulator(problem, 1, 0.0, np.random.default_rng()).run(device)
