@@ -278,7 +278,7 @@ class Trainer:
             choice = torch.tensor([step.choice for step in decisions[low:high]], device=logs.device)
             chosen = logs.gather(1, choice.unsqueeze(1)).squeeze(1)
             factor = torch.as_tensor(factors[low:high], dtype=logs.dtype, device=logs.device)
-            (-(chosen * factor).sum()).backward()  # type: ignore[no-untyped-call]
+            (-(chosen * factor).sum()).backward()
             low = high
 
     def _evaluate(self) -> None:
@@ -310,7 +310,7 @@ def policy_factors(gains: Sequence[Float], settings: Settings, period: int | Non
     if "placeto-returns" in faults:
         parts, returns = [[each] for each in gains], [[discounted(each[::-1], gamma)] for each in gains]
     else:
-        cuts = [] if period is None else np.arange(period, len(gains[0]), period)
+        cuts = np.arange(period or len(gains[0]), len(gains[0]), period or 1)
         parts = [np.split(each, cuts) for each in gains]
         returns = [[discounted(part, gamma) for part in each] for each in parts]
     if len(gains) > 1:
