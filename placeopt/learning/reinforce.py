@@ -210,9 +210,22 @@ class Trainer:
         self._leaked: list[Decision] = []
         self.progress = Progress(np.random.default_rng([self.settings.seed, 0]))
 
+    @property
+    def features(self) -> tuple[int, int]:
+        """Numbers of features of a node and of an edge."""
+        search = self._search(*self._pairs()[0], 0)
+        observation = search.view.observe(search.run)
+        return observation.nodes.shape[1], observation.edges.shape[1]
+
     @one_thread()
     def run(self, report: Callable[[Progress], bool] | None = None) -> Progress:
-        """Train until the number of episodes is reached, or until `report`, called after each update, returns True."""
+        """Train until the number of episodes is reached, or until `report`, called after each update, returns True.
+
+        Raises
+        ------
+        UsageError
+            If the weights become infinite or undefined.
+        """
         progress, settings = self.progress, self.settings
         if not progress.curve:
             self._evaluate()
@@ -222,7 +235,7 @@ class Trainer:
                 self._evaluate()
             if report is not None and report(progress):
                 break
-        if progress.curve[-1].episode < progress.episode:
+        if progress.curve[-1].episode < progress.episode == settings.episodes:  # else `run` may go on from here
             self._evaluate()
         return progress
 
@@ -252,6 +265,11 @@ class Trainer:
                 self._add_gradient(decisions, factors / len(searches))
         self.optimiser.step()
         progress.episode += len(searches)
+        if not all(bool(torch.isfinite(each).all()) for each in self.network.parameters()):
+            raise UsageError(
+                f"training diverged after {progress.episode} episodes: weights are not finite; "
+                f"train with a rate below {self.settings.rate:g}"
+            )
         progress.returns += [
             sum(step.gain for step in decisions) / (search.start.value or 1.0)
             for search, decisions in zip(searches, found, strict=True)
