@@ -12,6 +12,7 @@ from numpy.random import Generator
 from torch import nn
 
 from placeopt.learning.batch import Batch
+from placeopt.learning.compiled import CompiledGiph
 from placeopt.learning.views import Observation, View
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
@@ -114,11 +115,22 @@ class Decision(NamedTuple):
 def guide(
     searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu", *, record: bool = False
 ) -> list[list[Decision]]:
-    """Run searches to their ends, all in lockstep; with `record`, return the decisions of each.
+    """Run searches to their ends; with `record`, return the decisions of each.
 
-    The choices of a search depend on its own random numbers only, not on the other searches.
+    The choices of a search depend on its own random numbers only, not on the other searches. GiPH's own network runs
+    compiled on a CPU, one search after the other; other networks run in PyTorch, many searches in lockstep.
     """
     decisions: list[list[Decision]] = [[] for _ in searches]
+    if torch.device(device).type == "cpu" and CompiledGiph.supports(network):
+        for search, made in zip(searches, decisions, strict=True):
+            compiled = CompiledGiph(network, search.steps)
+            while search.active:
+                observation = search.view.observe(search.run)
+                choice = drawn(compiled.log_probabilities(observation), search.rng)
+                gain = search.advance(choice)
+                if record:
+                    made.append(Decision(observation, choice, gain))
+        return decisions
     for low in range(0, len(searches), TOGETHER):
         group = range(low, min(low + TOGETHER, len(searches)))
         while active := [place for place in group if searches[place].active]:
@@ -161,6 +173,8 @@ class LearnedPolicy(Policy):
         """Forget the previous episode."""
         super().begin(problem, steps, rng)
         self._view: View | None = None
+        on_cpu = torch.device(self._device).type == "cpu"
+        self._compiled = CompiledGiph(self.network, steps) if on_cpu and CompiledGiph.supports(self.network) else None
 
     @one_thread()
     def move(self, state: State) -> tuple[int, int]:
@@ -169,9 +183,12 @@ class LearnedPolicy(Policy):
             self._view = self._make_view(self.problem, state.device, rng=self.rng, steps=self.steps)
         self._view.place(state.device)
         observation = self._view.observe(state.run)
-        with torch.inference_mode():
-            batch = Batch([observation], self._device)
-            logs = batch.log_probabilities(self.network(batch))[0].double().cpu().numpy()
+        if self._compiled is not None:
+            logs = self._compiled.log_probabilities(observation)
+        else:
+            with torch.inference_mode():
+                batch = Batch([observation], self._device)
+                logs = batch.log_probabilities(self.network(batch))[0].double().cpu().numpy()
         task, device = self._view.decode(drawn(logs, self.rng))
         self._view.move(task, device)
         return task, device
