@@ -37,7 +37,16 @@ from typing import Any
 
 import numpy as np
 from giph_runs import (
-    GRID, Store, Trained, constructed, episodes, first_placements, interval, longest_paths, on_grid, test_problems,
+    GRID,
+    Store,
+    Trained,
+    constructed,
+    episodes,
+    first_placements,
+    interval,
+    longest_paths,
+    on_grid,
+    test_problems,
 )  # fmt: skip
 from rich.console import Console
 from rich.table import Table
