@@ -118,7 +118,7 @@ class GpNet:
     def __init__(self, problem: Problem, device: Int, steps: int = 1) -> None:
         """Build the gpNet of a placement (n,); `steps` is the expected number of moves."""
         self.problem = problem
-        self.task, self.device = np.nonzero(problem.feasible)
+        self.task, self.device = (np.ascontiguousarray(each) for each in np.nonzero(problem.feasible))
         self.n_nodes = len(self.task)
         options = np.bincount(self.task, minlength=problem.n_tasks)
         first = np.concatenate(([0], np.cumsum(options)))

@@ -44,7 +44,8 @@ class Search:
     ) -> None:
         self.first = checked_placement(problem, device)
         self.rng, for_noise = np.random.default_rng(seed).spawn(2)
-        self.steps, self.history = steps, [Step(-1, -1, 0, kept=True)][:0]
+        self.steps = steps
+        self.history: list[Step] = []
         self.simulator = Simulator(problem, steps + 1, noise, for_noise, objective)
         self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
         self.run = self.start = self.simulator.run(self.first)
@@ -69,7 +70,7 @@ class Search:
             if self.run.value < self.best:
                 self.best, self.kept = self.run.value, self.view.device.copy()
                 expected = self.simulator.expected(self.kept)
-        self.history.append(Step(task, device, self.run.value, kept=True))
+        self.history.append(Step(task, device, self.run.makespan, kept=True, value=self.run.value))
         self._record(expected)
         gain = float(before - self.run.value)
         if self.view.period is not None and len(self.history) % self.view.period == 0:

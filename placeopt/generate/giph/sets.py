@@ -1,0 +1,150 @@
+"""The training and test sets of GiPH's experiments by name.
+
+The released parameters are those of https://github.com/uidmice/placement-rl, folder parameters (single_network.txt,
+multiple_networks.txt, multiple_networks_diff.txt). Graphs have v = 10 and 15, α = 0.1, 0.2 and 0.3 and connection
+probability 0.1 and 0.2; see `released` for what the generator makes of them.
+
+set              training                              test
+giph-single      300 graphs, 1 network                 300 other graphs, the same network
+giph-multiple    120 graphs, 10 networks               120 other graphs, the same networks
+giph-unseen      the training set of giph-multiple     the test graphs of giph-multiple, 10 other networks
+giph-sizes       180 graphs, 150 networks of 15 to 24  120 other graphs, 100 other networks
+                 devices
+
+The paper says of `giph-multiple` that policies are evaluated on unseen cases; the released code trains and tests on
+identical networks. `giph-unseen` differs from it in the seeds of the test networks alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, overload
+
+from placeopt.generate.giph.released import problem_document, released_graph, released_network
+from placeopt.generate.networks import Document
+
+Maker = Callable[[], Document]
+
+
+class Documents(Sequence[Document]):
+    """Documents that are generated when they are first read; callers must not change them."""
+
+    def __init__(self, makers: Iterable[Maker]) -> None:
+        self._makers = tuple(makers)
+        self._made: dict[int, Document] = {}
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @overload
+    def __getitem__(self, place: int) -> Document: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Documents: ...
+
+    def __getitem__(self, place: int | slice) -> Document | Documents:
+        if isinstance(place, slice):
+            return Documents(self._makers[place])
+        index = range(len(self._makers))[place]
+        if index not in self._made:
+            self._made[index] = self._makers[index]()
+        return self._made[index]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseSet:
+    """Task graphs and device networks, and which of them form problems.
+
+    Attributes
+    ----------
+    name
+        For example "giph-multiple-test".
+    graphs, networks
+        Documents with `tasks`, and documents with `devices` and `links`.
+    joined
+        Combines the name of a problem, a graph and a network into a problem document.
+    matches
+        (graph, network) of each problem, if a graph does not belong on all networks; None: all pairs.
+    """
+
+    name: str
+    graphs: Sequence[Document]
+    networks: Sequence[Document]
+    joined: Callable[[str, Document, Document], Document]
+    matches: tuple[tuple[int, int], ...] | None = None
+
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Return (graph, network) of each problem, in the order of the released code: network by network."""
+        if self.matches is not None:
+            return self.matches
+        return tuple((graph, network) for network, graph in product(range(len(self.networks)), range(len(self.graphs))))
+
+    def document(self, graph: int, network: int) -> Document:
+        """Return the problem document of a graph on a network."""
+        name = f"{self.name}-{graph}" + (f"-{network}" if len(self.networks) > 1 else "")
+        return self.joined(name, self.graphs[graph], self.networks[network])
+
+
+Sets = tuple[CaseSet, CaseSet]
+
+_SINGLE: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
+_SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_heterogeneity": 0.2}
+
+
+def _graphs(seeds: Iterable[int], **options: Any) -> Documents:
+    """Return graphs in the order of the released code."""
+
+    def maker(alpha: float, v: int, connection: float, seed: int) -> Maker:
+        return lambda: released_graph(seed, v=v, alpha=alpha, connection=connection, **options).document()
+
+    return Documents(maker(*values) for values in product((0.1, 0.2, 0.3), (10, 15), (0.1, 0.2), seeds))
+
+
+def _networks(seeds: Iterable[int], sizes: Iterable[int] = (20,), **options: Any) -> Documents:
+    """Return networks in the order of the released code."""
+
+    def maker(devices: int, seed: int) -> Maker:
+        return lambda: released_network(seed, devices=devices, **options).document()
+
+    return Documents(maker(*values) for values in product(sizes, seeds))
+
+
+def _split(name: str, train: tuple[Documents, Documents], test: tuple[Documents, Documents]) -> Sets:
+    return CaseSet(f"{name}-train", *train, problem_document), CaseSet(f"{name}-test", *test, problem_document)
+
+
+def giph_single() -> Sets:
+    """Return the sets of `single_network.txt`."""
+    network = _networks([1], **_SINGLE_NETWORK)
+    train, test = _graphs(range(25), **_SINGLE), _graphs(range(25, 50), **_SINGLE)
+    return _split("giph-single", (train, network), (test, network))
+
+
+def giph_multiple() -> Sets:
+    """Return the sets of `multiple_networks.txt`."""
+    networks = _networks(range(10))
+    return _split("giph-multiple", (_graphs(range(10)), networks), (_graphs(range(25, 35)), networks))
+
+
+def giph_unseen() -> Sets:
+    """Return the sets of `multiple_networks.txt`, but test on networks that training does not see."""
+    train, test = (_graphs(range(10)), _networks(range(10))), (_graphs(range(25, 35)), _networks(range(20, 30)))
+    return _split("giph-unseen", train, test)
+
+
+def giph_sizes() -> Sets:
+    """Return the sets of `multiple_networks_diff.txt`."""
+    train = _graphs(range(15)), _networks(range(15), range(15, 25))
+    test = _graphs(range(25, 35)), _networks(range(20, 30), range(15, 25))
+    return _split("giph-sizes", train, test)
+
+
+SETS: Mapping[str, Callable[[], Sets]] = {
+    "giph-single": giph_single,
+    "giph-multiple": giph_multiple,
+    "giph-unseen": giph_unseen,
+    "giph-sizes": giph_sizes,
+}
+"""The sets by name, as functions that return the training set and the test set."""
