@@ -1,4 +1,4 @@
-"""The RNN-based placer, the rival of GiPH that is trained anew for each problem.
+"""The RNN-based placer, the rival of GiPH that is trained on each problem separately.
 
 A. Mirhoseini, A. Goldie, H. Pham, B. Steiner, Q. V. Le, J. Dean: A hierarchical model for device placement (HDP), ICLR
 2018. Only its placer is used, as in Y. Hu et al., GiPH, MLSys 2023 (section 5 and appendix B.7): a sequence-to-sequence
@@ -16,8 +16,8 @@ Choices where the papers leave one, or differ:
 - GiPH trains "until the latency is no longer improved", its released code for 100 updates. Here, training ends after
   100 updates, or `patience` updates without a better placement.
 - Rewards are divided by the square root of the first placement's value, so the unit of the objective does not matter.
-- The released code gives infeasible placements the reward -100, about five times a usual one there. Here it is -5.
-  They occur only if memory or separation is violated, are not executed, and do not become the best placement.
+- The released code gives infeasible placements the reward -100, which is 3.7 times a usual one on its data. Here, it is
+  -4. They occur only if memory or separation is violated, are not executed, and do not become the best placement.
 - Tasks of a colocation group follow the first of them.
 - The baseline does not contain the rewards of the current update, except for the first. That of the released code does.
 """
@@ -40,7 +40,7 @@ from placeopt.policies.state import Space
 if TYPE_CHECKING:
     from placeopt.learning.rnn_network import RnnSettings
 
-INFEASIBLE = -5.0
+INFEASIBLE = -4.0
 """The reward of a placement that violates memory limits or separation; the first placement has -1."""
 
 
