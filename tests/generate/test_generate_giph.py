@@ -15,8 +15,9 @@ import pytest
 
 import placeopt as po
 from placeopt.errors import UsageError
+from placeopt.generate.giph.cases import Documents
 from placeopt.generate.giph.released import released_document, released_graph, released_network
-from placeopt.generate.giph.sets import SETS, Documents
+from placeopt.generate.giph.sets import SETS
 
 
 def digest(values: object) -> str:

@@ -10,6 +10,8 @@ giph-multiple    120 graphs, 10 networks               120 other graphs, the sam
 giph-unseen      the training set of giph-multiple     the test graphs of giph-multiple, 10 other networks
 giph-sizes       180 graphs, 150 networks of 15 to 24  120 other graphs, 100 other networks
                  devices
+enas             150 graphs, 1 network of 8 devices    150 other graphs of the same cells, the same network
+traffic          460 problems of 7 computers or so     460 problems of other vehicles
 
 The paper says of `giph-multiple` that policies are evaluated on unseen cases; the released code trains and tests on
 identical networks. `giph-unseen` differs from it in the seeds of the test networks alone.
@@ -17,77 +19,14 @@ identical networks. `giph-unseen` differs from it in the seeds of the test netwo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from typing import Any, overload
+from typing import Any
 
+from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
+from placeopt.generate.giph.enas import enas_sets
 from placeopt.generate.giph.released import problem_document, released_graph, released_network
-from placeopt.generate.networks import Document
-
-Maker = Callable[[], Document]
-
-
-class Documents(Sequence[Document]):
-    """Documents that are generated when they are first read; callers must not change them."""
-
-    def __init__(self, makers: Iterable[Maker]) -> None:
-        self._makers = tuple(makers)
-        self._made: dict[int, Document] = {}
-
-    def __len__(self) -> int:
-        return len(self._makers)
-
-    @overload
-    def __getitem__(self, place: int) -> Document: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Documents: ...
-
-    def __getitem__(self, place: int | slice) -> Document | Documents:
-        if isinstance(place, slice):
-            return Documents(self._makers[place])
-        index = range(len(self._makers))[place]
-        if index not in self._made:
-            self._made[index] = self._makers[index]()
-        return self._made[index]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CaseSet:
-    """Task graphs and device networks, and which of them form problems.
-
-    Attributes
-    ----------
-    name
-        For example "giph-multiple-test".
-    graphs, networks
-        Documents with `tasks`, and documents with `devices` and `links`.
-    joined
-        Combines the name of a problem, a graph and a network into a problem document.
-    matches
-        (graph, network) of each problem, if a graph does not belong on all networks; None: all pairs.
-    """
-
-    name: str
-    graphs: Sequence[Document]
-    networks: Sequence[Document]
-    joined: Callable[[str, Document, Document], Document]
-    matches: tuple[tuple[int, int], ...] | None = None
-
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Return (graph, network) of each problem, in the order of the released code: network by network."""
-        if self.matches is not None:
-            return self.matches
-        return tuple((graph, network) for network, graph in product(range(len(self.networks)), range(len(self.graphs))))
-
-    def document(self, graph: int, network: int) -> Document:
-        """Return the problem document of a graph on a network."""
-        name = f"{self.name}-{graph}" + (f"-{network}" if len(self.networks) > 1 else "")
-        return self.joined(name, self.graphs[graph], self.networks[network])
-
-
-Sets = tuple[CaseSet, CaseSet]
+from placeopt.generate.giph.traffic import traffic_sets
 
 _SINGLE: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
 _SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_heterogeneity": 0.2}
@@ -146,5 +85,7 @@ SETS: Mapping[str, Callable[[], Sets]] = {
     "giph-multiple": giph_multiple,
     "giph-unseen": giph_unseen,
     "giph-sizes": giph_sizes,
+    "enas": enas_sets,
+    "traffic": traffic_sets,
 }
 """The sets by name, as functions that return the training set and the test set."""
