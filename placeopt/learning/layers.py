@@ -53,9 +53,7 @@ class Messages(nn.Module):
         start = start[levels.node]
         found = start.clone()
         empty = torch.relu(self.update.bias)
-        for (low, high), (first, last) in zip(
-            pairwise(levels.node_bounds), pairwise(levels.edge_bounds), strict=True
-        ):
+        for (low, high), (first, last) in zip(pairwise(levels.node_bounds), pairwise(levels.edge_bounds), strict=True):
             if first == last:
                 found[low:high] = start[low:high] + empty
                 continue
@@ -73,4 +71,6 @@ class Messages(nn.Module):
 
 def with_edge_means(batch: Batch, *, incoming: bool) -> Tensor:
     """(N, f + g) node features, and the mean features of the edges that leave (or enter) each node."""
-    return torch.cat([batch.nodes, mean_into(batch.edges, batch.target if incoming else batch.source, batch.n_nodes)], 1)
+    return torch.cat(
+        [batch.nodes, mean_into(batch.edges, batch.target if incoming else batch.source, batch.n_nodes)], 1
+    )
