@@ -9,6 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from placeopt.errors import UsageError
+from placeopt.learning.search import one_thread
 from placeopt.learning.traits import Traits
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import Problem
@@ -192,6 +193,7 @@ class RnnTrainer:
         self._trained = [each for each in self.network.parameters() if each.requires_grad]
         self._adam = torch.optim.Adam(self._trained, lr=settings.learning_rate)
 
+    @one_thread()
     def draw(self, count: int) -> list[Int]:
         """Draw `count` placements, (n,) each."""
         chosen, self._logs = self.network(self.tasks, count, self._generator)
@@ -200,6 +202,7 @@ class RnnTrainer:
         placements.flags.writeable = False
         return list(placements)
 
+    @one_thread()
     def learn(self, advantages: Float) -> None:
         """Make the latest placements more likely in proportion to their advantages, one for each."""
         loss = -(torch.as_tensor(advantages, dtype=self._logs.dtype) * self._logs).mean()

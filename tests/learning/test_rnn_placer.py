@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -26,8 +27,15 @@ from placeopt.verifier import verify
 torch = pytest.importorskip("torch", reason="the RNN placer needs PyTorch")
 
 from placeopt.learning.rnn_network import RnnPlacer, RnnSettings, RnnTrainer, TaskSequence, sequence_of  # noqa: E402
+from placeopt.learning.search import one_thread  # noqa: E402
 
 SMALL = RnnSettings(hidden=8)
+
+
+@pytest.fixture(autouse=True)
+def on_one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 def diamond(**rest: Any) -> Problem:
