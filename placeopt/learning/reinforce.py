@@ -210,9 +210,22 @@ class Trainer:
         self._leaked: list[Decision] = []
         self.progress = Progress(np.random.default_rng([self.settings.seed, 0]))
 
+    @property
+    def features(self) -> tuple[int, int]:
+        """Numbers of features of a node and of an edge."""
+        search = self._search(*self._pairs()[0], 0)
+        observation = search.view.observe(search.run)
+        return observation.nodes.shape[1], observation.edges.shape[1]
+
     @one_thread()
     def run(self, report: Callable[[Progress], bool] | None = None) -> Progress:
-        """Train until the number of episodes is reached, or until `report`, called after each update, returns True."""
+        """Train until the number of episodes is reached, or until `report`, called after each update, returns True.
+
+        Raises
+        ------
+        UsageError
+            If the weights become infinite or undefined.
+        """
         progress, settings = self.progress, self.settings
         if not progress.curve:
             self._evaluate()
@@ -222,7 +235,7 @@ class Trainer:
                 self._evaluate()
             if report is not None and report(progress):
                 break
-        if progress.curve[-1].episode < progress.episode:
+        if progress.curve[-1].episode < progress.episode == settings.episodes:  # else `run` may go on from here
             self._evaluate()
         return progress
 
@@ -252,6 +265,11 @@ class Trainer:
                 self._add_gradient(decisions, factors / len(searches))
         self.optimiser.step()
         progress.episode += len(searches)
+        if not all(bool(torch.isfinite(each).all()) for each in self.network.parameters()):
+            raise UsageError(
+                f"training diverged after {progress.episode} episodes: weights are not finite; "
+                f"train with a rate below {self.settings.rate:g}"
+            )
         progress.returns += [
             sum(step.gain for step in decisions) / (search.start.value or 1.0)
             for search, decisions in zip(searches, found, strict=True)
@@ -278,7 +296,7 @@ class Trainer:
             choice = torch.tensor([step.choice for step in decisions[low:high]], device=logs.device)
             chosen = logs.gather(1, choice.unsqueeze(1)).squeeze(1)
             factor = torch.as_tensor(factors[low:high], dtype=logs.dtype, device=logs.device)
-            (-(chosen * factor).sum()).backward()  # type: ignore[no-untyped-call]
+            (-(chosen * factor).sum()).backward()
             low = high
 
     def _evaluate(self) -> None:
@@ -310,7 +328,7 @@ def policy_factors(gains: Sequence[Float], settings: Settings, period: int | Non
     if "placeto-returns" in faults:
         parts, returns = [[each] for each in gains], [[discounted(each[::-1], gamma)] for each in gains]
     else:
-        cuts = [] if period is None else np.arange(period, len(gains[0]), period)
+        cuts = np.arange(period or len(gains[0]), len(gains[0]), period or 1)
         parts = [np.split(each, cuts) for each in gains]
         returns = [[discounted(part, gamma) for part in each] for each in parts]
     if len(gains) > 1:

@@ -30,11 +30,14 @@ FAULTS: tuple[Fault, ...] = get_args(Fault)
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A network, and how it observes a search."""
+    """A network, and how it observes a search; the arguments of `make_agent` go into files of weights."""
 
     name: str
     network: nn.Module
     make_view: Callable[..., View]
+    devices: int = 1
+    potential: Potential = "paper"
+    faults: frozenset[Fault] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +137,4 @@ def make_agent(
             torch.manual_seed(seed)
         network = variant.network(nodes, faults, devices)
     make_view = partial(variant.view, potential=potential, freeze_masks="frozen-masks" in faults)
-    return Agent(name, network, make_view)
+    return Agent(name, network, make_view, devices, potential, faults)

@@ -1,4 +1,4 @@
-"""REINFORCE: factors by hand, gradients step by step, determinism, resuming from a state, the faults, and that it learns."""
+"""REINFORCE: factors by hand, gradients step by step, determinism, the faults, and that it learns."""
 
 from __future__ import annotations
 

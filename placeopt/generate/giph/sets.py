@@ -23,10 +23,16 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import Any
 
+from placeopt.errors import UsageError, listing, suggestion
+from placeopt.generate.arguments import streams, whole
 from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
 from placeopt.generate.giph.enas import enas_sets
 from placeopt.generate.giph.released import problem_document, released_graph, released_network
 from placeopt.generate.giph.traffic import traffic_sets
+from placeopt.generate.networks import Document
+
+_PURPOSE = 8
+"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 _SINGLE: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
 _SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_heterogeneity": 0.2}
@@ -80,6 +86,18 @@ def giph_sizes() -> Sets:
     return _split("giph-sizes", train, test)
 
 
+DESCRIPTIONS: Mapping[str, str] = {
+    "giph-single": "random graphs on one network, as released",
+    "giph-multiple": "random graphs on ten networks, as released: training and test have the same networks",
+    "giph-unseen": "the same, but the test networks are not in training",
+    "giph-sizes": "random graphs on networks of 15 to 24 devices, as released",
+    "enas": "deep learning: recurrent cells, to be merged by the pass giph-groups",
+    "traffic": "the case study: sensor fusion of connected vehicles",
+}
+"""The sets by name, each with a line on its problems."""
+
+SPLITS = ("train", "test")
+
 SETS: Mapping[str, Callable[[], Sets]] = {
     "giph-single": giph_single,
     "giph-multiple": giph_multiple,
@@ -89,3 +107,50 @@ SETS: Mapping[str, Callable[[], Sets]] = {
     "traffic": traffic_sets,
 }
 """The sets by name, as functions that return the training set and the test set."""
+
+
+def case_set(name: str, split: str = "test") -> CaseSet:
+    """Return the training set or the test set of this name.
+
+    Raises
+    ------
+    UsageError
+        If there is no such set.
+    """
+    if name not in SETS:
+        raise UsageError(f'set: "{name}" is unknown; expected one of {listing(list(SETS))}{suggestion(name, SETS)}')
+    if split not in SPLITS:
+        raise UsageError(f'split: "{split}" is unknown; expected train or test')
+    return SETS[name]()[SPLITS.index(split)]
+
+
+def case_document(name: str, split: str = "test", index: int = 0) -> Document:
+    """Return the problem document at this index of a set.
+
+    Raises
+    ------
+    UsageError
+        If there is no such problem.
+    """
+    cases = case_set(name, split)
+    pairs = cases.pairs()
+    if not 0 <= index < len(pairs):
+        raise UsageError(f"index: {index} is out of range; {cases.name} has the problems 0 to {len(pairs) - 1}")
+    return cases.document(*pairs[index])
+
+
+def sampled(cases: CaseSet, count: int, seed: int = 0) -> list[tuple[int, int]]:
+    """Draw problems of a set without repetition, and return (graph, network) of each in the order of the set.
+
+    Raises
+    ------
+    UsageError
+        If the set has fewer problems.
+    """
+    pairs = cases.pairs()
+    if whole("sample", count, 1) > len(pairs):
+        raise UsageError(
+            f"sample: {count} is more than the {len(pairs)} problems of {cases.name}; expected at most that"
+        )
+    (rng,) = streams(_PURPOSE, seed, 1)
+    return [pairs[k] for k in sorted(rng.choice(len(pairs), count, replace=False).tolist())]
