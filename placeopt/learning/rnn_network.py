@@ -109,7 +109,7 @@ def sequence_of(problem: Problem, traits: Traits) -> TaskSequence:
     return TaskSequence(order, features, problem.group_feasible()[group], first[group])
 
 
-class RnnPlacer(nn.Module):
+class RnnPlacer(nn.Module):  # type: ignore[misc,unused-ignore]
     """A sequence-to-sequence model with attention (A. Mirhoseini et al., ICLR 2018, section 2, "Placer").
 
     A bidirectional LSTM reads the sequence. An LSTM then chooses a device for each task. Its input is the device of the
