@@ -1,10 +1,13 @@
 """Run GiPH's experiments with other objectives than the makespan (Hu et al. 2023, figures 11 and 16).
 
     python benchmarks/giph_objectives.py [--parts cost energy relocation] [--cases 100] [--searches NAME ...] [--seed 0]
+                                         [--train VARIANT ...] [--episodes 200]
 
-Searches are the policies of `placeopt.policies`, `random` (random placements) and `rnn-placer`. Each makes 2 |V| steps
-from the same random placement and minimises the objective of the experiment. `heft` minimises the makespan and shows
-what that costs. Intervals are 95 % confidence intervals; differences are paired by problem.
+Searches are the policies of `placeopt.policies`, `random` (random placements), `rnn-placer`, and files that `placeopt
+train` writes. With --train, the variants of GiPH are trained for each experiment, on its training set with its
+objective. Each search makes 2 |V| steps from the same random placement and minimises the objective of the experiment.
+`heft` minimises the makespan and shows what that costs. Intervals are 95 % confidence intervals; differences are paired
+by problem.
 
 cost         Appendix B.8, figure 16: the sum of all durations and transfer times, on the test set giph-multiple.
 energy       Section 6, figure 11, right: the energy on test cases of the case study. The paper states no power. Here,
@@ -21,10 +24,12 @@ relocation   Section 5.3, figure 11, left: a vehicle moves on for 10 s, so that 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from giph_sets import interval
@@ -34,6 +39,7 @@ from rich.table import Table
 import placeopt as po
 from placeopt import Objective, Term
 from placeopt.errors import UsageError, suggestion
+from placeopt.generate.giph.cases import CaseSet
 from placeopt.generate.giph.sets import SETS
 from placeopt.generate.giph.traffic import HOUR, INTERVAL, Scene, Town, traffic_network, traffic_tasks
 from placeopt.generate.networks import combine
@@ -46,6 +52,8 @@ POWER = {"A": 10, "B": 15, "C": 91 + 180}
 """Watts of a computing device of each type."""
 RADIO = 2.0
 """Watts of sender and receiver during a transfer."""
+TRAINING = 200
+"""Number of problems to train on."""
 FREQUENCIES = (1, 10, 100, 1000, 10_000)
 DEPTHS = (0, 12, 18, 26, 34, 100)
 """Borders of the intervals of depth."""
@@ -57,8 +65,16 @@ ENERGY = Objective(((Term("energy"),),))
 console = Console(width=150)
 
 
-def search(name: str) -> Callable[..., Episode]:
-    """A search by name: a function of a problem, a placement, and the keywords of `run_episode`."""
+Search = Callable[..., Episode]
+"""A function of a problem, a placement, and the keywords of `run_episode`."""
+
+
+def search(name: str) -> Search:
+    """A search by name."""
+    if name.endswith(".safetensors"):
+        from placeopt.learning.checkpoints import load_policy
+
+        return learned(load_policy(name).agent)
     if name == "random":
         return sample_placements
     if name == "rnn-placer":
@@ -69,6 +85,53 @@ def search(name: str) -> Callable[..., Episode]:
         known = ("random", "rnn-placer", *POLICIES)
         raise UsageError(f"unknown search {name}{suggestion(name, known)}; expected one of {', '.join(known)}")
     return lambda problem, device, **rest: run_episode(problem, POLICIES[name](), device, **rest)
+
+
+def learned(agent: Any) -> Search:
+    """The search of a trained agent."""
+    from placeopt.learning.search import LearnedPolicy
+
+    policy = LearnedPolicy(agent.name, agent.network, agent.make_view)
+    return lambda problem, device, **rest: run_episode(problem, policy, device, **rest)
+
+
+def trained(variant: str, problems: Sequence[Problem], objective: Objective, episodes: int, seed: int) -> Search:
+    """The search of a variant of GiPH with the parameters of the paper, trained on problems."""
+    from placeopt.learning.reinforce import Settings, Trainer
+    from placeopt.learning.variants import make_agent
+
+    agent = make_agent(variant, devices=problems[0].n_devices, seed=seed)
+    trainer = Trainer(agent, problems, problems, Settings(episodes=episodes, seed=seed), objective=objective)
+    start = time.process_time()
+    best = trainer.run().best_point
+    assert best is not None
+    agent.network.load_state_dict(trainer.progress.best)
+    first = trainer.progress.curve[0].ratio
+    console.print(
+        f"{variant}, {objective}: {episodes} episodes in {time.process_time() - start:.0f} s; best value / first value "
+        f"{first:.3f} without training, {best.ratio:.3f} after {best.episode} episodes",
+        highlight=False,
+    )
+    return learned(agent)
+
+
+class Plan(NamedTuple):
+    """What to run."""
+
+    cases: int
+    names: Sequence[str]
+    variants: Sequence[str]
+    episodes: int
+    seed: int
+
+    def searches(self, problems: Callable[[], Sequence[Problem]], objective: Objective) -> dict[str, Search]:
+        """All searches; variants are trained on the problems."""
+        found = {name: search(name) for name in self.names}
+        if self.variants:
+            training = problems()
+            for variant in self.variants:
+                found[variant] = trained(variant, training, objective, self.episodes, self.seed)
+        return found
 
 
 def values(problem: Problem, device: Any, objectives: Sequence[Objective]) -> list[float]:
@@ -83,14 +146,14 @@ def spread(items: Sequence[Any], count: int) -> list[Any]:
 
 
 def run_placements(
-    problems: Sequence[Problem], objective: Objective, names: Sequence[str], seed: int
+    problems: Sequence[Problem], objective: Objective, searches: Mapping[str, Search], seed: int
 ) -> Mapping[str, np.ndarray]:
     """For each search and heft, the objective and the makespan (problems, 2) of the best placement of each problem."""
-    found: dict[str, list[list[float]]] = {name: [] for name in (*names, "heft")}
+    found: dict[str, list[list[float]]] = {name: [] for name in (*searches, "heft")}
     for index, problem in enumerate(problems):
         start = random_placement(problem, np.random.default_rng([seed, index]))
-        for name in names:
-            episode = search(name)(problem, start, steps=2 * problem.n_tasks, seed=seed + index, objective=objective)
+        for name, run in searches.items():
+            episode = run(problem, start, steps=2 * problem.n_tasks, seed=seed + index, objective=objective)
             found[name].append(values(problem, episode.device, (objective, MAKESPAN)))
         found["heft"].append(values(problem, po.solve(problem, "heft").schedule.device, (objective, MAKESPAN)))
     return {name: np.array(rows) for name, rows in found.items()}
@@ -143,11 +206,12 @@ def print_statements(rows: Sequence[tuple[str, np.ndarray]]) -> None:
     console.print(table)
 
 
-def run_cost(cases: int, names: Sequence[str], seed: int) -> None:
+def run_cost(plan: Plan) -> None:
     """Print total costs: the paper's figure 16."""
-    _, test = SETS["giph-multiple"]()
-    problems = [po.compile(test.document(*pair)) for pair in spread(test.pairs(), cases)]
-    found = run_placements(problems, COST, names, seed)
+    sets = SETS["giph-multiple"]()
+    problems = case_problems(sets[-1], plan.cases)
+    searches = plan.searches(lambda: case_problems(sets[0], TRAINING), COST)
+    found = run_placements(problems, COST, searches, plan.seed)
     print_placements("Total cost (figure 16)", float(1 / problems[0].resolution), "seconds", found)
     depth = np.array([shape(problem).depth for problem in problems])
     table = Table(title="Total cost by depth of the graph, mean in seconds")
@@ -159,16 +223,21 @@ def run_cost(cases: int, names: Sequence[str], seed: int) -> None:
     for name, rows in found.items():
         table.add_row(name, *(f"{rows[bins[k], 0].mean() * float(problems[0].resolution):.4g}" for k in kept))
     console.print(table)
-    print_statements(comparisons("the total cost", found, names))
+    print_statements(comparisons("the total cost", found))
 
 
-def comparisons(what: str, found: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+def case_problems(cases: CaseSet, count: int, change: Callable[[Any], Any] = dict) -> list[Problem]:
+    """`count` problems of a set, with a change of their documents."""
+    return [po.compile(change(cases.document(*pair))) for pair in spread(cases.pairs(), count)]
+
+
+def comparisons(what: str, found: Mapping[str, np.ndarray]) -> list[tuple[str, np.ndarray]]:
     """The statement that GiPH's placements have less of something than those of random sampling and of HEFT."""
     return [
         (f"{what} is below that of {other}: {name}", found[name][:, 0] / found[other][:, 0] - 1)
-        for name in names
+        for name in found
         for other in ("random", "heft")
-        if name != "random" and other in found
+        if name not in ("random", "heft") and other in found
     ]
 
 
@@ -189,13 +258,14 @@ def byte_energy(bandwidth: str) -> str:
     return f"{RADIO * 8e3 / float(rate):.0f} nJ/B"
 
 
-def run_energy(cases: int, names: Sequence[str], seed: int) -> None:
+def run_energy(plan: Plan) -> None:
     """Print energies: the paper's figure 11, right."""
-    _, test = SETS["traffic"]()
-    problems = [po.compile(with_energy(test.document(*pair))) for pair in spread(test.pairs(), cases)]
-    found = run_placements(problems, ENERGY, names, seed)
+    sets = SETS["traffic"]()
+    problems = case_problems(sets[-1], plan.cases, with_energy)
+    searches = plan.searches(lambda: case_problems(sets[0], TRAINING, with_energy), ENERGY)
+    found = run_placements(problems, ENERGY, searches, plan.seed)
     print_placements("Energy (figure 11, right)", 1e9, "joules", found)
-    print_statements(comparisons("the energy", found, names))
+    print_statements(comparisons("the energy", found))
 
 
 @cache
@@ -204,9 +274,12 @@ def town() -> Town:
     return Town()
 
 
-def changes(count: int) -> list[tuple[Scene, Scene]]:
-    """Scenes of a vehicle that follow each other, of the vehicles of the test set."""
-    scenes = [scene for scene in town().scenes() if town().drives[scene.vehicle].times[0] >= HOUR / 2]
+def changes(count: int, late: bool) -> list[tuple[Scene, Scene]]:
+    """Scenes of a vehicle that follow each other, of vehicles that enter in the first or the second half of the hour.
+
+    The problems to train policies on have the former, and the test set has the latter.
+    """
+    scenes = [scene for scene in town().scenes() if (town().drives[scene.vehicle].times[0] >= HOUR / 2) == late]
     pairs = [
         (old, new)
         for old, new in pairwise(scenes)
@@ -225,26 +298,31 @@ def scene_problem(scene: Scene, current: Mapping[str, str] | None = None) -> Pro
     return po.compile(document)
 
 
-def run_relocation(cases: int, names: Sequence[str], seed: int, frequencies: Sequence[int]) -> None:
+def changed(old: Scene, new: Scene) -> tuple[Problem, dict[str, str]]:
+    """The problem after a change, and the current device of each task by name."""
+    before = scene_problem(old)
+    planned = po.solve(before, "heft").schedule.device.tolist()
+    current = {task: before.device_names[d] for task, d in zip(before.task_names, planned, strict=True)}
+    return scene_problem(new, current), current
+
+
+def run_relocation(plan: Plan, frequencies: Sequence[int]) -> None:
     """Print relocation costs by frequency: the paper's figure 11, left."""
     rows: dict[tuple[str, int], list[tuple[float, ...]]] = {}
-    for index, (old, new) in enumerate(changes(cases)):
-        before = scene_problem(old)
-        planned = po.solve(before, "heft").schedule.device
-        current = {task: before.device_names[d] for task, d in zip(before.task_names, planned.tolist(), strict=True)}
-        problem = scene_problem(new, current)
+    objectives = {each: Objective(((Term("makespan"), Term("relocation", Fraction(1, each))),)) for each in frequencies}
+    training = cache(lambda: [changed(*pair)[0] for pair in changes(TRAINING, late=False)])
+    searches = {each: plan.searches(training, objective) for each, objective in objectives.items()}
+    names = list(searches[frequencies[0]])
+    for index, pair in enumerate(changes(plan.cases, late=True)):
+        problem, current = changed(*pair)
         kept = np.array([current.get(task) in problem.device_names for task in problem.task_names])
-        start = random_placement(problem, np.random.default_rng([seed, index])).copy()
+        start = random_placement(problem, np.random.default_rng([plan.seed, index])).copy()
         for task in np.flatnonzero(kept).tolist():
             start[task] = problem.device_names.index(current[problem.task_names[task]])
-        for frequency in frequencies:
-            objective = Objective(((Term("makespan"), Term("relocation", 1 / frequency)),))
-            placements = {
-                name: search(name)(
-                    problem, start, steps=2 * problem.n_tasks, seed=seed + index, objective=objective
-                ).device
-                for name in names
-            } | {"heft": po.solve(problem, "heft").schedule.device}
+        for frequency, objective in objectives.items():
+            options = {"steps": 2 * problem.n_tasks, "seed": plan.seed + index, "objective": objective}
+            placements = {name: run(problem, start, **options).device for name, run in searches[frequency].items()}
+            placements["heft"] = po.solve(problem, "heft").schedule.device
             for name, device in placements.items():
                 total, makespan = values(problem, device, (objective, MAKESPAN))
                 moved = kept & (device != start)
@@ -281,18 +359,18 @@ def main() -> None:
                         choices=("cost", "energy", "relocation"))  # fmt: skip
     parser.add_argument("--cases", type=int, default=100, help="number of problems of each part")
     parser.add_argument("--searches", nargs="+", default=SEARCHES)
+    parser.add_argument("--train", nargs="+", default=(), metavar="VARIANT", help="variants of GiPH, such as giph")
+    parser.add_argument("--episodes", type=int, default=200, help="episodes of a training")
     parser.add_argument("--frequencies", nargs="+", type=int, default=FREQUENCIES)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first placements and of the searches")
     arguments = parser.parse_args()
-    for name in arguments.searches:
-        search(name)
-    common = arguments.cases, arguments.searches, arguments.seed
+    plan = Plan(arguments.cases, arguments.searches, arguments.train, arguments.episodes, arguments.seed)
     if "cost" in arguments.parts:
-        run_cost(*common)
+        run_cost(plan)
     if "energy" in arguments.parts:
-        run_energy(*common)
+        run_energy(plan)
     if "relocation" in arguments.parts:
-        run_relocation(*common, arguments.frequencies)
+        run_relocation(plan, arguments.frequencies)
 
 
 if __name__ == "__main__":
