@@ -22,7 +22,7 @@ CORE = ROOT / "placeopt"
 SOLVERS = ROOT / "solvers"
 
 PAGE = ROOT / "docs" / "architecture.md"
-MOST = {CORE: 22, SOLVERS: 16}
+MOST = {CORE: 23, SOLVERS: 16}
 """Entries that a newcomer sees at most in each top folder."""
 
 HEAVY = (
