@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -17,6 +16,7 @@ from placeopt.learning.cases import Cases, digest, file_problems, numbers_of_dev
 from placeopt.learning.checkpoints import Header, Source, load_checkpoint, save_checkpoint, save_policy
 from placeopt.learning.reinforce import FAULTS as TRAINING_FAULTS
 from placeopt.learning.reinforce import Progress, Settings, Trainer
+from placeopt.learning.threads import one_thread
 from placeopt.learning.variants import FAULTS, VARIANTS, make_agent
 from placeopt.learning.views import Potential
 from placeopt.model.problem import Metric, Objective, Problem, Term
@@ -263,17 +263,6 @@ def torch_device(name: str) -> str:
     if name == "cuda" and not there:
         raise UsageError("--device cuda: PyTorch finds no GPU; expected cpu, or auto")
     return "cuda" if there and name != "cpu" else "cpu"
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run PyTorch with one thread: for matrices of this size, more threads take longer and change the rounding."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def curve_text(progress: Progress) -> str:
