@@ -98,8 +98,15 @@ class Batch:
         node_bounds = np.searchsorted(level[node], np.arange(count + 1))
         edge_bounds = np.searchsorted(level[receiver[edge]], np.arange(count + 1))
         into = rank[receiver[edge]] - node_bounds[level[receiver[edge]]]
-        tensors = (self._tensor(array) for array in (rank, node, edge, rank[sender[edge]], into))
-        return Levels(*tensors, tuple(node_bounds.tolist()), tuple(edge_bounds.tolist()))
+        return Levels(
+            rank=self._tensor(rank),
+            node=self._tensor(node),
+            edge=self._tensor(edge),
+            sender=self._tensor(rank[sender[edge]]),
+            receiver=self._tensor(into),
+            node_bounds=tuple(node_bounds.tolist()),
+            edge_bounds=tuple(edge_bounds.tolist()),
+        )
 
     def log_probabilities(self, scores: Tensor) -> Tensor:
         """(B, most choices) log-probabilities of the choices of each graph, -inf where masked or absent.

@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from placeopt.errors import DocumentError, Issue, UsageError, alternatives
-from placeopt.generate.giph.sets import SETS, CaseSet
+from placeopt.generate.giph.cases import CaseSet
+from placeopt.generate.giph.sets import SETS
 from placeopt.io.compiler import compile_document, document_of, load
 from placeopt.io.files import StrPath
 from placeopt.model.problem import Problem
+from placeopt.passes.catalog import find_pass
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """Suffixes of problem files in a folder."""
 
 
 class Cases:
-    """The problems of a set, compiled when they are first read."""
+    """The problems of a set, compiled when they are first read, after the passes of the experiment."""
 
     def __init__(self, cases: CaseSet) -> None:
         self._cases, self._pairs = cases, cases.pairs()
@@ -28,7 +30,11 @@ class Cases:
 
     def __getitem__(self, index: int, /) -> Problem:
         if index not in self._compiled:
-            self._compiled[index] = compile_document(document_of(self._cases.document(*self._pairs[index])))
+            problem = compile_document(document_of(self._cases.document(*self._pairs[index])))
+            for name in self._cases.passes:
+                reduction = find_pass(name).apply(problem)
+                problem = problem if reduction is None else reduction.problem
+            self._compiled[index] = problem
         return self._compiled[index]
 
     def numbers_of_devices(self) -> set[int]:
@@ -53,8 +59,8 @@ def set_cases(name: str) -> tuple[Cases, Cases]:
     """
     if name not in SETS:
         raise UsageError(f'unknown data set "{name}"{alternatives(name, SETS)}')
-    train, _ = SETS[name]()
-    return Cases(train), Cases(train)
+    found = SETS[name]()
+    return Cases(found.train), Cases(found.validation)
 
 
 def file_problems(paths: Sequence[StrPath]) -> list[Problem]:

@@ -127,9 +127,7 @@ class GpNet:
         i, j = problem.edge_source, problem.edge_target
         block = np.concatenate(([0], np.cumsum(options[j] + options[i] - 1)))
         self.n_edges = int(block[-1])
-        self.tables = Tables(
-            first, self.device, block, **{name: getattr(problem, name) for name in Tables._fields[3:]}
-        )
+        self.tables = Tables(first, self.device, block, **{name: getattr(problem, name) for name in Tables._fields[3:]})
         ones = np.ones(problem.n_tasks, dtype=np.int64)
         self.depth = path_lengths(problem.order, problem.out_start, j, ones)[self.task]
         self.height = _heights(problem)[self.task]

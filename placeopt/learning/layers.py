@@ -25,7 +25,7 @@ def mean_into(messages: Tensor, receiver: Tensor, size: int) -> Tensor:
     return total / count.clamp(min=1).unsqueeze(1)
 
 
-class Messages(nn.Module):
+class Messages(nn.Module):  # type: ignore[misc,unused-ignore]
     """A message function h1 and an aggregation function h2 of one direction: h2(mean of h1([e_v | x_vu])).
 
     Hu et al. 2023, equation 1 and table 5, with one linear layer and ReLU each. Departures from the formula: it has a
@@ -53,9 +53,7 @@ class Messages(nn.Module):
         start = start[levels.node]
         found = start.clone()
         empty = torch.relu(self.update.bias)
-        for (low, high), (first, last) in zip(
-            pairwise(levels.node_bounds), pairwise(levels.edge_bounds), strict=True
-        ):
+        for (low, high), (first, last) in zip(pairwise(levels.node_bounds), pairwise(levels.edge_bounds), strict=True):
             if first == last:
                 found[low:high] = start[low:high] + empty
                 continue
@@ -73,4 +71,5 @@ class Messages(nn.Module):
 
 def with_edge_means(batch: Batch, *, incoming: bool) -> Tensor:
     """(N, f + g) node features, and the mean features of the edges that leave (or enter) each node."""
-    return torch.cat([batch.nodes, mean_into(batch.edges, batch.target if incoming else batch.source, batch.n_nodes)], 1)
+    ends = batch.target if incoming else batch.source
+    return torch.cat([batch.nodes, mean_into(batch.edges, ends, batch.n_nodes)], dim=1)

@@ -2,11 +2,13 @@
 
 Hu et al. 2023, sections 4.2.2 and 4.2.3, appendix B.6, tables 4 and 5. A network is a `torch.nn.Module` whose
 `forward` maps a `Batch` to one score for each choice. Details that the paper leaves open follow the released code
-(github.com/uidmice/placement-rl, `placement_agent.py`): the mean of messages, embeddings that start from the transformed
-features, PyTorch's initial weights.
+(github.com/uidmice/placement-rl, `placement_agent.py`): the mean of messages, embeddings that start from the
+transformed features, PyTorch's initial weights.
 """
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +22,7 @@ HIDDEN = 16
 """Hidden units of the score function, and of GraphSAGE-NE."""
 
 
-class Scored(nn.Module):
+class Scored(nn.Module):  # type: ignore[misc,unused-ignore]
     """Base class: an embedding of each node, and the score function of section 4.2.3."""
 
     def __init__(self, embedding: int) -> None:
@@ -145,8 +147,8 @@ class GraphSage(Scored):
         super().__init__(2 * EMBEDDING)
         self.incoming = incoming
         sizes = (nodes + edges, HIDDEN, HIDDEN, 2 * EMBEDDING)
-        self.own = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False))
-        self.mean = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.own = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+        self.mean = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(sizes))
 
     def embed(self, batch: Batch) -> Tensor:
         found = with_edge_means(batch, incoming=self.incoming)

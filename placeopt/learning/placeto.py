@@ -80,7 +80,7 @@ def reachable(problem: Problem) -> Bool:
     return found
 
 
-class SumInto(nn.Module):
+class SumInto(nn.Module):  # type: ignore[misc,unused-ignore]
     """g(sum of f(x)) over the messages that each node receives, with two-layer networks f and g."""
 
     def __init__(self, size: int) -> None:
@@ -95,11 +95,11 @@ class SumInto(nn.Module):
         return torch.relu(self.after(total))
 
 
-class Placeto(nn.Module):
+class Placeto(nn.Module):  # type: ignore[misc,unused-ignore]
     """The network of Placeto: two-way message passing, pooling over the relatives of a task, a score for each device.
 
-    Departures of the released code of GiPH, not followed here: it pools over the direct predecessors and successors, not
-    over all tasks that reach the task or are reachable; and it sets the embeddings of the wrong ends to zero
+    Departures of the released code of GiPH, not followed here: it pools over the direct predecessors and successors,
+    not over all tasks that reach the task or are reachable; and it sets the embeddings of the wrong ends to zero
     (`zero_ends`).
     """
 
@@ -113,6 +113,12 @@ class Placeto(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """(B m,) scores of the devices for each graph."""
+        other = [len(each.allowed) for each in batch.observations if len(each.allowed) != self.devices]
+        if other:
+            raise UsageError(
+                f"placeto was trained for {self.devices} devices, but the problem has {other[0]}; "
+                f"train it on problems with {other[0]}"
+            )
         start: Tensor = self.transform(batch.nodes)
         n = batch.n_nodes
         embeddings = []
@@ -139,9 +145,4 @@ class Placeto(nn.Module):
             parts.append(pool(embedding[torch.from_numpy(member).to(to)], torch.from_numpy(graph).to(to), len(sets)))
         parts.append(embedding[current.to(batch.device)])
         scores: Tensor = self.policy(torch.cat(parts, dim=1))
-        if any(len(each.allowed) != self.devices for each in batch.observations):
-            found_devices = sorted({len(each.allowed) for each in batch.observations})
-            raise UsageError(
-                f"placeto was trained for {self.devices} devices, but the problem has {found_devices[-1]}: train it anew"
-            )
         return scores.flatten()

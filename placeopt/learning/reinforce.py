@@ -16,6 +16,10 @@ Departures and choices:
 - Rewards are divided by the mean value of the evaluation's first placements, the same for all problems. Adam does not
   depend on the scale of the gradient, except that it would not be far above its epsilon of 1e-8 in other units.
 - `batch` episodes may share an update, with the mean of their gradients.
+- With `peers`, that many episodes of an update start from the same placement of the same problem. The baseline is then
+  the mean of their returns G_t at step t, and advantages are divided by their standard deviation: W. Kool, H. van Hoof,
+  M. Welling, "Buy 4 REINFORCE samples, get a baseline for free!", ICLR 2019 workshop; Z. Shao et al., "DeepSeekMath",
+  2024, arXiv:2402.03300, section 4.1 (the deviation). The factor gamma^t is left out. Not in the paper of GiPH.
 - The best weights by the evaluation are kept.
 """
 
@@ -32,7 +36,7 @@ from torch import Tensor
 
 from placeopt.errors import UsageError, suggestion
 from placeopt.learning.batch import Batch
-from placeopt.learning.search import Decision, Search, guide
+from placeopt.learning.search import Decision, Search, guide, one_thread
 from placeopt.learning.variants import Agent
 from placeopt.model.arrays import Float, Int
 from placeopt.model.metrics import critical_path
@@ -73,6 +77,8 @@ class Settings:
         Moves of an episode for each task.
     batch
         Episodes for each update of the weights.
+    peers
+        Episodes of an update that share a problem and a first placement; divides `batch`. 1: the baseline of the paper.
     gamma
         Discount factor.
     rate
@@ -92,6 +98,7 @@ class Settings:
     episodes: int = 200
     steps: float = 2.0
     batch: int = 1
+    peers: int = 1
     gamma: float = 0.97
     rate: float = 0.01
     noise: float = 0.0
@@ -101,14 +108,18 @@ class Settings:
     faults: frozenset[Fault] = frozenset()
 
     def __post_init__(self) -> None:
-        for name, least in (("episodes", 0), ("batch", 1), ("every", 1), ("cases", 1), ("seed", 0)):
+        for name, least in (("episodes", 0), ("batch", 1), ("peers", 1), ("every", 1), ("cases", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name}: {getattr(self, name)} is too small; expected at least {least}")
         for name, most in (("gamma", 1.0), ("rate", 1e3), ("steps", 1e6)):
             if not 0 < getattr(self, name) <= most:
-                raise UsageError(f"{name}: {getattr(self, name)} is out of range; expected more than 0, at most {most:g}")
+                raise UsageError(
+                    f"{name}: {getattr(self, name)} is out of range; expected more than 0, at most {most:g}"
+                )
         if not 0 <= self.noise < 1:
             raise UsageError(f"noise: {self.noise} is out of range; expected a share from 0 to less than 1")
+        if self.batch % self.peers:
+            raise UsageError(f"batch: {self.batch} is not a multiple of peers, {self.peers}")
         for fault in self.faults:
             if fault not in FAULTS:
                 known = ", ".join(FAULTS)
@@ -206,6 +217,7 @@ class Trainer:
         observation = search.view.observe(search.run)
         return observation.nodes.shape[1], observation.edges.shape[1]
 
+    @one_thread()
     def run(self, report: Callable[[Progress], bool] | None = None) -> Progress:
         """Train until the number of episodes is reached, or until `report`, called after each update, returns True.
 
@@ -218,12 +230,13 @@ class Trainer:
         if not progress.curve:
             self._evaluate()
         while progress.episode < settings.episodes:
-            self._update(min(settings.batch, settings.episodes - progress.episode))
+            self._update()
             if progress.episode // settings.every > progress.curve[-1].episode // settings.every:
                 self._evaluate()
             if report is not None and report(progress):
                 break
-        if progress.curve[-1].episode < progress.episode == settings.episodes:  # else `run` may go on from here
+        ended = progress.episode >= settings.episodes  # else `run` may go on from here
+        if ended and progress.curve[-1].episode < progress.episode:
             self._evaluate()
         return progress
 
@@ -233,24 +246,26 @@ class Trainer:
     def _search(self, problem: Problem, device: Int, seed: int) -> Search:
         steps = max(1, round(self.settings.steps * problem.n_tasks))
         noise, objective = self.settings.noise, self.objective
-        return Search(
-            problem, device, self.agent.make_view, steps=steps, noise=noise, seed=seed, objective=objective
-        )
+        return Search(problem, device, self.agent.make_view, steps=steps, noise=noise, seed=seed, objective=objective)
 
-    def _update(self, count: int) -> None:
+    def _update(self) -> None:
         """Run episodes and move the weights along the policy gradient."""
-        progress, rng = self.progress, self.progress.rng
+        progress, rng, settings = self.progress, self.progress.rng, self.settings
         searches = []
-        for _ in range(count):
+        for _ in range(settings.batch // settings.peers):
             problem = self.train_set[int(rng.integers(len(self.train_set)))]
             device = random_placement(problem, rng)
-            searches.append(self._search(problem, device, int(rng.integers(2**31))))
+            searches += [self._search(problem, device, int(rng.integers(2**31))) for _ in range(settings.peers)]
         found = guide(searches, self.network, self.device, record=True)
         self.optimiser.zero_grad()
-        for search, decisions in zip(searches, found, strict=True):
-            self._add_gradient(self._leaking(search, decisions), search.view.period, count)
+        for low in range(0, len(searches), settings.peers):
+            period = searches[low].view.period
+            group = [self._leaking(period, decisions) for decisions in found[low : low + settings.peers]]
+            gains = [np.array([step.gain for step in decisions]) / self._scale for decisions in group]
+            for decisions, factors in zip(group, policy_factors(gains, settings, period), strict=True):
+                self._add_gradient(decisions, factors / len(searches))
         self.optimiser.step()
-        progress.episode += count
+        progress.episode += len(searches)
         if not all(bool(torch.isfinite(each).all()) for each in self.network.parameters()):
             raise UsageError(
                 f"training diverged after {progress.episode} episodes: weights are not finite; "
@@ -261,17 +276,16 @@ class Trainer:
             for search, decisions in zip(searches, found, strict=True)
         ]
 
-    def _leaking(self, search: Search, decisions: list[Decision]) -> list[Decision]:
+    def _leaking(self, period: int | None, decisions: list[Decision]) -> list[Decision]:
         """The decisions of an update, which are those of the episode unless the fault `placeto-returns` is on."""
-        if "placeto-returns" not in self.settings.faults or search.view.period is None:
+        if "placeto-returns" not in self.settings.faults or period is None:
             return decisions
-        kept = self._leaked + decisions[: search.view.period]
-        self._leaked = decisions[search.view.period :]
+        kept = self._leaked + decisions[:period]
+        self._leaked = decisions[period:]
         return kept
 
-    def _add_gradient(self, decisions: Sequence[Decision], period: int | None, count: int) -> None:
-        """Add the gradient of an episode, divided by the number of episodes of the update."""
-        weights = self._weights(np.array([step.gain for step in decisions]) / self._scale, period) / count
+    def _add_gradient(self, decisions: Sequence[Decision], factors: Float) -> None:
+        """Add the gradient of an episode: the sum of factor * grad log pi(a_t | s_t), to be maximised."""
         low = 0
         while low < len(decisions):
             high, edges = low, 0
@@ -282,24 +296,9 @@ class Trainer:
             logs = batch.log_probabilities(self.network(batch))
             choice = torch.tensor([step.choice for step in decisions[low:high]], device=logs.device)
             chosen = logs.gather(1, choice.unsqueeze(1)).squeeze(1)
-            factor = torch.as_tensor(weights[low:high], dtype=logs.dtype, device=logs.device)
-            (-(chosen * factor).sum()).backward()  # type: ignore[no-untyped-call]
+            factor = torch.as_tensor(factors[low:high], dtype=logs.dtype, device=logs.device)
+            (-(chosen * factor).sum()).backward()
             low = high
-
-    def _weights(self, gains: Float, period: int | None) -> Float:
-        """(T,) the factors of grad log pi(a_t | s_t); a search that starts again has one episode for each period."""
-        faults, gamma = self.settings.faults, self.settings.gamma
-        if "placeto-returns" in faults:
-            parts, returns = [gains], [discounted(gains[::-1], gamma)]
-        else:
-            parts = [gains] if period is None else np.split(gains, np.arange(period, len(gains), period))
-            returns = [discounted(part, gamma) for part in parts]
-        advantages = [
-            total - baselines(part, late="late-baseline" in faults) for total, part in zip(returns, parts, strict=True)
-        ]
-        if "undiscounted" not in faults:
-            advantages = [each * gamma ** np.arange(len(each)) for each in advantages]
-        return np.concatenate(advantages)
 
     def _evaluate(self) -> None:
         """Add a point to the learning curve; keep the weights if they are the best so far."""
@@ -319,6 +318,29 @@ class Trainer:
         if self.objective is None:
             return critical_path(search.view.problem) or 1.0
         return search.start.value or 1.0
+
+
+def policy_factors(gains: Sequence[Float], settings: Settings, period: int | None) -> list[Float]:
+    """The factors of grad log pi(a_t | s_t) in episodes with these rewards, which are peers if there are several.
+
+    A search that starts again, as Placeto's, has an episode for each `period`.
+    """
+    faults, gamma = settings.faults, settings.gamma
+    if "placeto-returns" in faults:
+        parts, returns = [[each] for each in gains], [[discounted(each[::-1], gamma)] for each in gains]
+    else:
+        cuts = np.arange(period or len(gains[0]), len(gains[0]), period or 1)
+        parts = [np.split(each, cuts) for each in gains]
+        returns = [[discounted(part, gamma) for part in each] for each in parts]
+    if len(gains) > 1:
+        total = np.stack([np.concatenate(each) for each in returns])
+        advantage = total - total.mean(axis=0)
+        return list(advantage / (advantage.std() or 1.0))
+    late = "late-baseline" in faults
+    advantages = [total - baselines(part, late=late) for part, total in zip(parts[0], returns[0], strict=True)]
+    if "undiscounted" not in faults:
+        advantages = [each * gamma ** np.arange(len(each)) for each in advantages]
+    return [np.concatenate(advantages)]
 
 
 def discounted(gains: Float, gamma: float) -> Float:

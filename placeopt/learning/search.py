@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +16,24 @@ from placeopt.learning.views import Observation, View
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies.episode import Episode
-from placeopt.policies.simulator import Run, Simulator
+from placeopt.policies.simulator import Simulator
 from placeopt.policies.state import Policy, State, Step
 from placeopt.simulation.run import checked_placement
 
 TOGETHER = 64
 """Number of searches that a network guides at the same time."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run PyTorch on one thread: with these small matrices, threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
 
 MakeView = Callable[..., View]
 
@@ -97,6 +110,7 @@ class Decision(NamedTuple):
     """Decrease of the value."""
 
 
+@one_thread()
 def guide(
     searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu", *, record: bool = False
 ) -> list[list[Decision]]:
@@ -156,6 +170,7 @@ class LearnedPolicy(Policy):
         super().begin(problem, steps, rng)
         self._view: View | None = None
 
+    @one_thread()
     def move(self, state: State) -> tuple[int, int]:
         """Draw a move by its score."""
         if self._view is None:
@@ -168,6 +183,3 @@ class LearnedPolicy(Policy):
         task, device = self._view.decode(drawn(logs, self.rng))
         self._view.move(task, device)
         return task, device
-
-
-__all__ = ["Decision", "LearnedPolicy", "Run", "Search", "drawn", "guide", "step"]

@@ -16,7 +16,6 @@ from placeopt.learning.cases import Cases, digest, file_problems, numbers_of_dev
 from placeopt.learning.checkpoints import Header, Source, load_checkpoint, save_checkpoint, save_policy
 from placeopt.learning.reinforce import FAULTS as TRAINING_FAULTS
 from placeopt.learning.reinforce import Progress, Settings, Trainer
-from placeopt.learning.threads import one_thread
 from placeopt.learning.variants import FAULTS, VARIANTS, make_agent
 from placeopt.learning.views import Potential
 from placeopt.model.problem import Metric, Objective, Problem, Term
@@ -173,9 +172,8 @@ class Training:
                 self.save()
             return report is not None and report(progress)
 
-        with one_thread():
-            self.trainer.run(after)
-            return self.save()
+        self.trainer.run(after)
+        return self.save()
 
     def save(self) -> Header:
         """Write policy, checkpoint and curve; each file is replaced as a whole or not at all."""

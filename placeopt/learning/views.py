@@ -9,6 +9,7 @@ in the released code (github.com/uidmice/placement-rl); the paper states no scal
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ class View:
         rng: Generator,
         space: Space | None = None,
         traits: Traits | None = None,
-        steps: int = 1,
+        steps: int = 1,  # noqa: ARG002 - for subclasses
         potential: Potential = "paper",
         freeze_masks: bool = False,
     ) -> None:
@@ -206,9 +207,7 @@ class TaskView(GpNetView):
         potential = net.potential(run.start, run.end)
         ticks = problem.duration[net.task, net.device]
         finish = np.where(self._possible(), potential + run.start[net.task] + ticks, np.inf)
-        self._best = np.array(
-            [low + int(finish[low:high].argmin()) for low, high in zip(first[:-1], first[1:], strict=True)]
-        )
+        self._best = np.array([low + int(finish[low:high].argmin()) for low, high in pairwise(first.tolist())])
         rows = [self.traits.work, self.traits.speed[self.device], ticks[pivot].astype(np.float64)]
         if self.potential != "none":
             rows.append(np.minimum.reduceat(potential, first[:-1]))

@@ -17,6 +17,7 @@ The other passes trade the optimum for a problem that is easier to place:
     coplace           a producer joins the group of its only consumer
     fuse              connected tasks of one group become one task
     celeritas-fusion  neighbours in a topological order become one task, at optimal breakpoints
+    giph-groups       the cheapest task with a single producer joins this producer, until a given number is left
 
 A valid schedule of their reduced problem, once restored, is valid in the original, except for deadlines, under the
 `sum` memory model.

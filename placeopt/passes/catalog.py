@@ -19,6 +19,7 @@ from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.contract_groups import ContractGroups
 from placeopt.passes.devices import ForcedDevices, IdleDevices
 from placeopt.passes.dominated_edges import DominatedEdges
+from placeopt.passes.giph_groups import GiphGroups
 from placeopt.passes.protocol import Pass
 from placeopt.passes.zero_time import Relays, ZeroTime
 from placeopt.solver import Settings, checked_settings
@@ -38,6 +39,7 @@ PASSES: dict[str, Pass] = {
         Coplace(),
         Fuse(),
         CeleritasFusion(),
+        GiphGroups(),
     )
 }
 """The built-in passes, in the recommended order."""

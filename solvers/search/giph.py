@@ -152,8 +152,7 @@ class _Run:
 
     def run(self) -> Termination:
         """Search until a limit; return why it stopped."""
-        from placeopt.learning.search import Search, step
-        from placeopt.learning.threads import one_thread
+        from placeopt.learning.search import Search, one_thread, step
         from placeopt.learning.traits import fitted_traits
         from placeopt.policies.state import Space
 

@@ -19,9 +19,9 @@ def edges_by_definition(problem: Problem, device: np.ndarray) -> set[tuple[tuple
     """Algorithm B.1 of the paper, lines 13 to 20."""
     found = set()
     for i, j in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
-        for k, l in product(*(np.flatnonzero(problem.feasible[t]).tolist() for t in (i, j))):
-            if device[i] == k or device[j] == l:
-                found.add(((i, k), (j, l)))
+        for k, to in product(*(np.flatnonzero(problem.feasible[t]).tolist() for t in (i, j))):
+            if device[i] == k or device[j] == to:
+                found.add(((i, k), (j, to)))
     return found
 
 
@@ -43,11 +43,11 @@ def test_nodes_and_edges_are_those_of_the_definition_after_every_move(seed: int)
         edges = labelled(net)
         assert len(set(edges)) == len(edges) == net.n_edges
         assert set(edges) == edges_by_definition(problem, device)
-        for (i, k), (j, l), data in zip(*zip(*edges, strict=True), net.data.T.tolist(), strict=True):
+        for (i, k), (j, to), data in zip(*zip(*edges, strict=True), net.data.T.tolist(), strict=True):
             e = next(e for e in range(problem.out_start[i], problem.out_start[i + 1]) if problem.edge_target[e] == j)
-            slowness = problem.byte_ticks_num[k, l] / problem.byte_ticks_den[k, l] if k != l else 0
-            ticks = problem.transfer(problem.payload[e], k, l)
-            assert data == [problem.payload[e], slowness, problem.latency[k, l], ticks]
+            slowness = problem.byte_ticks_num[k, to] / problem.byte_ticks_den[k, to] if k != to else 0
+            ticks = problem.transfer(problem.payload[e], k, to)
+            assert data == [problem.payload[e], slowness, problem.latency[k, to], ticks]
         fresh = GpNet(problem, device)
         assert (fresh.source == net.source).all()
         assert (fresh.target == net.target).all()
@@ -65,9 +65,7 @@ def test_the_compiled_kernels_write_the_same_edges_and_potentials() -> None:
 
     edges = np.arange(problem.n_edges)
     compiled.source[:], compiled.target[:], compiled.data[:] = 0, 0, 0
-    write_edges.compiled()(
-        compiled.tables, edges, compiled.pivot, compiled.source, compiled.target, compiled.data
-    )
+    write_edges.compiled()(compiled.tables, edges, compiled.pivot, compiled.source, compiled.target, compiled.data)
     assert (compiled.source == plain.source).all()
     assert (compiled.data == plain.data).all()
     run = Simulator(problem, 1, 0.0, np.random.default_rng()).run(device)

@@ -1,15 +1,20 @@
-"""placeopt generate: generate operator graphs of models, random graphs, and device networks."""
+"""placeopt generate: operator graphs of models, random graphs, device networks, and sets of problems."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from placeopt.cli.arguments import assignments
-from placeopt.cli.files import check_targets, write_document
+from placeopt.cli.files import check_targets, document_text, new_folder, write_document
 from placeopt.cli.options import DocumentFile, Sets
+from placeopt.cli.output import stderr_console
+from placeopt.cli.parameters import output_option
+from placeopt.cli.progress import status_line
 from placeopt.errors import UsageError
+from placeopt.io.files import write_whole
 
 app = typer.Typer(help="Generate operator graphs of models, random graphs, and device networks.", no_args_is_help=True)
 
@@ -103,6 +108,69 @@ def fork(sets: Sets = None, options: Options = False, out: DocumentFile = None) 
         return
     check_targets(("--out", out))
     write_document(fork_document(**_values(sets)), out)
+
+
+@app.command()
+def giph(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+    """Generate a random task graph and device network as the released code of GiPH (Hu et al. 2023), bit for bit."""
+    from placeopt.generate.giph.released import released_document, released_graph, released_network
+
+    if options:
+        for function in (released_document, released_graph, released_network):
+            _list_options(function)
+        return
+    check_targets(("--out", out))
+    write_document(released_document(**_values(sets)), out)
+
+
+@app.command()
+def cases(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The set; without it, list all sets.")] = None,
+    split: Annotated[str, typer.Option("--split", metavar="train|validation|test", help="The part of the set.")] = (
+        "test"
+    ),
+    index: Annotated[
+        int | None, typer.Option("--index", "-i", help="Print this problem of the set, or write it to --out.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        output_option("--folder", metavar="FOLDER", help="Write the problems to this new folder, as JSON files."),
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", help="With --folder: draw this number of problems; by default, all.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of --sample.")] = 0,
+    out: DocumentFile = None,
+) -> None:
+    """Generate problems of the training and test sets of GiPH's experiments."""
+    from placeopt.generate.giph.sets import DESCRIPTIONS, SETS, case_document, case_set, sampled
+
+    if name is None:
+        for known, make in SETS.items():
+            sizes = " + ".join(f"{len(each.pairs()):,}" for each in make())
+            typer.echo(f"{known:<14} {sizes:>15}  {DESCRIPTIONS[known]}")
+        return
+    if (index is None) == (folder is None):
+        found = "neither is given" if index is None else "both are given"
+        raise UsageError(f"--index and --folder: {found}; expected one of them")
+    for option, given, needed, there in (("--out", out, "--index", index), ("--sample", sample, "--folder", folder)):
+        if given is not None and there is None:
+            raise UsageError(f"{option} needs {needed}")
+    if index is not None:
+        check_targets(("--out", out))
+        write_document(case_document(name, split, index), out)
+        return
+    assert folder is not None
+    chosen = case_set(name, split)
+    pairs = chosen.pairs() if sample is None else sampled(chosen, sample, seed)
+    with new_folder(folder) as made, status_line(stderr_console(), "generating") as show:
+        for count, pair in enumerate(pairs, start=1):
+            document = chosen.document(*pair)
+            path = made / f"{document['name']}.json"
+            write_whole(path, document_text(document, path))
+            if show:
+                show(f"generating {count:,} of {len(pairs):,}")
+    typer.echo(f"{len(pairs):,} problems of {chosen.name} in {folder}")
 
 
 @app.command()

@@ -48,6 +48,10 @@ def train(
     batch: Annotated[
         int | None, typer.Option("--batch", "-b", help="Episodes for each update of the weights [1].")
     ] = None,
+    peers: Annotated[
+        int | None,
+        typer.Option("--peers", help="Episodes of an update that share a problem and a start; divides --batch [1]."),
+    ] = None,
     steps: Annotated[float | None, typer.Option("--steps", help="Moves of an episode for each task [2].")] = None,
     gamma: Annotated[float | None, typer.Option("--gamma", help="Discount factor [0.97].")] = None,
     rate: Annotated[float | None, typer.Option("--rate", help="Learning rate of Adam [0.01].")] = None,
@@ -87,8 +91,8 @@ def train(
     from placeopt.learning.training import SETTINGS as PARAMETERS
     from placeopt.learning.training import Recipe, Training, check_new, resumed_recipe, torch_device
 
-    numbers = (episodes, steps, batch, gamma, rate, noise, every, cases, seed)
-    given: dict[str, Any] = dict(zip(PARAMETERS, numbers, strict=True))
+    given: dict[str, Any] = {"episodes": episodes, "steps": steps, "batch": batch, "peers": peers, "gamma": gamma}
+    given |= {"rate": rate, "noise": noise, "every": every, "cases": cases, "seed": seed}
     given |= {"data_set": data_set, "variant": variant, "potential": potential, "objective": objective}
     given |= {"problems": _texts(problems), "evaluate_on": _texts(evaluate_on)}
     given["faults"] = tuple(sorted(set(faults))) if faults else None

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,10 @@ class DeviceNetwork:
     hardware: tuple[tuple[int, ...], ...]
 
     def document(self) -> Document:
-        """Return the sections `devices` and `links`: d0, d1, ... with features hw0, hw1, ..."""
+        """Return the sections `devices` and `links`: d0, d1, ... with features hw0, hw1, ...
+
+        A device without hardware types can run nothing and is left out.
+        """
         devices: Document = {
             f"d{index}": {
                 "type": "device",
@@ -107,6 +110,7 @@ class DeviceNetwork:
                 "features": [f"hw{kind}" for kind in sorted(kinds)],
             }
             for index, (speed, kinds) in enumerate(zip(self.speed.tolist(), self.hardware, strict=True))
+            if kinds
         }
         delay, inverse = self.delay.tolist(), self.inverse_bandwidth.tolist()
         overrides = [
@@ -115,8 +119,8 @@ class DeviceNetwork:
                 "bandwidth": f"{_decimal(1 / inverse[a][b])} GB/s",
                 "latency": f"{delay[a][b]:.9f} s",
             }
-            for a in range(len(devices))
-            for b in range(a + 1, len(devices))
+            for a, b in combinations(range(len(self.speed)), 2)
+            if self.hardware[a] and self.hardware[b]
         ]
         return {"devices": devices} | ({"links": {"overrides": overrides}} if overrides else {})
 
@@ -227,17 +231,42 @@ def released_network(
     UsageError
         If a value is not valid, or no device supports some type because devices * support is less than 1.
     """
+    return drawn_network(
+        RandomState(_seed("seed", seed)),
+        devices=devices,
+        types=types,
+        support=support,
+        speed=speed,
+        bandwidth=bandwidth,
+        delay=delay,
+        speed_heterogeneity=speed_heterogeneity,
+        bandwidth_heterogeneity=bandwidth_heterogeneity,
+    )
+
+
+def drawn_network(
+    drawn: RandomState,
+    *,
+    devices: int = 20,
+    types: int = 5,
+    support: float = 0.2,
+    speed: float = 5.0,
+    bandwidth: float = 100.0,
+    delay: float = 10.0,
+    speed_heterogeneity: float = 0.8,
+    bandwidth_heterogeneity: float = 0.8,
+) -> DeviceNetwork:
+    """Generate the network of `released_network` from a random generator, which can be used further."""
     m, kinds = device_count(devices), whole("types", types, 1)
     speed_range = _halved("speed", number("speed", speed, above=True), speed_heterogeneity)
     inverse = 1 / number("bandwidth", bandwidth, above=True)
     inverse_range = _halved("bandwidth", inverse, bandwidth_heterogeneity)
     probability, most_delay = number("support", support, most=1), 2 * number("delay", delay)
-    drawn = RandomState(_seed("seed", seed))
 
     latency = _symmetric(drawn.uniform(0, most_delay, (m, m)))
     inverse_bandwidth = _symmetric(drawn.uniform(*inverse_range, (m, m)))
     speeds = drawn.uniform(*speed_range, m)
-    hardware = [_drawn_types(drawn, kinds, probability) for _ in range(m)]
+    hardware = [drawn_types(drawn, kinds, probability) for _ in range(m)]
     for kind in range(kinds):
         if not any(kind in supported for supported in hardware):
             chosen = drawn.choice(m, int(m * probability), replace=False).tolist()
@@ -249,6 +278,12 @@ def released_network(
             for device in chosen:
                 hardware[device].append(kind)
     return DeviceNetwork(latency, inverse_bandwidth, speeds, tuple(map(tuple, hardware)))
+
+
+def drawn_types(drawn: RandomState, kinds: int, probability: float) -> list[int]:
+    """Draw the hardware types of a device, at least one."""
+    found = np.flatnonzero(drawn.random_sample(kinds) < probability).tolist()
+    return found or [int(drawn.randint(kinds))]
 
 
 def released_document(seed: int = 0, *, network_seed: int | None = None, **options: Any) -> Document:
@@ -289,12 +324,6 @@ _NETWORK_OPTIONS = (
     "speed_heterogeneity",
     "bandwidth_heterogeneity",
 )
-
-
-def _drawn_types(drawn: RandomState, kinds: int, probability: float) -> list[int]:
-    """Return the hardware types of a device, at least one."""
-    found = np.flatnonzero(drawn.random_sample(kinds) < probability).tolist()
-    return found or [int(drawn.randint(kinds))]
 
 
 def _symmetric(values: Floats) -> Floats:

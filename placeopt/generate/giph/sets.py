@@ -1,4 +1,4 @@
-"""The training and test sets of GiPH's experiments by name.
+"""The training, validation and test sets of GiPH's experiments by name.
 
 The released parameters are those of https://github.com/uidmice/placement-rl, folder parameters (single_network.txt,
 multiple_networks.txt, multiple_networks_diff.txt). Graphs have v = 10 and 15, α = 0.1, 0.2 and 0.3 and connection
@@ -10,6 +10,12 @@ giph-multiple    120 graphs, 10 networks               120 other graphs, the sam
 giph-unseen      the training set of giph-multiple     the test graphs of giph-multiple, 10 other networks
 giph-sizes       180 graphs, 150 networks of 15 to 24  120 other graphs, 100 other networks
                  devices
+enas             150 graphs, 1 network of 8 devices    150 other graphs of the same cells, the same network
+traffic          460 problems of 7 computers or so     460 problems of other vehicles
+
+A validation set serves to follow the training and to choose its best weights. The released code has none: it evaluates
+the training on test problems. Here it has other graphs than both sets, and in `giph-unseen` and `giph-sizes` other
+networks.
 
 The paper says of `giph-multiple` that policies are evaluated on unseen cases; the released code trains and tests on
 identical networks. `giph-unseen` differs from it in the seeds of the test networks alone.
@@ -17,77 +23,20 @@ identical networks. `giph-unseen` differs from it in the seeds of the test netwo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
-from typing import Any, overload
+from typing import Any
 
+from placeopt.errors import UsageError, listing, suggestion
+from placeopt.generate.arguments import streams, whole
+from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
+from placeopt.generate.giph.enas import enas_sets
 from placeopt.generate.giph.released import problem_document, released_graph, released_network
+from placeopt.generate.giph.traffic import traffic_sets
 from placeopt.generate.networks import Document
 
-Maker = Callable[[], Document]
-
-
-class Documents(Sequence[Document]):
-    """Documents that are generated when they are first read; callers must not change them."""
-
-    def __init__(self, makers: Iterable[Maker]) -> None:
-        self._makers = tuple(makers)
-        self._made: dict[int, Document] = {}
-
-    def __len__(self) -> int:
-        return len(self._makers)
-
-    @overload
-    def __getitem__(self, place: int) -> Document: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Documents: ...
-
-    def __getitem__(self, place: int | slice) -> Document | Documents:
-        if isinstance(place, slice):
-            return Documents(self._makers[place])
-        index = range(len(self._makers))[place]
-        if index not in self._made:
-            self._made[index] = self._makers[index]()
-        return self._made[index]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CaseSet:
-    """Task graphs and device networks, and which of them form problems.
-
-    Attributes
-    ----------
-    name
-        For example "giph-multiple-test".
-    graphs, networks
-        Documents with `tasks`, and documents with `devices` and `links`.
-    joined
-        Combines the name of a problem, a graph and a network into a problem document.
-    matches
-        (graph, network) of each problem, if a graph does not belong on all networks; None: all pairs.
-    """
-
-    name: str
-    graphs: Sequence[Document]
-    networks: Sequence[Document]
-    joined: Callable[[str, Document, Document], Document]
-    matches: tuple[tuple[int, int], ...] | None = None
-
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Return (graph, network) of each problem, in the order of the released code: network by network."""
-        if self.matches is not None:
-            return self.matches
-        return tuple((graph, network) for network, graph in product(range(len(self.networks)), range(len(self.graphs))))
-
-    def document(self, graph: int, network: int) -> Document:
-        """Return the problem document of a graph on a network."""
-        name = f"{self.name}-{graph}" + (f"-{network}" if len(self.networks) > 1 else "")
-        return self.joined(name, self.graphs[graph], self.networks[network])
-
-
-Sets = tuple[CaseSet, CaseSet]
+_PURPOSE = 8
+"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 _SINGLE: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
 _SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_heterogeneity": 0.2}
@@ -111,40 +60,108 @@ def _networks(seeds: Iterable[int], sizes: Iterable[int] = (20,), **options: Any
     return Documents(maker(*values) for values in product(sizes, seeds))
 
 
-def _split(name: str, train: tuple[Documents, Documents], test: tuple[Documents, Documents]) -> Sets:
-    return CaseSet(f"{name}-train", *train, problem_document), CaseSet(f"{name}-test", *test, problem_document)
+def _split(name: str, *parts: tuple[Documents, Documents]) -> Sets:
+    return Sets(
+        *(
+            CaseSet(f"{name}-{split}", graphs, networks, problem_document)
+            for split, (graphs, networks) in zip(SPLITS, parts, strict=True)
+        )
+    )
 
 
 def giph_single() -> Sets:
     """Return the sets of `single_network.txt`."""
     network = _networks([1], **_SINGLE_NETWORK)
-    train, test = _graphs(range(25), **_SINGLE), _graphs(range(25, 50), **_SINGLE)
-    return _split("giph-single", (train, network), (test, network))
+    seeds = range(25), range(50, 55), range(25, 50)
+    return _split("giph-single", *((_graphs(each, **_SINGLE), network) for each in seeds))
 
 
 def giph_multiple() -> Sets:
     """Return the sets of `multiple_networks.txt`."""
     networks = _networks(range(10))
-    return _split("giph-multiple", (_graphs(range(10)), networks), (_graphs(range(25, 35)), networks))
+    seeds = range(10), range(15, 20), range(25, 35)
+    return _split("giph-multiple", *((_graphs(each), networks) for each in seeds))
 
 
 def giph_unseen() -> Sets:
     """Return the sets of `multiple_networks.txt`, but test on networks that training does not see."""
-    train, test = (_graphs(range(10)), _networks(range(10))), (_graphs(range(25, 35)), _networks(range(20, 30)))
-    return _split("giph-unseen", train, test)
+    graphs, networks = (range(10), range(15, 20), range(25, 35)), (range(10), range(10, 15), range(20, 30))
+    return _split("giph-unseen", *((_graphs(a), _networks(b)) for a, b in zip(graphs, networks, strict=True)))
 
 
 def giph_sizes() -> Sets:
     """Return the sets of `multiple_networks_diff.txt`."""
-    train = _graphs(range(15)), _networks(range(15), range(15, 25))
-    test = _graphs(range(25, 35)), _networks(range(20, 30), range(15, 25))
-    return _split("giph-sizes", train, test)
+    graphs, networks = (range(15), range(15, 20), range(25, 35)), (range(15), range(15, 17), range(20, 30))
+    sizes = range(15, 25)
+    return _split("giph-sizes", *((_graphs(a), _networks(b, sizes)) for a, b in zip(graphs, networks, strict=True)))
 
+
+DESCRIPTIONS: Mapping[str, str] = {
+    "giph-single": "random graphs on one network, as released",
+    "giph-multiple": "random graphs on ten networks, as released: training and test have the same networks",
+    "giph-unseen": "the same, but the test networks are not in training",
+    "giph-sizes": "random graphs on networks of 15 to 24 devices, as released",
+    "enas": "deep learning: recurrent cells, to be merged by the pass giph-groups",
+    "traffic": "the case study: sensor fusion of connected vehicles",
+}
+"""The sets by name, each with a line on its problems."""
+
+SPLITS = Sets._fields
+"""The parts of a set."""
 
 SETS: Mapping[str, Callable[[], Sets]] = {
     "giph-single": giph_single,
     "giph-multiple": giph_multiple,
     "giph-unseen": giph_unseen,
     "giph-sizes": giph_sizes,
+    "enas": enas_sets,
+    "traffic": traffic_sets,
 }
-"""The sets by name, as functions that return the training set and the test set."""
+"""The sets by name."""
+
+
+def case_set(name: str, split: str = "test") -> CaseSet:
+    """Return the training set, the validation set or the test set of this name.
+
+    Raises
+    ------
+    UsageError
+        If there is no such set.
+    """
+    if name not in SETS:
+        raise UsageError(f'set: "{name}" is unknown; expected one of {listing(list(SETS))}{suggestion(name, SETS)}')
+    if split not in SPLITS:
+        raise UsageError(f'split: "{split}" is unknown; expected {" or ".join(SPLITS)}')
+    return SETS[name]()[SPLITS.index(split)]
+
+
+def case_document(name: str, split: str = "test", index: int = 0) -> Document:
+    """Return the problem document at this index of a set.
+
+    Raises
+    ------
+    UsageError
+        If there is no such problem.
+    """
+    cases = case_set(name, split)
+    pairs = cases.pairs()
+    if not 0 <= index < len(pairs):
+        raise UsageError(f"index: {index} is out of range; {cases.name} has the problems 0 to {len(pairs) - 1}")
+    return cases.document(*pairs[index])
+
+
+def sampled(cases: CaseSet, count: int, seed: int = 0) -> list[tuple[int, int]]:
+    """Draw problems of a set without repetition, and return (graph, network) of each in the order of the set.
+
+    Raises
+    ------
+    UsageError
+        If the set has fewer problems.
+    """
+    pairs = cases.pairs()
+    if whole("sample", count, 1) > len(pairs):
+        raise UsageError(
+            f"sample: {count} is more than the {len(pairs)} problems of {cases.name}; expected at most that"
+        )
+    (rng,) = streams(_PURPOSE, seed, 1)
+    return [pairs[k] for k in sorted(rng.choice(len(pairs), count, replace=False).tolist())]

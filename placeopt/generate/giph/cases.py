@@ -1,0 +1,83 @@
+"""Sets of cases: task graphs, device networks, and the problems that they form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple, overload
+
+from placeopt.generate.networks import Document
+
+Maker = Callable[[], Document]
+
+
+class Documents(Sequence[Document]):
+    """Documents that are generated when they are first read; callers must not change them."""
+
+    def __init__(self, makers: Iterable[Maker]) -> None:
+        self._makers = tuple(makers)
+        self._made: dict[int, Document] = {}
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    @overload
+    def __getitem__(self, place: int) -> Document: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Documents: ...
+
+    def __getitem__(self, place: int | slice) -> Document | Documents:
+        if isinstance(place, slice):
+            return Documents(self._makers[place])
+        index = range(len(self._makers))[place]
+        if index not in self._made:
+            self._made[index] = self._makers[index]()
+        return self._made[index]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseSet:
+    """Task graphs and device networks, and which of them form problems.
+
+    Attributes
+    ----------
+    name
+        For example "giph-multiple-test".
+    graphs, networks
+        Documents with `tasks`, and documents with `devices` and `links`.
+    joined
+        Combines the name of a problem, a graph and a network into a problem document.
+    matches
+        (graph, network) of each problem, if a graph does not belong on all networks; None: all pairs.
+    passes
+        Passes that the experiment applies to a problem before it searches.
+    """
+
+    name: str
+    graphs: Sequence[Document]
+    networks: Sequence[Document]
+    joined: Callable[[str, Document, Document], Document]
+    matches: tuple[tuple[int, int], ...] | None = None
+    passes: tuple[str, ...] = ()
+
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Return (graph, network) of each problem, in the order of the released code: network by network."""
+        if self.matches is not None:
+            return self.matches
+        return tuple((graph, network) for network, graph in product(range(len(self.networks)), range(len(self.graphs))))
+
+    def document(self, graph: int, network: int) -> Document:
+        """Return the problem document of a graph on a network."""
+        several = len(self.networks) > 1 and self.matches is None
+        name = f"{self.name}-{graph}" + (f"-{network}" if several else "")
+        return self.joined(name, self.graphs[graph], self.networks[network])
+
+
+class Sets(NamedTuple):
+    """A training set, a set on which the best weights are chosen, and a test set; no graph is in two of them."""
+
+    train: CaseSet
+    validation: CaseSet
+    test: CaseSet
