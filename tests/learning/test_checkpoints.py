@@ -267,7 +267,7 @@ def tensor(name: str, make: Callable[[Any], Any]) -> Callable[[dict[str, Any], d
 
 BIAS = "score.0.bias"
 BROKEN = {
-    "newer": (put("format", FORMAT + 1), rf"newer version of placeopt \(format {FORMAT + 1}, expected at most {FORMAT}\)"),
+    "newer": (put("format", FORMAT + 1), rf"newer version of placeopt \(format {FORMAT + 1}, .* {FORMAT}\): update"),
     "other-kind": (put("kind", "checkpoint"), r"holds a checkpoint; expected a policy, .* as policy\.safetensors"),
     "no-kind": (put("kind", "recipe"), r"header\.kind: 'recipe': input should be 'policy' or 'checkpoint'"),
     "unknown-variant": (put("variant", "gihp"), r"variant: unknown variant gihp; did you mean giph\?"),
