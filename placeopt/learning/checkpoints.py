@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -37,6 +38,9 @@ FORMAT = 1
 
 KEY = "placeopt"
 """Name of the header among the texts of the file."""
+
+WEIGHTS = Path(__file__).parent / "weights" / "giph.safetensors"
+"""The policy that comes with placeopt."""
 
 MOST_DEVICES = 100_000
 """Largest number of devices of a network that is read, so that a wrong header takes no memory."""

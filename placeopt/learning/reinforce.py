@@ -235,7 +235,8 @@ class Trainer:
                 self._evaluate()
             if report is not None and report(progress):
                 break
-        if progress.curve[-1].episode < progress.episode == settings.episodes:  # else `run` may go on from here
+        ended = progress.episode >= settings.episodes  # else `run` may go on from here
+        if ended and progress.curve[-1].episode < progress.episode:
             self._evaluate()
         return progress
 

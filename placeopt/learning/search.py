@@ -134,16 +134,24 @@ def guide(
     for low in range(0, len(searches), TOGETHER):
         group = range(low, min(low + TOGETHER, len(searches)))
         while active := [place for place in group if searches[place].active]:
-            observations = [searches[place].view.observe(searches[place].run) for place in active]
-            with torch.inference_mode():
-                batch = Batch(observations, device)
-                logs = batch.log_probabilities(network(batch)).double().cpu().numpy()
-            for place, observation, row in zip(active, observations, logs, strict=True):
-                choice = drawn(row[: len(observation.allowed)], searches[place].rng)
-                gain = searches[place].advance(choice)
-                if record:
-                    decisions[place].append(Decision(observation, choice, gain))
+            made = step([searches[place] for place in active], network, device)
+            if record:
+                for place, decision in zip(active, made, strict=True):
+                    decisions[place].append(decision)
     return decisions
+
+
+def step(searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu") -> list[Decision]:
+    """Make one move in each search; return the decisions."""
+    observations = [search.view.observe(search.run) for search in searches]
+    with torch.inference_mode():
+        batch = Batch(observations, device)
+        logs = batch.log_probabilities(network(batch)).double().cpu().numpy()
+    made = []
+    for search, observation, row in zip(searches, observations, logs, strict=True):
+        choice = drawn(row[: len(observation.allowed)], search.rng)
+        made.append(Decision(observation, choice, search.advance(choice)))
+    return made
 
 
 def drawn(logs: Float, rng: Generator) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -173,9 +172,8 @@ class Training:
                 self.save()
             return report is not None and report(progress)
 
-        with one_thread():
-            self.trainer.run(after)
-            return self.save()
+        self.trainer.run(after)
+        return self.save()
 
     def save(self) -> Header:
         """Write policy, checkpoint and curve; each file is replaced as a whole or not at all."""
@@ -263,17 +261,6 @@ def torch_device(name: str) -> str:
     if name == "cuda" and not there:
         raise UsageError("--device cuda: PyTorch finds no GPU; expected cpu, or auto")
     return "cuda" if there and name != "cpu" else "cpu"
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run PyTorch with one thread: for matrices of this size, more threads take longer and change the rounding."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def curve_text(progress: Progress) -> str:

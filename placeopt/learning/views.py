@@ -52,6 +52,8 @@ class Observation(NamedTuple):
 
 def scaled(values: Float) -> Float:
     """Scale each row to [-1, 1]; a row with one value becomes 0."""
+    if not values.size:  # a graph without edges
+        return values
     low, high = values.min(axis=-1, keepdims=True), values.max(axis=-1, keepdims=True)
     width = high - low
     with np.errstate(invalid="ignore", divide="ignore"):

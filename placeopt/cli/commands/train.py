@@ -44,26 +44,41 @@ def train(
     variant: Annotated[
         str | None, typer.Option("--variant", help="giph (the default), giph-3, giph-5, giph-ne, placeto, ...")
     ] = None,
-    episodes: Annotated[int | None, typer.Option("--episodes", "-n", help="Number of episodes [200].")] = None,
-    batch: Annotated[
-        int | None, typer.Option("--batch", "-b", help="Episodes for each update of the weights [1].")
+    episodes: Annotated[
+        int | None, typer.Option("--episodes", "-n", help="Number of episodes; by default 200.")
     ] = None,
-    steps: Annotated[float | None, typer.Option("--steps", help="Moves of an episode for each task [2].")] = None,
-    gamma: Annotated[float | None, typer.Option("--gamma", help="Discount factor [0.97].")] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="Learning rate of Adam [0.01].")] = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", "-b", help="Episodes for each update of the weights; by default 1.")
+    ] = None,
+    peers: Annotated[
+        int | None,
+        typer.Option(
+            "--peers", help="Episodes of an update that share a problem and a start; divides --batch; by default 1."
+        ),
+    ] = None,
+    steps: Annotated[
+        float | None, typer.Option("--steps", help="Moves of an episode for each task; by default 2.")
+    ] = None,
+    gamma: Annotated[float | None, typer.Option("--gamma", help="Discount factor; by default 0.97.")] = None,
+    rate: Annotated[float | None, typer.Option("--rate", help="Learning rate of Adam; by default 0.01.")] = None,
     noise: Annotated[
-        float | None, typer.Option("--noise", help="Noise of durations and transfer times, a share [0].")
+        float | None, typer.Option("--noise", help="Noise of durations and transfer times, a share; by default 0.")
     ] = None,
     objective: Annotated[
         str | None, typer.Option("--objective", help="makespan (the default), total_cost, energy, ...")
     ] = None,
-    every: Annotated[int | None, typer.Option("--every", help="Episodes between two evaluations [5].")] = None,
-    cases: Annotated[int | None, typer.Option("--cases", help="Problems of an evaluation, at most [20].")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of all random numbers [0].")] = None,
+    every: Annotated[
+        int | None, typer.Option("--every", help="Episodes between two evaluations; by default 5.")
+    ] = None,
+    cases: Annotated[
+        int | None, typer.Option("--cases", help="Problems of an evaluation, at most; by default 20.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of all random numbers; by default 0.")] = None,
     potential: Annotated[
         str | None,
         typer.Option(
-            "--potential", help="The start-time potential among the features: paper, released or none [paper]."
+            "--potential",
+            help="The start-time potential among the features: paper, released or none; by default paper.",
         ),
     ] = None,
     faults: Annotated[
@@ -87,8 +102,8 @@ def train(
     from placeopt.learning.training import SETTINGS as PARAMETERS
     from placeopt.learning.training import Recipe, Training, check_new, resumed_recipe, torch_device
 
-    numbers = (episodes, steps, batch, gamma, rate, noise, every, cases, seed)
-    given: dict[str, Any] = dict(zip(PARAMETERS, numbers, strict=True))
+    given: dict[str, Any] = {"episodes": episodes, "steps": steps, "batch": batch, "peers": peers, "gamma": gamma}
+    given |= {"rate": rate, "noise": noise, "every": every, "cases": cases, "seed": seed}
     given |= {"data_set": data_set, "variant": variant, "potential": potential, "objective": objective}
     given |= {"problems": _texts(problems), "evaluate_on": _texts(evaluate_on)}
     given["faults"] = tuple(sorted(set(faults))) if faults else None
