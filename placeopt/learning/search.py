@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.random import Generator
+from numpy.typing import NDArray
 from torch import nn
 
 from placeopt.learning.batch import Batch
@@ -64,6 +65,7 @@ class Search:
         self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
         self.run = self.start = self.simulator.run(self.first)
         self.best, self.kept = self.run.value, self.first
+        self._compiled: tuple[nn.Module, CompiledGiph] | None = None
         self._rows: list[tuple[float, ...]] = []
         self._record(self.simulator.expected(self.first))
 
@@ -92,6 +94,12 @@ class Search:
             self.run = self.start
         return gain
 
+    def compiled(self, network: nn.Module) -> CompiledGiph:
+        """The compiled network, whose weights must not change during the search."""
+        if self._compiled is None or self._compiled[0] is not network:
+            self._compiled = network, CompiledGiph(network, self.steps)
+        return self._compiled[1]
+
     def _record(self, expected: float) -> None:
         ledger = self.simulator.ledger
         self._rows.append((self.run.value, self.best, expected, ledger.evaluations, ledger.estimates))
@@ -117,20 +125,9 @@ def guide(
 ) -> list[list[Decision]]:
     """Run searches to their ends; with `record`, return the decisions of each.
 
-    The choices of a search depend on its own random numbers only, not on the other searches. GiPH's own network runs
-    compiled on a CPU, one search after the other; other networks run in PyTorch, many searches in lockstep.
+    The choices of a search depend on its own random numbers only, not on the other searches.
     """
     decisions: list[list[Decision]] = [[] for _ in searches]
-    if torch.device(device).type == "cpu" and CompiledGiph.supports(network):
-        for search, made in zip(searches, decisions, strict=True):
-            compiled = CompiledGiph(network, search.steps)
-            while search.active:
-                observation = search.view.observe(search.run)
-                choice = drawn(compiled.log_probabilities(observation), search.rng)
-                gain = search.advance(choice)
-                if record:
-                    made.append(Decision(observation, choice, gain))
-        return decisions
     for low in range(0, len(searches), TOGETHER):
         group = range(low, min(low + TOGETHER, len(searches)))
         while active := [place for place in group if searches[place].active]:
@@ -142,16 +139,37 @@ def guide(
 
 
 def step(searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu") -> list[Decision]:
-    """Make one move in each search; return the decisions."""
+    """Make one move in each search; return the decisions.
+
+    GiPH's own network runs compiled on a CPU (`CompiledGiph`), one search after the other. Other networks run in
+    PyTorch, all searches in one batch.
+    """
     observations = [search.view.observe(search.run) for search in searches]
-    with torch.inference_mode():
-        batch = Batch(observations, device)
-        logs = batch.log_probabilities(network(batch)).double().cpu().numpy()
+    if compilable(network, device):
+        rows = [
+            each.compiled(network).log_probabilities(seen) for each, seen in zip(searches, observations, strict=True)
+        ]
+    else:
+        rows = list(_log_probabilities(observations, network, device))
     made = []
-    for search, observation, row in zip(searches, observations, logs, strict=True):
+    for search, observation, row in zip(searches, observations, rows, strict=True):
         choice = drawn(row[: len(observation.allowed)], search.rng)
         made.append(Decision(observation, choice, search.advance(choice)))
     return made
+
+
+def compilable(network: nn.Module, device: torch.device | str) -> bool:
+    """Whether `step` runs a network compiled, so that lockstep gains nothing."""
+    return torch.device(device).type == "cpu" and CompiledGiph.supports(network)
+
+
+def _log_probabilities(
+    observations: Sequence[Observation], network: nn.Module, device: torch.device | str
+) -> NDArray[np.float64]:
+    with torch.inference_mode():
+        batch = Batch(observations, device)
+        found: NDArray[np.float64] = batch.log_probabilities(network(batch)).double().cpu().numpy()
+    return found
 
 
 def drawn(logs: Float, rng: Generator) -> int:
@@ -181,8 +199,8 @@ class LearnedPolicy(Policy):
         """Forget the previous episode."""
         super().begin(problem, steps, rng)
         self._view: View | None = None
-        on_cpu = torch.device(self._device).type == "cpu"
-        self._compiled = CompiledGiph(self.network, steps) if on_cpu and CompiledGiph.supports(self.network) else None
+        compiled = compilable(self.network, self._device)
+        self._compiled = CompiledGiph(self.network, steps) if compiled else None
 
     @one_thread()
     def move(self, state: State) -> tuple[int, int]:
@@ -194,9 +212,7 @@ class LearnedPolicy(Policy):
         if self._compiled is not None:
             logs = self._compiled.log_probabilities(observation)
         else:
-            with torch.inference_mode():
-                batch = Batch([observation], self._device)
-                logs = batch.log_probabilities(self.network(batch))[0].double().cpu().numpy()
+            logs = _log_probabilities([observation], self.network, self._device)[0]
         task, device = self._view.decode(drawn(logs, self.rng))
         self._view.move(task, device)
         return task, device
