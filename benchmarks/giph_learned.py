@@ -72,6 +72,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "giph": ("one-way", "frozen-masks", "undiscounted", "late-baseline", "repeated-cases"),
     "giph-3": ("zero-ends", "five-steps"),
     "giph-ne": ("incoming-means", "one-way"),
+    "giph-task-eft": ("no-task-mask", "one-way"),
     "placeto": ("zero-ends", "placeto-returns"),
 }
 """Faults of the released code that concern each variant."""
