@@ -10,7 +10,7 @@ A policy holds the weights of a network under their names. A checkpoint holds th
     adam.QUANTITY.NAME      the state of Adam for a parameter: `step`, `exp_avg`, `exp_avg_sq`
 
 A trainer that goes on from a checkpoint ends with bit for bit the weights of one that was not interrupted, on the same
-machine with the same number of threads.
+machine and on a CPU. A GPU adds numbers in varying order.
 """
 
 from __future__ import annotations
@@ -318,7 +318,7 @@ def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None
     from safetensors.torch import save
 
     if wrong := _not_finite(tensors):
-        raise UsageError(f"{path}: not written, since {listing(wrong)} is not finite; train with a smaller rate")
+        raise UsageError(f"{path}: not written: values are not finite in {listing(wrong)}; train with a smaller rate")
     # Sets in order, and one text only: the same content gives the same bytes.
     text = json.dumps(header.model_dump(), default=sorted, allow_nan=False)
     data = save({name: each.detach().cpu().contiguous() for name, each in tensors.items()}, {KEY: text})

@@ -119,7 +119,8 @@ class CompiledGiph:
             parts.append(found)
         scores = self._dense("score", np.concatenate(parts, axis=1))[:, 0]
         scores = np.where(seen.allowed, scores, -np.inf)
-        scores = scores - scores.max()
+        with np.errstate(invalid="ignore"):  # huge weights: the caller rejects undefined probabilities
+            scores = scores - scores.max()
         found_scores: Float = scores - np.log(np.exp(scores).sum())
         return found_scores
 

@@ -5,6 +5,9 @@ algorithms for distributed machine learning, 2019, arXiv:1906.08879; sizes and f
 appendix B.6 and B.7, tables 4 and 5. An episode visits each task once, in random order, and chooses its device, which
 may be the current one. It has |V| steps; a longer search then starts again from its first placement (section 5).
 
+Choices where the paper of GiPH is not clear, as in its released code: the feature "average output data bytes" is the
+largest output of a task, and messages are summed; section 5 states a mean, for GiPH or for both.
+
 The network has one output for each device, so it fits networks with the number of devices it was trained for.
 """
 
@@ -70,6 +73,14 @@ class PlacetoView(View):
         return int(self._order[self.moves]), choice
 
 
+def check_devices(trained: int, found: int) -> None:
+    """Raise UsageError if a network for `trained` devices cannot place tasks on `found` devices."""
+    if trained != found:
+        raise UsageError(
+            f"placeto was trained for {trained} devices, but the problem has {found}; train it on problems with {found}"
+        )
+
+
 def reachable(problem: Problem) -> Bool:
     """(n, n), whether a path leads from the task of the row to that of the column."""
     found = np.zeros((problem.n_tasks, problem.n_tasks), dtype=np.bool_)
@@ -113,12 +124,8 @@ class Placeto(nn.Module):  # type: ignore[misc,unused-ignore]
 
     def forward(self, batch: Batch) -> Tensor:
         """(B m,) scores of the devices for each graph."""
-        other = [len(each.allowed) for each in batch.observations if len(each.allowed) != self.devices]
-        if other:
-            raise UsageError(
-                f"placeto was trained for {self.devices} devices, but the problem has {other[0]}; "
-                f"train it on problems with {other[0]}"
-            )
+        for each in batch.observations:
+            check_devices(self.devices, len(each.allowed))
         start: Tensor = self.transform(batch.nodes)
         n = batch.n_nodes
         embeddings = []

@@ -34,7 +34,7 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from placeopt.errors import UsageError, suggestion
+from placeopt.errors import UsageError, counted, suggestion, visible
 from placeopt.learning.batch import Batch
 from placeopt.learning.search import Decision, Search, guide, one_thread
 from placeopt.learning.variants import Agent
@@ -52,6 +52,9 @@ repeated-cases    every evaluation resets the random numbers, so that the same p
 placeto-returns   Placeto's returns are accumulated in the wrong direction, and rewards leak into the next episode
 """
 FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+MOST_SEED = 2**63 - 1
+"""Largest seed that PyTorch accepts."""
 
 EDGES = 400_000
 """Edges of a batch in the gradient; larger episodes are divided, which does not change the gradient."""
@@ -111,6 +114,8 @@ class Settings:
         for name, least in (("episodes", 0), ("batch", 1), ("peers", 1), ("every", 1), ("cases", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"{name}: {getattr(self, name)} is too small; expected at least {least}")
+        if self.seed > MOST_SEED:
+            raise UsageError(f"seed: {self.seed} is too large; expected at most {MOST_SEED}")
         for name, most in (("gamma", 1.0), ("rate", 1e3), ("steps", 1e6)):
             if not 0 < getattr(self, name) <= most:
                 raise UsageError(
@@ -183,6 +188,11 @@ class Trainer:
         What to minimise; None: the makespan.
     device
         Device of PyTorch.
+
+    Raises
+    ------
+    UsageError
+        If a set is empty, a problem has no task or no random placement, or the objective is 0 for all first placements.
     """
 
     def __init__(
@@ -205,8 +215,14 @@ class Trainer:
         case_rng = np.random.default_rng([self.settings.seed, 1])
         chosen = case_rng.choice(len(evaluation), min(self.settings.cases, len(evaluation)), replace=False)
         self._cases = [evaluation[index] for index in np.sort(chosen).tolist()]
-        self._starts = [random_placement(problem, case_rng) for problem in self._cases]
-        self._scale = float(np.mean([self._search(*case, 0).run.value for case in self._pairs()])) or 1.0
+        self._starts = [_random_start(problem, case_rng) for problem in self._cases]
+        self._scale = float(np.mean([self._search(*case, 0).run.value for case in self._pairs()]))
+        if not self._scale:
+            metric = "makespan" if objective is None else objective
+            raise UsageError(
+                f"objective: {metric} is 0 for the random first placements of the evaluation, so there is nothing to "
+                "learn; expected problems with the data for it, or another seed"
+            )
         self._leaked: list[Decision] = []
         self.progress = Progress(np.random.default_rng([self.settings.seed, 0]))
 
@@ -224,7 +240,7 @@ class Trainer:
         Raises
         ------
         UsageError
-            If the weights become infinite or undefined.
+            If weights, gradients or scores become infinite or undefined.
         """
         progress, settings = self.progress, self.settings
         if not progress.curve:
@@ -254,7 +270,7 @@ class Trainer:
         searches = []
         for _ in range(settings.batch // settings.peers):
             problem = self.train_set[int(rng.integers(len(self.train_set)))]
-            device = random_placement(problem, rng)
+            device = _random_start(problem, rng)
             searches += [self._search(problem, device, int(rng.integers(2**31))) for _ in range(settings.peers)]
         found = guide(searches, self.network, self.device, record=True)
         self.optimiser.zero_grad()
@@ -266,9 +282,10 @@ class Trainer:
                 self._add_gradient(decisions, factors / len(searches))
         self.optimiser.step()
         progress.episode += len(searches)
-        if not all(bool(torch.isfinite(each).all()) for each in self.network.parameters()):
+        moments = [each for state in self.optimiser.state.values() for each in state.values()]
+        if not all(bool(torch.isfinite(each).all()) for each in (*self.network.parameters(), *moments)):
             raise UsageError(
-                f"training diverged after {progress.episode} episodes: weights are not finite; "
+                f"training diverged after {counted(progress.episode, 'episode')}: weights or gradients are not finite; "
                 f"train with a rate below {self.settings.rate:g}"
             )
         progress.returns += [
@@ -318,6 +335,15 @@ class Trainer:
         if self.objective is None:
             return critical_path(search.view.problem) or 1.0
         return search.start.value or 1.0
+
+
+def _random_start(problem: Problem, rng: Generator) -> Int:
+    """A random first placement; the error names the problem."""
+    try:
+        return random_placement(problem, rng)
+    except UsageError as error:
+        name = f"problem {visible(problem.name)}" if problem.name else "a problem"
+        raise UsageError(f"{name} cannot be trained or evaluated on: {error}") from None
 
 
 def policy_factors(gains: Sequence[Float], settings: Settings, period: int | None) -> list[Float]:

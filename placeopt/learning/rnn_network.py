@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,8 +62,8 @@ class RnnSettings:
                 raise UsageError(f"{name}: {value} is too few; expected at least 1")
         for name in ("learning_rate", "clip", "scale", "temperature"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise UsageError(f"{name}: {value} is not positive")
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"{name}: {value} is not positive and finite")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +166,8 @@ class RnnPlacer(nn.Module):  # type: ignore[misc,unused-ignore]
             context = score.softmax(dim=1) @ outputs
             z = self.choice(torch.cat((context, h), dim=1))
             logits = self.scale * torch.tanh(z / self.temperature)
+            if not bool(torch.isfinite(logits).all()):
+                raise UsageError("the RNN placer's logits are not finite; expected a smaller learning rate or scale")
             logs = logits.masked_fill(forbidden[i], -torch.inf).log_softmax(dim=1)
             if chosen is not None:
                 device = chosen[:, i]

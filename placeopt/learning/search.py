@@ -12,15 +12,14 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import nn
 
+from placeopt.errors import UsageError
 from placeopt.learning.batch import Batch
 from placeopt.learning.compiled import CompiledGiph
 from placeopt.learning.views import Observation, View
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
-from placeopt.policies.episode import Episode
-from placeopt.policies.simulator import Simulator
+from placeopt.policies.episode import Episode, prepare
 from placeopt.policies.state import Policy, State, Step
-from placeopt.simulation.run import checked_placement
 
 TOGETHER = 64
 """Number of searches that a network guides at the same time."""
@@ -44,6 +43,11 @@ class Search:
     """A search from a placement (n,): the placement, its execution and the record of an episode.
 
     The policy and the noise have separate streams of random numbers, as in `placeopt.policies.run_episode`.
+
+    Raises
+    ------
+    UsageError
+        For the reasons of `placeopt.policies.run_episode`.
     """
 
     def __init__(
@@ -57,11 +61,9 @@ class Search:
         seed: int = 0,
         objective: Objective | None = None,
     ) -> None:
-        self.first = checked_placement(problem, device)
-        self.rng, for_noise = np.random.default_rng(seed).spawn(2)
+        self.first, self.simulator, self.rng = prepare(problem, device, steps, noise, seed, objective)
         self.steps = steps
         self.history: list[Step] = []
-        self.simulator = Simulator(problem, steps + 1, noise, for_noise, objective)
         self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
         self.run = self.start = self.simulator.run(self.first)
         self.best, self.kept = self.run.value, self.first
@@ -173,14 +175,24 @@ def _log_probabilities(
 
 
 def drawn(logs: Float, rng: Generator) -> int:
-    """Draw an index by its log-probability."""
+    """Draw an index by its log-probability.
+
+    Raises
+    ------
+    UsageError
+        If the log-probabilities are undefined, because the scores of the network exceed the range of floats.
+    """
     total = np.cumsum(np.exp(logs))
+    if not np.isfinite(total[-1]):
+        raise UsageError("the network's scores are not finite: its weights are too large; train with a smaller rate")
     place = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
     return min(place, int(np.flatnonzero(np.isfinite(logs))[-1]))
 
 
 class LearnedPolicy(Policy):
     """A trained network as a policy of `placeopt.policies`.
+
+    Unlike a `Search`, an episode of this policy never starts again: Placeto goes on from its last placement.
 
     Parameters
     ----------

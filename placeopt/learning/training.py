@@ -228,7 +228,8 @@ def resumed_recipe(folder: Path, values: Mapping[str, Any]) -> Recipe:
     recipe = recipe.changed({name: value for name, value in values.items() if name == "episodes"})
     if recipe.settings.episodes < header.episode:
         raise UsageError(
-            f"--episodes {recipe.settings.episodes} is less than the {header.episode} that {folder} has; expected more"
+            f"--episodes {recipe.settings.episodes} is less than the {header.episode} that {folder} has; expected at "
+            "least as many"
         )
     return recipe
 

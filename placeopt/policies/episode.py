@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, visible
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Objective, Problem, group_memory
 from placeopt.policies.simulator import Simulator
@@ -147,9 +147,13 @@ def random_placement(problem: Problem, rng: Generator) -> Int:
     Raises
     ------
     UsageError
-        If TRIES draws exceed the memory of a device or violate separation.
+        If no device can run a task with its colocation group, or TRIES draws exceed the memory of a device or violate
+        separation.
     """
     feasible, memory = problem.group_feasible(), group_memory(problem)
+    if (stuck := np.flatnonzero(~feasible.any(axis=1))).size:
+        task = problem.task_names[int(np.flatnonzero(problem.group == stuck[0])[0])]
+        raise UsageError(f"no device can run task {visible(task)} with its colocation group, so there is no placement")
     options = [np.flatnonzero(row) for row in feasible]
     left, right = problem.group[problem.separation].T if len(problem.separation) else (np.empty(0, np.int64),) * 2
     for _ in range(TRIES):

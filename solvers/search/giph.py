@@ -97,7 +97,7 @@ class Giph:
             If the weights do not fit the problem: those of Placeto need a given number of devices.
         """
         sampler = Sampler(problem, options)  # its clock starts
-        policy = _policy(settings.weights)
+        policy = _policy(settings.weights, problem)
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
         initial = options.initial
@@ -118,7 +118,7 @@ class Giph:
         )
 
 
-def _policy(weights: str | None) -> Policy:
+def _policy(weights: str | None, problem: Problem) -> Policy:
     try:
         import safetensors  # noqa: F401
         import torch  # noqa: F401
@@ -126,8 +126,12 @@ def _policy(weights: str | None) -> Policy:
         message = "the solver giph needs PyTorch and safetensors: pip install 'placeopt[torch]'"
         raise MissingExtraError(message) from None
     from placeopt.learning.checkpoints import WEIGHTS, load_policy
+    from placeopt.learning.placeto import check_devices
 
-    return load_policy(WEIGHTS if weights is None else weights)
+    policy = load_policy(WEIGHTS if weights is None else weights)
+    if policy.agent.name == "placeto":
+        check_devices(policy.agent.devices, problem.n_devices)
+    return policy
 
 
 class _Run:

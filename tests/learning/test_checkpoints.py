@@ -124,7 +124,7 @@ class TestPolicies:
         trainer.run()
         trainer.progress.best["score.0.bias"][2] = float("nan")
         with pytest.raises(
-            UsageError, match=r"not written, since score\.0\.bias is not finite; train with a smaller rate"
+            UsageError, match=r"not written: values are not finite in score\.0\.bias; train with a smaller rate"
         ):
             save_policy(tmp_path / "policy", trainer)
         assert not list(tmp_path.iterdir())
@@ -223,7 +223,8 @@ def test_diverging_weights_end_the_training(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(trainer.optimiser, "step", diverge)
     with pytest.raises(
-        UsageError, match=r"diverged after 1 episodes: weights are not finite; train with a rate below 0\.01"
+        UsageError,
+        match=r"diverged after 1 episode: weights or gradients are not finite; train with a rate below 0\.01",
     ):
         trainer.run()
 

@@ -12,10 +12,11 @@ torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
 from placeopt.errors import UsageError  # noqa: E402
 from placeopt.learning.batch import Batch  # noqa: E402
+from placeopt.learning.networks import Giph  # noqa: E402
 from placeopt.learning.reinforce import Settings, Trainer, baselines, discounted, policy_factors  # noqa: E402
 from placeopt.learning.search import LearnedPolicy, Search, guide  # noqa: E402
 from placeopt.learning.variants import VARIANTS, make_agent  # noqa: E402
-from placeopt.model.problem import Objective, Term  # noqa: E402
+from placeopt.model.problem import Objective, Problem, Term  # noqa: E402
 from placeopt.policies import run_episode  # noqa: E402
 from tests.support.learning import built, placement, random_problem  # noqa: E402
 
@@ -139,8 +140,51 @@ def test_settings_out_of_range() -> None:
     ):  # fmt: skip
         with pytest.raises(UsageError, match=message):
             Settings(**wrong)
+    with pytest.raises(UsageError, match="seed: 9223372036854775808 is too large; expected at most"):
+        Settings(seed=2**63)
     with pytest.raises(UsageError, match="train: no problems"):
         Trainer(make_agent("giph"), [], PROBLEMS)
+
+
+def test_problems_without_anything_to_learn() -> None:
+    agent = make_agent("giph")
+
+    def train(problem: Problem, objective: Objective | None = None) -> None:
+        Trainer(agent, [problem], [problem], Settings(episodes=1), objective=objective).run()
+
+    with pytest.raises(UsageError, match="a problem without tasks has nothing to move"):
+        train(built(np.empty((0, 2))))
+    with pytest.raises(UsageError, match="objective: makespan is 0 for the random first placements"):
+        train(built([[0, 0]]))
+    for metric in ("energy", "relocation", "memory_balance"):  # the problems state no data for it
+        with pytest.raises(UsageError, match=f"objective: {metric} is 0 .*expected problems with the data for it"):
+            train(PROBLEMS[0], Objective(((Term(metric),),)))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a problem cannot be trained or evaluated on: no device can run task t1"):
+        train(built([[1, 2], [1, 2]], feasible=[[True, True], [False, False]]))
+    with pytest.raises(UsageError, match="problem tight cannot be trained or evaluated on: none of 10000 random"):
+        train(built([[1], [1]], resident=[4, 4], capacity=[5], name="tight"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_scores_beyond_the_range_of_floats(name: str) -> None:
+    agent = make_agent(name, devices=6)
+    with torch.no_grad():
+        for parameter in agent.network.parameters():
+            parameter.fill_(1e38)
+    if isinstance(agent.network, Giph):  # computed with 64 bits, in which these scores are finite
+        agent.network.score[2].weight.data.fill_(float("inf"))
+    searches = [Search(PROBLEMS[0], placement(PROBLEMS[0]), agent.make_view, steps=3)]
+    with pytest.raises(UsageError, match="scores are not finite: its weights are too large; train with a smaller rate"):
+        guide(searches, agent.network)
+
+
+def test_searches_check_their_arguments() -> None:
+    agent = make_agent("giph")
+    problem = PROBLEMS[0]
+    for wrong, message in (({"noise": 1.0}, "noise: 1.0 is out of range"), ({"steps": -1}, "steps: -1 is negative")):
+        with pytest.raises(UsageError, match=message):
+            Search(problem, placement(problem), agent.make_view, **{"steps": 2} | wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name != "placeto"])

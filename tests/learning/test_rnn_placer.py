@@ -220,6 +220,7 @@ class TestErrors:
             ({"patience": 0}, "patience: 0 is too few"),
             ({"learning_rate": 0.0}, "learning_rate: 0.0 is not positive"),
             ({"clip": -1.0}, "clip: -1.0 is not positive"),
+            ({"scale": float("inf")}, "scale: inf is not positive and finite"),
         ):
             with pytest.raises(UsageError, match=message):
                 RnnSettings(**arguments)  # type: ignore[arg-type]

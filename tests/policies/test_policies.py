@@ -301,6 +301,11 @@ class TestSampling:
         with pytest.raises(UsageError, match="none of 10000 random placements"):
             random_placement(problem, np.random.default_rng(0))
 
+    def test_a_group_without_a_device(self) -> None:
+        problem = chain(feasible=np.array([[True, False, False], [False, True, True]]), group=[0, 0])
+        with pytest.raises(UsageError, match=r"no device can run task . with its colocation group"):
+            random_placement(problem, np.random.default_rng(0))
+
 
 def mean_slr(policy: Policy, problems: list[Problem], noise: float = 0.0) -> tuple[float, list[Episode]]:
     found = [
