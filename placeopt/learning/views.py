@@ -127,8 +127,8 @@ class GpNetView(View):
     bandwidth 1 / BW_kl, latency DL_kl, transfer time c_ij,kl. The paper has BW_kl, which is infinite on one device; the
     released code has its inverse.
 
-    Moves that change nothing, and moves of the task that moved last, are masked (section 4.2.3). If no other move
-    exists, one that changes nothing is allowed.
+    Moves that change nothing, and moves of the task that moved last and of its colocation group, are masked (section
+    4.2.3). If no other move exists, one that changes nothing is allowed.
     """
 
     def __init__(self, problem: Problem, device: Int, *, steps: int = 1, **rest: Any) -> None:
@@ -196,8 +196,8 @@ class TaskView(GpNetView):
 
     The variant without gpNet (section 5, "GiPH task selection + EFT device selection"; `get_cardinal_graph` in the
     released code). Node features: work, speed and duration on the current device, and the least start-time potential of
-    the devices. Edge features: those of the current placement. The task that moved last is masked,
-    unless `mask_tasks` is false; the released code has no masks here.
+    the devices. Edge features: those of the current placement. The task that moved last is masked with its colocation
+    group if other tasks exist and `mask_tasks` is true; the released code has no masks here.
 
     The finish time is the last arrival of an input plus the duration, as in `State.finish_times`; ties go to the device
     with the lowest index.
@@ -218,8 +218,10 @@ class TaskView(GpNetView):
         i, j = problem.edge_source, problem.edge_target
         edges = net.data[:, net.tables.block[:-1] + pivot[j] - first[j]]
         allowed = np.ones(problem.n_tasks, dtype=np.bool_)
-        if self.last is not None and problem.n_tasks > 1 and self.mask_tasks:
-            allowed[self.last] = False
+        if self.last is not None and self.mask_tasks:
+            allowed[self.space.members[self.space.group[self.last]]] = False
+            if not allowed.any():
+                allowed[self.last] = True
         return Observation(
             scaled(np.stack(rows)).T.astype(np.float32),
             (scaled(edges) if len(i) else edges).T.astype(np.float32),
