@@ -342,8 +342,9 @@ def _random_start(problem: Problem, rng: Generator) -> Int:
     try:
         return random_placement(problem, rng)
     except UsageError as error:
-        name = f"problem {visible(problem.name)}" if problem.name else "a problem"
-        raise UsageError(f"{name} cannot be trained or evaluated on: {error}") from None
+        name = f"problem {visible(problem.name)}" if problem.name else f"a problem of {problem.n_tasks:,} tasks"
+        reason = str(error).partition(";")[0]  # the advice after it is about searches
+        raise UsageError(f"{name} cannot be trained or evaluated on: {reason}") from None
 
 
 def policy_factors(gains: Sequence[Float], settings: Settings, period: int | None) -> list[Float]:

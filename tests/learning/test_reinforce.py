@@ -159,7 +159,9 @@ def test_problems_without_anything_to_learn() -> None:
     for metric in ("energy", "relocation", "memory_balance"):  # the problems state no data for it
         with pytest.raises(UsageError, match=f"objective: {metric} is 0 .*expected problems with the data for it"):
             train(PROBLEMS[0], Objective(((Term(metric),),)))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="a problem cannot be trained or evaluated on: no device can run task t1"):
+    with pytest.raises(
+        UsageError, match="a problem of 2 tasks cannot be trained or evaluated on: no device can run task t1"
+    ):
         train(built([[1, 2], [1, 2]], feasible=[[True, True], [False, False]]))
     with pytest.raises(UsageError, match="problem tight cannot be trained or evaluated on: none of 10000 random"):
         train(built([[1], [1]], resident=[4, 4], capacity=[5], name="tight"))
