@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ def _drawn(training: Training) -> list[Problem]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def test_problems(data_set: str, count: int) -> tuple[Problem, ...]:
     """`count` test problems of a set, drawn without replacement by a fixed seed."""
     cases = Cases(SETS[data_set]().test)

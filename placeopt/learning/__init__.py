@@ -14,5 +14,7 @@ placeto       the network of Placeto
 variants      views and networks by name
 search        searches in lockstep, and a learned policy for `placeopt.policies`
 reinforce     training
+rnn_placer    the RNN-based placer, which is trained on each problem separately
+rnn_network   its network
 checkpoints   weights with all parameters in one file
 """

@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.random import Generator
+from numpy.typing import NDArray
 from torch import nn
 
 from placeopt.learning.batch import Batch
+from placeopt.learning.compiled import CompiledGiph
 from placeopt.learning.views import Observation, View
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
@@ -63,6 +65,7 @@ class Search:
         self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
         self.run = self.start = self.simulator.run(self.first)
         self.best, self.kept = self.run.value, self.first
+        self._compiled: tuple[nn.Module, CompiledGiph] | None = None
         self._rows: list[tuple[float, ...]] = []
         self._record(self.simulator.expected(self.first))
 
@@ -91,6 +94,12 @@ class Search:
             self.run = self.start
         return gain
 
+    def compiled(self, network: nn.Module) -> CompiledGiph:
+        """The compiled network, whose weights must not change during the search."""
+        if self._compiled is None or self._compiled[0] is not network:
+            self._compiled = network, CompiledGiph(network, self.steps)
+        return self._compiled[1]
+
     def _record(self, expected: float) -> None:
         ledger = self.simulator.ledger
         self._rows.append((self.run.value, self.best, expected, ledger.evaluations, ledger.estimates))
@@ -114,7 +123,7 @@ class Decision(NamedTuple):
 def guide(
     searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu", *, record: bool = False
 ) -> list[list[Decision]]:
-    """Run searches to their ends, all in lockstep; with `record`, return the decisions of each.
+    """Run searches to their ends; with `record`, return the decisions of each.
 
     The choices of a search depend on its own random numbers only, not on the other searches.
     """
@@ -130,16 +139,37 @@ def guide(
 
 
 def step(searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu") -> list[Decision]:
-    """Make one move in each search; return the decisions."""
+    """Make one move in each search; return the decisions.
+
+    GiPH's own network runs compiled on a CPU (`CompiledGiph`), one search after the other. Other networks run in
+    PyTorch, all searches in one batch.
+    """
     observations = [search.view.observe(search.run) for search in searches]
-    with torch.inference_mode():
-        batch = Batch(observations, device)
-        logs = batch.log_probabilities(network(batch)).double().cpu().numpy()
+    if compilable(network, device):
+        rows = [
+            each.compiled(network).log_probabilities(seen) for each, seen in zip(searches, observations, strict=True)
+        ]
+    else:
+        rows = list(_log_probabilities(observations, network, device))
     made = []
-    for search, observation, row in zip(searches, observations, logs, strict=True):
+    for search, observation, row in zip(searches, observations, rows, strict=True):
         choice = drawn(row[: len(observation.allowed)], search.rng)
         made.append(Decision(observation, choice, search.advance(choice)))
     return made
+
+
+def compilable(network: nn.Module, device: torch.device | str) -> bool:
+    """Whether `step` runs a network compiled, so that lockstep gains nothing."""
+    return torch.device(device).type == "cpu" and CompiledGiph.supports(network)
+
+
+def _log_probabilities(
+    observations: Sequence[Observation], network: nn.Module, device: torch.device | str
+) -> NDArray[np.float64]:
+    with torch.inference_mode():
+        batch = Batch(observations, device)
+        found: NDArray[np.float64] = batch.log_probabilities(network(batch)).double().cpu().numpy()
+    return found
 
 
 def drawn(logs: Float, rng: Generator) -> int:
@@ -169,6 +199,8 @@ class LearnedPolicy(Policy):
         """Forget the previous episode."""
         super().begin(problem, steps, rng)
         self._view: View | None = None
+        compiled = compilable(self.network, self._device)
+        self._compiled = CompiledGiph(self.network, steps) if compiled else None
 
     @one_thread()
     def move(self, state: State) -> tuple[int, int]:
@@ -177,9 +209,10 @@ class LearnedPolicy(Policy):
             self._view = self._make_view(self.problem, state.device, rng=self.rng, steps=self.steps)
         self._view.place(state.device)
         observation = self._view.observe(state.run)
-        with torch.inference_mode():
-            batch = Batch([observation], self._device)
-            logs = batch.log_probabilities(self.network(batch))[0].double().cpu().numpy()
+        if self._compiled is not None:
+            logs = self._compiled.log_probabilities(observation)
+        else:
+            logs = _log_probabilities([observation], self.network, self._device)[0]
         task, device = self._view.decode(drawn(logs, self.rng))
         self._view.move(task, device)
         return task, device

@@ -86,7 +86,7 @@ def run_episode(
         options of its task, or the objective has several levels, the metric `period`, or, with memory model `peak`,
         `memory_balance`.
     """
-    placement, simulator, rng = _prepared(problem, device, steps, noise, seed, objective)
+    placement, simulator, rng = prepare(problem, device, steps, noise, seed, objective)
     space = Space(problem)
     policy.begin(problem, steps, rng)
     run = simulator.run(placement)
@@ -107,7 +107,7 @@ def run_episode(
         ledger = simulator.ledger
         expected = simulator.expected(kept) if kept is moved else rows[-1][2]
         rows.append((state.value, best, expected, ledger.evaluations, ledger.estimates))
-    return _episode(policy.name, rows, kept, state.history, simulator)
+    return recorded(policy.name, rows, kept, state.history, simulator)
 
 
 def sample_placements(
@@ -126,7 +126,7 @@ def sample_placements(
     UsageError
         For the reasons of `run_episode` and `random_placement`.
     """
-    first, simulator, rng = _prepared(problem, device, steps, noise, seed, objective)
+    first, simulator, rng = prepare(problem, device, steps, noise, seed, objective)
     kept = first
     run = simulator.run(first)
     rows: list[Row] = [(run.value, run.value, simulator.expected(first), 1, 0)]
@@ -138,7 +138,7 @@ def sample_placements(
             kept = placement
         best, expected = (run.value, simulator.expected(placement)) if better else rows[-1][1:3]
         rows.append((run.value, best, expected, simulator.ledger.evaluations, 0))
-    return _episode("random", rows, kept, (), simulator)
+    return recorded("random", rows, kept, (), simulator)
 
 
 def random_placement(problem: Problem, rng: Generator) -> Int:
@@ -166,7 +166,7 @@ def random_placement(problem: Problem, rng: Generator) -> Int:
     )
 
 
-def _prepared(
+def prepare(
     problem: Problem,
     device: Sequence[int] | Int,
     steps: int,
@@ -174,6 +174,7 @@ def _prepared(
     seed: int,
     objective: Objective | None,
 ) -> tuple[Int, Simulator, Generator]:
+    """The checked first placement, a simulator for `steps` more placements, and random numbers for the search."""
     if problem.n_tasks == 0:
         raise UsageError("a problem without tasks has nothing to move")
     if steps < 0:
@@ -186,7 +187,8 @@ def _prepared(
     return placement, Simulator(problem, steps + 1, noise, for_noise, objective), for_policy
 
 
-def _episode(name: str, rows: Sequence[Row], device: Int, history: tuple[Step, ...], simulator: Simulator) -> Episode:
+def recorded(name: str, rows: Sequence[Row], device: Int, history: tuple[Step, ...], simulator: Simulator) -> Episode:
+    """The episode of a search by its rows, the best placement, and the moves."""
     current, best, expected, evaluations, estimates = zip(*rows, strict=True)
     array = simulator.valuation.array
     costs = np.array(evaluations, dtype=np.int64), np.array(estimates, dtype=np.int64)

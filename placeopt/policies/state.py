@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Float, Int
+from placeopt.model.memory import per_device
 from placeopt.model.problem import Problem, group_memory, group_separation
 from placeopt.policies.simulator import Run, Simulator
 
@@ -50,6 +51,12 @@ class Space:
             allowed[device[self.members[rival][0]]] = False
         allowed[device[task]] = True
         return np.flatnonzero(allowed)
+
+    def admits(self, device: Int) -> bool:
+        """Whether a placement (n,) on feasible devices satisfies memory limits and separation."""
+        left, right = self.problem.separation.T
+        fits = per_device(self.problem, device, self.problem.memory) <= self.problem.capacity
+        return bool(fits.all() and (device[left] != device[right]).all())
 
     def moved(self, device: Int, task: int, to: int) -> Int:
         """The placement (n,) after a move."""
@@ -108,9 +115,9 @@ class State:
         return self.run.value
 
     @property
-    def uses_makespan(self) -> bool:
-        """Whether the objective contains the makespan."""
-        return self._simulator.valuation.uses_makespan
+    def only_makespan(self) -> bool:
+        """Whether the objective is the makespan alone."""
+        return self._simulator.valuation.weights.keys() == {"makespan"}
 
     def options(self, task: int) -> Int:
         """The devices, sorted, to which the task may move; includes its current one."""
@@ -124,6 +131,16 @@ class State:
         the device are ignored. Costs one estimate per device, once per placement.
         """
         return self._once(("finish", task), lambda: self._finish_times(task))  # type: ignore[no-any-return]
+
+    def gains(self, task: int) -> Float:
+        """Estimated decrease of the value for each of `options`, from data of the task and its neighbours.
+
+        Total cost, communication, energy and relocation count exactly, except that a transfer with several consumers
+        counts for each. The makespan counts as the decrease of the task's finish time, for tasks of the critical path
+        or if it is the whole objective. Maximum load and memory balance are left out. Costs as many estimates as
+        `finish_times`, once per placement.
+        """
+        return self._once(("gains", task), lambda: self._gains(task))  # type: ignore[no-any-return]
 
     def evaluate(self, task: int, device: int) -> float:
         """The value after a move. Costs one execution, which the move itself then does not repeat."""
@@ -163,6 +180,19 @@ class State:
             ready = np.maximum(ready, (self.run.end[producers, None] + moving).max(axis=0))
         finish: Int = ready + problem.duration[task, devices]
         return finish
+
+    def _gains(self, task: int) -> Float:
+        valuation, options = self._simulator.valuation, self.options(task)
+        gains: Float = np.zeros(len(options))
+        weight = valuation.weights.get("makespan", 0.0)
+        if weight and (self.only_makespan or task in self.critical_path()):
+            gains += weight * (self.run.end[task] - self.finish_times(task))
+        else:
+            self._simulator.ledger.estimates += len(options)
+        if not self.only_makespan:
+            local = valuation.local(self.device, self._space.members[self._space.group[task]], options)
+            gains += local[options == self.device[task]] - local
+        return gains
 
     def _critical_path(self) -> list[int]:
         problem, run = self.problem, self.run

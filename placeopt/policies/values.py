@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Float, Int
 from placeopt.model.memory import per_device
 from placeopt.model.objective import moved_edges, task_energy, transfer_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Objective, Problem
@@ -37,8 +37,8 @@ class Valuation:
     ----------
     whole
         Whether the values are integers, as for `Values`. Otherwise they are floats: the exact value, rounded once.
-    uses_makespan
-        Whether the makespan is one of the metrics.
+    weights
+        The weight of each metric, as a float.
 
     Raises
     ------
@@ -50,11 +50,13 @@ class Valuation:
         objective = _checked(problem, Objective() if objective is None else objective)
         self.problem = problem
         self.whole = objective.single is not None
-        self.uses_makespan = "makespan" in objective.metrics
         (terms,) = objective.levels
+        self.weights = dict.fromkeys(objective.metrics, 0.0)
+        for term in terms:
+            self.weights[term.metric] += float(term.weight)
         self._denominator = lcm(*(term.weight.denominator for term in terms))
         self._terms = [(term.metric, int(term.weight * self._denominator)) for term in terms]
-        self._only_makespan = objective.single == "makespan"
+        self._is_makespan = objective.single == "makespan"
         self._tasks = np.arange(problem.n_tasks)
         self._shared = bool(problem.shared.any())
         self._energy = task_energy(problem) if "energy" in objective.metrics else None
@@ -69,13 +71,46 @@ class Valuation:
 
     def __call__(self, device: Int, task_ticks: Int, edge_ticks: Int, makespan: int) -> float:
         """The value of a placement (n,) executed with the ticks of tasks (n,) and of transfers (e,)."""
-        if self._only_makespan:
+        if self._is_makespan:
             return makespan
         total = 0
         for metric, weight in self._terms:
             number = makespan if metric == "makespan" else self._metrics[metric](device, task_ticks, edge_ticks)
             total += weight * number
         return total if self.whole else total / self._denominator
+
+    def local(self, device: Int, tasks: Int, options: Int) -> Float:
+        """(k,) the part of the value that depends on where a colocation group is, for each device of `options` (k,).
+
+        This is the weighted sum of total cost, communication, energy and relocation of its `tasks` and of their
+        transfers, without noise. A transfer with several consumers counts for each of them.
+        """
+        problem, weights = self.problem, self.weights
+        total = np.zeros(len(options))
+        for metric, amounts in (
+            ("total_cost", problem.duration),
+            ("energy", self._energy),
+            ("relocation", problem.relocation),
+        ):
+            if metric in weights:
+                assert amounts is not None
+                total += weights[metric] * amounts[tasks[:, None], options].sum(axis=0)
+        if weights.keys().isdisjoint(("total_cost", "energy", "communication")):
+            return total
+        starts, ends = (np.isin(side, tasks) for side in (problem.edge_source, problem.edge_target))
+        leaving, entering = np.flatnonzero(starts & ~ends), np.flatnonzero(ends & ~starts)
+        edges = np.concatenate((leaving, entering))
+        there = np.concatenate((device[problem.edge_target[leaving]], device[problem.edge_source[entering]]))[:, None]
+        outward = (np.arange(len(edges)) < len(leaving))[:, None]
+        source, target = np.where(outward, options, there), np.where(outward, there, options)
+        payload = problem.payload[edges, None]
+        if "total_cost" in weights:
+            total += weights["total_cost"] * problem.transfer(payload, source, target).sum(axis=0)
+        if "energy" in weights:
+            total += weights["energy"] * transfer_energy(problem, payload, source, target).sum(axis=0)
+        if "communication" in weights:
+            total += weights["communication"] * (payload * (source != target)).sum(axis=0)
+        return total
 
     def array(self, values: Sequence[float]) -> Values:
         """The values as an array."""

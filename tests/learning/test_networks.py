@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
 from placeopt.errors import UsageError  # noqa: E402
 from placeopt.learning.batch import Batch  # noqa: E402
+from placeopt.learning.compiled import CompiledGiph, pass_messages  # noqa: E402
 from placeopt.learning.networks import Giph, GiphSteps  # noqa: E402
 from placeopt.learning.variants import VARIANTS, Agent, make_agent  # noqa: E402
 from placeopt.learning.views import Observation  # noqa: E402
@@ -266,3 +267,28 @@ def test_placeto_refuses_another_number_of_devices() -> None:
     agent = make_agent("placeto", devices=5)
     with pytest.raises(UsageError, match="trained for 5 devices, but the problem has 6"):
         scores(agent, observe(agent, random_problem(2), moves=0))
+
+
+@pytest.mark.parametrize("name", ["giph", "giph-task-eft"])
+def test_the_compiled_network_scores_like_pytorch(name: str) -> None:
+    agent = make_agent(name, seed=2)
+    problem = random_problem(5)
+    view = agent.make_view(problem, placement(problem), rng=np.random.default_rng(0))
+    simulator = Simulator(problem, 9, 0.0, np.random.default_rng(0))
+    plain = CompiledGiph(agent.network)
+    fast = CompiledGiph(agent.network)
+    fast._pass = pass_messages.compiled()
+    for _ in range(4):
+        seen = view.observe(simulator.run(view.device))
+        batch = Batch([seen])
+        with torch.no_grad():
+            expected = batch.log_probabilities(agent.network(batch))[0].numpy()
+        assert plain.log_probabilities(seen) == pytest.approx(expected, abs=1e-5)
+        assert plain.log_probabilities(seen).tolist() == fast.log_probabilities(seen).tolist()
+        view.move(*view.decode(int(np.flatnonzero(seen.allowed)[-1])))
+
+
+def test_faults_have_no_compiled_version() -> None:
+    assert CompiledGiph.supports(make_agent("giph").network)
+    assert not CompiledGiph.supports(make_agent("giph", faults=frozenset({"one-way"})).network)
+    assert not CompiledGiph.supports(make_agent("giph-3").network)

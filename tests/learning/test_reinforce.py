@@ -118,7 +118,9 @@ def test_report_stops_training() -> None:
     trainer = Trainer(make_agent("giph"), PROBLEMS, PROBLEMS, Settings(episodes=50, cases=1))
     progress = trainer.run(lambda progress: progress.episode >= 3)
     assert progress.episode == 3
-    assert progress.curve[-1].episode == 3
+    assert [point.episode for point in progress.curve] == [0]
+    trainer.run(lambda progress: progress.episode >= 5)
+    assert [point.episode for point in progress.curve] == [0, 5]
 
 
 @pytest.mark.parametrize("metric", ["total_cost", "communication"])

@@ -16,7 +16,15 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Metric, Objective, Problem, Term
 from placeopt.model.schedule import edge_transfers
-from placeopt.policies import POLICIES, Simulator, random_placement, run_episode, sample_placements
+from placeopt.policies import (
+    POLICIES,
+    RandomMove,
+    Simulator,
+    State,
+    random_placement,
+    run_episode,
+    sample_placements,
+)
 from placeopt.simulation import simulate
 
 METRICS: tuple[Metric, ...] = (
@@ -113,6 +121,47 @@ class TestValuation:
         balance = Objective(((Term("memory_balance"),),))
         with pytest.raises(UsageError, match="needs the memory model sum"):
             executed(replace(problem, memory_model="peak"), balance)
+
+
+class TestGains:
+    @settings(max_examples=40, deadline=None)
+    @given(seed=st.integers(0, 2**32 - 1), grouped=st.booleans())
+    def test_exact_for_sums_over_tasks_and_transfers(self, seed: int, grouped: bool) -> None:
+        problem = random_problem(seed)
+        problem = replace(problem, shared=np.zeros(problem.n_edges, dtype=np.bool_))
+        if grouped:
+            rng = np.random.default_rng(seed)
+            group = np.unique(rng.integers(0, problem.n_tasks, problem.n_tasks), return_inverse=True)[1]
+            problem = replace(problem, group=group, capacity=problem.capacity * 9)
+        terms = Term("total_cost", 0.5), Term("communication", 2), Term("energy", 0.25), Term("relocation", 0.125)
+        state = first_state(problem, Objective((terms,)), seed)
+        for task in range(problem.n_tasks):
+            gains = [state.value - state.evaluate(task, device) for device in state.options(task).tolist()]
+            np.testing.assert_allclose(state.gains(task), gains, rtol=1e-12, atol=1e-9)
+
+    def test_makespan_by_finish_times(self) -> None:
+        problem = random_problem(8, (9, 3))
+        alone = first_state(problem, None, 0)
+        mixed = first_state(problem, Objective(((Term("makespan", 2), Term("relocation")),)), 0)
+        path = alone.critical_path()
+        assert 0 < len(path) < problem.n_tasks
+        for task in range(problem.n_tasks):
+            finish = alone.run.end[task] - alone.finish_times(task)
+            np.testing.assert_array_equal(alone.gains(task), finish)
+            moving = problem.relocation[task, alone.device[task]] - problem.relocation[task, alone.options(task)]
+            np.testing.assert_array_equal(mixed.gains(task), 2 * finish * (task in path) + moving)
+
+
+def first_state(problem: Problem, objective: Objective | None, seed: int) -> State:
+    class Watching(RandomMove):
+        def move(self, state: State) -> tuple[int, int]:
+            seen.append(state)
+            return super().move(state)
+
+    seen: list[State] = []
+    device = random_placement(problem, np.random.default_rng(seed))
+    run_episode(problem, Watching(), device, steps=1, objective=objective)
+    return seen[0]
 
 
 class TestEpisodes:
