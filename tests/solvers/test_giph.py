@@ -155,11 +155,13 @@ def test_a_graph_that_is_too_large_keeps_its_first_placement(monkeypatch: pytest
 
 
 def test_large_graphs_and_short_limits_get_fewer_searches() -> None:
-    small, large = giph.Cost(PROBLEM), giph.Cost(po.compile(random_document(200, 20, seed=0)))
+    small, compiled = (giph.Cost(PROBLEM, compiled=compiled) for compiled in (False, True))
+    large = giph.Cost(po.compile(random_document(200, 20, seed=0)), compiled=False)
     assert small.searches(24, 10.0) == 16
     assert small.searches(24, 1e-6) == 1
     assert large.searches(1, 1e9) == 1
-    assert large(1) > small(1)
+    assert compiled.searches(24, 10.0) == 1
+    assert large(1) > small(1) > compiled(1)
 
 
 @pytest.mark.parametrize(
