@@ -65,8 +65,8 @@ class GiphSettings(Settings):
     restarts: int | None = Field(default=None, ge=1)
     """Number of starting placements; by default as many as fit into the time limit, or into ten seconds without one."""
     searches: int | None = Field(default=None, ge=1, le=1024)
-    """Number of searches in lockstep; by default one for weights of the variant giph, and up to 16 for others, fewer for
-    large graphs and short time limits."""
+    """Number of searches in lockstep; by default one for weights of the variant giph. For others it is at most 16, and
+    less for large graphs and short time limits."""
 
 
 class Giph:
