@@ -353,7 +353,7 @@ def _read(path: StrPath, kind: Kind) -> tuple[Header, dict[str, Tensor]]:
             file, [Issue(f"holds a {header.kind}; expected a {kind}, which `placeopt train` writes as {other}")]
         )
     if wrong := _not_finite(tensors):
-        raise _error(file, [Issue(f"has weights that are not finite: {listing(wrong)}; train them anew")])
+        raise _error(file, [Issue(f"has weights that are not finite: {listing(wrong)}; train them again")])
     return header, tensors
 
 

@@ -256,7 +256,7 @@ def torch_device(name: str) -> str:
     """
     known = ("auto", "cpu", "cuda")
     if name not in known:
-        raise UsageError(f"unknown device {name}{suggestion(name, known)}; expected one of {', '.join(known)}")
+        raise UsageError(f"unknown device {name}; expected one of {', '.join(known)}")
     there = bool(torch.cuda.is_available())
     if name == "cuda" and not there:
         raise UsageError("--device cuda: PyTorch finds no GPU; expected cpu, or auto")

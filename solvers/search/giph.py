@@ -10,7 +10,8 @@ Departures from the paper, and choices:
 
 - The paper's searches start at a random placement and do not start again. Here, every second search starts at the best
   placement so far.
-- Several searches run in lockstep, because the network evaluates a batch of graphs in little more time than one.
+- Networks of other variants run several searches in lockstep: PyTorch evaluates a batch of small graphs in little more
+  time than one.
 - The policy was trained on makespans. Other objectives, deadlines and memory decide which placement is the best, not
   which moves are likely.
 - A task's colocation group moves with it. Devices without room for the group, or with a task that must be separate, are
@@ -64,7 +65,8 @@ class GiphSettings(Settings):
     restarts: int | None = Field(default=None, ge=1)
     """Number of starting placements; by default as many as fit into the time limit, or into ten seconds without one."""
     searches: int | None = Field(default=None, ge=1, le=1024)
-    """Number of searches in lockstep; by default up to 16, fewer for large graphs and short time limits."""
+    """Number of searches in lockstep; by default one for weights of the variant giph. For others it is at most 16, and
+    less for large graphs and short time limits."""
 
 
 class Giph:
@@ -136,13 +138,15 @@ class _Run:
     def __init__(
         self, problem: Problem, options: Options, settings: GiphSettings, policy: Policy, sampler: Sampler
     ) -> None:
+        from placeopt.learning.search import compilable
+
         self.problem, self.options, self.sampler, self.network = problem, options, sampler, policy.agent.network
         self.steps = 2 * problem.n_tasks if settings.steps is None else settings.steps
         self.left = settings.restarts
         self.bound = best_bound(problem).value
         self.moves = self.started = 0
         self.note = ""
-        self.cost = Cost(problem)
+        self.cost = Cost(problem, compiled=compilable(self.network, "cpu"))
         limit = options.planned_seconds
         self.seconds = DEFAULT if limit is None else SHARE * limit
         self.width = settings.searches or self.cost.searches(self.steps, self.seconds)
@@ -229,14 +233,16 @@ class Cost:
         Number of edges of a gpNet.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, compiled: bool) -> None:
+        """Measure the problem; `compiled` is whether lockstep gains nothing (`placeopt.learning.search.compilable`)."""
         options = problem.feasible.sum(axis=1)
         self.edges = int((options[problem.edge_source] + options[problem.edge_target]).sum())
         ones = np.ones(problem.n_tasks, dtype=np.int64)
         depth = path_lengths(problem.order, problem.out_start, problem.edge_target, ones)
-        self._fixed = 1.7e-4 * (1 + int(depth.max(initial=0)))
         limited = bool((problem.capacity != UNLIMITED).any()) or len(problem.separation) > 0
-        self._each = 1e-4 + 2.2e-7 * self.edges + (1.5e-5 * problem.n_groups if limited else 0.0)
+        self._most = 1 if compiled else 16
+        self._fixed = 0.0 if compiled else 1.7e-4 * (1 + int(depth.max(initial=0)))
+        self._each = 2e-4 + 2.5e-7 * self.edges + (1e-5 * problem.n_groups if limited else 0.0)
 
     def __call__(self, searches: int) -> float:
         """Return the seconds of one move in each of some searches."""
@@ -244,7 +250,7 @@ class Cost:
 
     def searches(self, steps: int, seconds: float) -> int:
         """Return a number of searches in lockstep that fit into the processor's cache and end within the time."""
-        count = 16
+        count = self._most
         while count > 1 and (count * self.edges > 100_000 or steps * self(count) > seconds):
             count //= 2
         return count

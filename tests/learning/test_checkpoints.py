@@ -285,7 +285,7 @@ BROKEN = {
     "unknown-tensor": (tensor("extra", lambda _: torch.ones(1)), "has 1 tensor that giph lacks: extra"),
     "wrong-shape": (tensor(BIAS, lambda each: each[1:]), rf"the tensor {BIAS} has shape \(15,\); expected \(16,\)"),
     "wrong-type": (tensor(BIAS, lambda each: each.double()), f"{BIAS} holds torch.float64; expected torch.float32"),
-    "nan": (tensor(BIAS, lambda each: each * float("nan")), f"weights that are not finite: {BIAS}; train them anew"),
+    "nan": (tensor(BIAS, lambda each: each * float("nan")), f"weights that are not finite: {BIAS}; train them again"),
     "infinite": (tensor(BIAS, lambda each: each + float("inf")), "has weights that are not finite"),
 }  # fmt: skip
 

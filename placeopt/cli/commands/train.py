@@ -153,7 +153,6 @@ def _data(training: Training, header: Header, done: int) -> dict[str, Any]:
 
 def _print(training: Training, header: Header, done: int) -> None:
     """Print the outcome."""
-    from placeopt.cli.terminal.console import facts_table
     from placeopt.errors import counted
     from placeopt.learning.training import POLICY
 
@@ -168,4 +167,5 @@ def _print(training: Training, header: Header, done: int) -> None:
         ("ratio", f"{header.ratio:.4f} after {counted(header.episode, 'episode')}, {first:.4f} at first"),
         ("use", f"placeopt solve PROBLEM --solver giph --set weights={training.folder / POLICY}"),
     ]
-    stdout_console().print(facts_table(facts))
+    for label, text in facts:
+        stdout_console().print(f"{label:<8} {text}", soft_wrap=True, markup=False)
