@@ -15,12 +15,14 @@ steps         figure 4: SLR against steps, on a single and on multiple networks,
 depth         figure 5: SLR against depth of the graph
 table6        table 6: share of cases on which one policy is better than, equal to or worse than another
 table7        table 7 and figure 17: seconds for each sample in training and in use
-adaptivity    figure 6: SLR after changes of the network
 learning      figure 7: deep-learning graphs of 40 groups on 8 devices; how often tasks move
 traffic       figure 9: the case study, sensor fusion of connected vehicles
-objectives    figure 16 (total cost), figure 11 (energy; relocation against the frequency of runs)
+rnn           the RNN placer of section 5, trained anew on each of RNN_CASES cases
 noise         not in the paper: noise from 0 to 0.5
+faults        not in the paper: what the faults of the released code change
 peers         not in the paper: training with a shared baseline of episodes from one placement
+
+Figures 11 and 16 are in `giph_objectives.py`, figure 6 in `giph_adaptivity.py`.
 
 Each claim of the paper is marked: *same* if our 95 % interval agrees, *direction* if only the sign does, *reversed* if
 the interval contradicts, *open* if it contains no difference.
@@ -51,7 +53,7 @@ from giph_runs import (
 from rich.console import Console
 from rich.table import Table
 
-import placeopt as po
+from placeopt.learning.rnn_placer import place_by_rnn
 from placeopt.learning.search import Search, guide
 from placeopt.learning.variants import Agent
 from placeopt.model.metrics import shape
@@ -66,11 +68,21 @@ SEARCHES = ("random", "random-task-eft", "annealing")
 HEADLINE = ("giph", "giph-task-eft", "placeto")
 """Learned policies of figure 4."""
 VARIANTS = ("giph", "giph-3", "giph-5", "giph-ne", "giph-ne-pol", "graphsage-ne", "giph-task-eft")
+FAULTS: dict[str, tuple[str, ...]] = {
+    "giph": ("one-way", "frozen-masks", "undiscounted", "late-baseline", "repeated-cases"),
+    "giph-3": ("zero-ends", "five-steps"),
+    "giph-ne": ("incoming-means", "one-way"),
+    "giph-task-eft": ("no-task-mask", "one-way"),
+    "placeto": ("zero-ends", "placeto-returns"),
+}
+"""Faults of the released code that concern each variant."""
+RNN_CASES, RNN_PLACEMENTS = 30, 400
 DEPTHS = (0, 12, 18, 26, 34, 100)
 
 TABLE_6: dict[tuple[str, str], tuple[float, float, float]] = {
-    ("giph", "giph-3"): (53.0, 7.0, 40.0), ("giph", "giph-5"): (55.2, 6.4, 38.4), ("giph", "giph-ne"): (74.8, 2.4, 22.8),
-    ("giph", "giph-ne-pol"): (60.6, 6.0, 33.4), ("giph", "giph-task-eft"): (82.2, 3.0, 14.8),
+    ("giph", "giph-3"): (53.0, 7.0, 40.0), ("giph", "giph-5"): (55.2, 6.4, 38.4),
+    ("giph", "giph-ne"): (74.8, 2.4, 22.8), ("giph", "giph-ne-pol"): (60.6, 6.0, 33.4),
+    ("giph", "giph-task-eft"): (82.2, 3.0, 14.8),
     ("giph", "heft"): (59.0, 5.2, 35.8), ("giph-3", "heft"): (51.4, 4.4, 44.2), ("giph-5", "heft"): (51.2, 3.0, 45.8),
     ("giph-ne", "heft"): (32.6, 2.2, 65.2), ("giph-ne-pol", "heft"): (44.6, 2.8, 52.6),
     ("giph-task-eft", "heft"): (29.2, 6.4, 64.4),
@@ -154,7 +166,7 @@ class Evaluation:
                 if potential == "none":
                     variants = ("giph", "giph-3", "giph-5", "giph-ne-pol")
                 table = Table(
-                    title=f"{data_set}, potential: {potential}. Mean SLR on 20 validation cases ({self.seeds} trainings)"
+                    title=f"{data_set}, potential {potential}: SLR on 20 validation cases ({self.seeds} trainings)"
                 )
                 table.add_column("variant")
                 curves = {}
@@ -190,18 +202,17 @@ class Evaluation:
                     table.add_row(name, *cells, f"{-100 * lower:+.1f} %")
                 console.print(table)
                 last = {name: rows[:, -1] for name, rows in found.items()}
-                self.claims(
-                    f"{data_set}, noise {noise:g}",
-                    [
-                        ("GiPH below random placements", last["giph"] - last["random"]),
-                        ("GiPH below random-task-eft", last["giph"] - last["random-task-eft"]),
-                        ("GiPH below GiPH-task-EFT", last["giph"] - last["giph-task-eft"]),
-                        ("GiPH below Placeto", last["giph"] - last["placeto"]),
-                        ("GiPH-task-EFT below random-task-eft", last["giph-task-eft"] - last["random-task-eft"]),
-                        *([("Placeto above random placements", last["random"] - last["placeto"])] * (data_set != "giph-single")),
-                        ("GiPH at most 3 % above HEFT (comparable)", last["giph"] - 1.03 * last["heft"]),
-                    ],
-                )  # fmt: skip
+                claims = [
+                    ("GiPH below random placements", last["giph"] - last["random"]),
+                    ("GiPH below random-task-eft", last["giph"] - last["random-task-eft"]),
+                    ("GiPH below GiPH-task-EFT", last["giph"] - last["giph-task-eft"]),
+                    ("GiPH below Placeto", last["giph"] - last["placeto"]),
+                    ("GiPH-task-EFT below random-task-eft", last["giph-task-eft"] - last["random-task-eft"]),
+                    ("GiPH at most 3 % above HEFT (comparable)", last["giph"] - 1.03 * last["heft"]),
+                ]
+                if data_set != "giph-single":
+                    claims.append(("Placeto above random placements", last["random"] - last["placeto"]))
+                self.claims(f"{data_set}, noise {noise:g}", claims)
                 self.draw("steps", data_set, noise, found)
 
     def depth(self) -> None:
@@ -235,7 +246,8 @@ class Evaluation:
             same = "same" if abs(share - paper[0]) <= half else "direction"
             same = same if (share > 100 * worse.mean()) == (paper[0] > paper[2]) else "reversed"
             table.add_row(
-                f"{left} : {right}", " / ".join(f"{x:.1f}" for x in paper), ours, f"{share - half:.1f} to {share + half:.1f}", same
+                f"{left} : {right}", " / ".join(f"{x:.1f}" for x in paper), ours,
+                f"{share - half:.1f} to {share + half:.1f}", same,
             )  # fmt: skip
         console.print(table)
 
@@ -297,25 +309,43 @@ class Evaluation:
         self.claims(data_set, claims)
         self.draw("steps", data_set, 0.0, found)
 
-    def objectives(self) -> None:
-        """Figure 16 and figure 11, right."""
-        for data_set, metric in (("giph-multiple", "total_cost"), ("traffic", "energy")):
-            problems = self.problems(data_set)
-            names = ("random", "random-task-eft", "annealing", "giph")
-            found = {name: self.slr(data_set, name, metric=metric)[:, -1] for name in names}
-            found["heft"] = self.store.result(
-                lambda problems=problems, metric=metric: np.array(
-                    [_metric(problem, "heft", metric) for problem in problems], dtype=float
-                ),
-                "metric of heft", data_set, self.cases, metric,
-            )  # fmt: skip
-            table = Table(title=f"{data_set}: {metric} relative to GiPH trained for it")
-            table.add_column("search")
-            table.add_column("ratio", justify="right")
-            for name, values in found.items():
-                table.add_row(name, plus_minus(values / found["giph"]))
-            console.print(table)
-            self.claims(metric, [(f"GiPH below {n}", found["giph"] / found[n] - 1) for n in ("random", "heft")])
+    def rnn(self) -> None:
+        """The RNN placer, trained anew on each case."""
+        problems = self.problems("giph-unseen")[:RNN_CASES]
+        cases = len(problems)
+
+        def compute() -> np.ndarray:
+            found = []
+            for index, (problem, device) in enumerate(zip(problems, first_placements(problems), strict=True)):
+                episode = place_by_rnn(problem, device, steps=RNN_PLACEMENTS, seed=index)
+                last = len(episode.expected) - 1
+                found.append([episode.expected[min(2 * problem.n_tasks, last)], episode.expected[last], last])
+            return np.array(found, dtype=float)
+
+        values = self.store.result(compute, "rnn", "giph-unseen", cases, RNN_PLACEMENTS)
+        lengths = longest_paths(problems)
+        found = {f"rnn-placer, {values[:, 2].mean():.0f} placements": values[:, 1] / lengths}
+        found["rnn-placer, 2 |V| placements"] = values[:, 0] / lengths
+        found |= {name: self.slr("giph-unseen", name)[:cases, -1] for name in (*SEARCHES, *HEADLINE, "giph-ne", "heft")}
+        table = Table(title=f"giph-unseen: SLR after 2 |V| steps; {cases} cases")
+        table.add_column("search")
+        table.add_column("SLR", justify="right")
+        for name, row in sorted(found.items(), key=lambda item: float(item[1].mean())):
+            table.add_row(name, plus_minus(row))
+        console.print(table)
+
+    def faults(self) -> None:
+        """The faults of the released code, one by one and together."""
+        table = Table(title=f"giph-multiple: SLR after 2 |V| steps; {self.cases} cases, {self.seeds} trainings")
+        for header in ("variant", "fault of the released code", "SLR", "difference"):
+            table.add_column(header, justify="left" if header[0] in "vf" else "right")
+        for variant, faults in FAULTS.items():
+            mended = self.slr("giph-multiple", variant)[:, -1]
+            table.add_row(variant, "", plus_minus(mended), "")
+            for names in (*((name,) for name in faults), faults) if len(faults) > 1 else (faults,):
+                row = self.slr("giph-multiple", variant, faults=tuple(sorted(names)))[:, -1]
+                table.add_row(variant, ", ".join(names), plus_minus(row), plus_minus(row - mended))
+        console.print(table)
 
     def noise(self) -> None:
         """Noise from 0 to 0.5."""
@@ -334,12 +364,13 @@ class Evaluation:
         table.add_column("training of GiPH")
         table.add_column("SLR", justify="right")
         table.add_column("CPU seconds", justify="right")
-        for label, rest in (
+        trainings: tuple[tuple[str, dict[str, Any]], ...] = (
             ("as in the paper, 200 episodes", {}),
             ("800 episodes", {"episodes": 800}),
             ("800 episodes, 8 for each update", {"episodes": 800, "batch": 8}),
             ("800 episodes, 8 peers for each update", {"episodes": 800, "batch": 8, "peers": 8}),
-        ):
+        )
+        for label, rest in trainings:
             seconds = [
                 self.store.seconds(Trained("giph", "giph-multiple", seed=s, **rest))["seconds"]
                 for s in range(self.seeds)
@@ -352,22 +383,14 @@ class Evaluation:
     def draw(self, kind: str, *what: Any) -> None:
         """Write a figure, if wanted."""
         if self.images is not None:
-            from giph_figures import draw_convergence, draw_learned
+            from giph_learned_figures import draw_convergence, draw_steps
 
-            draw: Callable[..., Any] = {"steps": draw_learned, "convergence": draw_convergence}[kind]
+            draw: Callable[..., Any] = {"steps": draw_steps, "convergence": draw_convergence}[kind]
             draw(*what).write(self.images / f"learned-{kind}-{'-'.join(map(str, what[:-1]))}.png")
 
 
-def _metric(problem: Problem, solver: str, metric: str) -> float:
-    from placeopt.model.objective import METRICS
-
-    schedule = po.solve(problem, solver).schedule
-    assert schedule is not None
-    return float(METRICS[metric](problem, schedule))  # type: ignore[index]
-
-
 PARTS = (
-    "convergence", "steps", "depth", "table6", "table7", "learning", "traffic", "objectives", "noise", "peers",
+    "convergence", "steps", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "faults", "peers",
 )  # fmt: skip
 
 

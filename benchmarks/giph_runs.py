@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from placeopt.learning.cases import Cases
 from placeopt.learning.checkpoints import load_policy
 from placeopt.learning.reinforce import Settings
 from placeopt.learning.search import Search, guide
-from placeopt.learning.training import CHECKPOINT, POLICY, Recipe, Training, recipe_of
-from placeopt.learning.variants import Agent, make_agent
+from placeopt.learning.training import CHECKPOINT, POLICY, Recipe, Training
+from placeopt.learning.variants import Agent
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
@@ -56,10 +56,12 @@ class Trained:
     def key(self) -> str:
         """A short name of the folder."""
         default = Trained(self.variant, self.data_set)
-        rest = [
-            f"{name}{getattr(self, name)}" for name in self.__slots__ if getattr(self, name) != getattr(default, name)
-        ]
-        return "-".join([self.variant, self.data_set, *rest]).replace("'", "").replace(" ", "")
+        changed = [name for name in self.__slots__ if getattr(self, name) != getattr(default, name)]
+        parts = [self.variant, self.data_set]
+        for name in changed:
+            value = getattr(self, name)
+            parts.append(name + ("+".join(value) if isinstance(value, tuple) else str(value)))
+        return "-".join(parts)
 
 
 class Store:
@@ -198,9 +200,3 @@ def constructed(problems: Sequence[Problem], solver: str) -> np.ndarray:
 def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean over the first axis and the half width of its 95 % confidence interval."""
     return values.mean(axis=0), 1.96 * values.std(axis=0, ddof=1) / np.sqrt(len(values))
-
-
-__all__ = [
-    "GRID", "Store", "Trained", "constructed", "episodes", "first_placements", "interval", "longest_paths",
-    "make_agent", "objective_of", "on_grid", "recipe_of", "replace", "test_problems",
-]  # fmt: skip

@@ -16,11 +16,12 @@ from placeopt.learning.networks import Giph, GiphNoEdges, GiphPolicyOnly, GiphSt
 from placeopt.learning.placeto import Placeto, PlacetoView
 from placeopt.learning.views import GpNetView, Potential, TaskView, View
 
-Fault = Literal["one-way", "frozen-masks", "zero-ends", "five-steps", "incoming-means"]
+Fault = Literal["one-way", "frozen-masks", "no-task-mask", "zero-ends", "five-steps", "incoming-means"]
 """Faults of the released code of GiPH in views and networks, which `make_agent` can reproduce.
 
 one-way          no backward pass: the second direction follows the edges too
 frozen-masks     after |V| moves, the mask of allowed moves is not updated
+no-task-mask     GiPH-task-EFT may choose the task that moved last
 zero-ends        GiPH-k and Placeto set the messages to the wrong ends of the graph to zero
 five-steps       GiPH-3 runs five steps
 incoming-means   GiPH-NE, GiPH-NE-Pol and GraphSAGE-NE average the features of in-edges, not of out-edges
@@ -136,5 +137,10 @@ def make_agent(
         else:
             torch.manual_seed(seed)
         network = variant.network(nodes, faults, devices)
-    make_view = partial(variant.view, potential=potential, freeze_masks="frozen-masks" in faults)
+    make_view = partial(
+        variant.view,
+        potential=potential,
+        freeze_masks="frozen-masks" in faults,
+        mask_tasks="no-task-mask" not in faults,
+    )
     return Agent(name, network, make_view, devices, potential, faults)

@@ -85,12 +85,13 @@ class View:
         steps: int = 1,  # noqa: ARG002 - for subclasses
         potential: Potential = "paper",
         freeze_masks: bool = False,
+        mask_tasks: bool = True,
     ) -> None:
         self.problem, self.device, self.rng = problem, device.copy(), rng
         self.space = Space(problem) if space is None else space
         self.traits = fitted_traits(problem) if traits is None else traits
         self.traits.check(problem)
-        self.potential, self.freeze_masks = potential, freeze_masks
+        self.potential, self.freeze_masks, self.mask_tasks = potential, freeze_masks, mask_tasks
         self.moves = 0
         self.last: int | None = None
         """The task that moved last."""
@@ -195,7 +196,8 @@ class TaskView(GpNetView):
 
     The variant without gpNet (section 5, "GiPH task selection + EFT device selection"; `get_cardinal_graph` in the
     released code). Node features: work, speed and duration on the current device, and the least start-time potential of
-    the devices. Edge features: those of the current placement. The task that moved last is masked.
+    the devices. Edge features: those of the current placement. The task that moved last is masked,
+    unless `mask_tasks` is false; the released code has no masks here.
 
     The finish time is the last arrival of an input plus the duration, as in `State.finish_times`; ties go to the device
     with the lowest index.
@@ -216,7 +218,7 @@ class TaskView(GpNetView):
         i, j = problem.edge_source, problem.edge_target
         edges = net.data[:, net.tables.block[:-1] + pivot[j] - first[j]]
         allowed = np.ones(problem.n_tasks, dtype=np.bool_)
-        if self.last is not None and problem.n_tasks > 1:
+        if self.last is not None and problem.n_tasks > 1 and self.mask_tasks:
             allowed[self.last] = False
         return Observation(
             scaled(np.stack(rows)).T.astype(np.float32),

@@ -214,6 +214,13 @@ def test_masks_at_every_step(kind: type[GpNetView]) -> None:
         last = task
 
 
+def test_without_task_masks_any_task_may_move_again() -> None:
+    problem = random_problem(6)
+    view, simulator = observed(problem, TaskView, mask_tasks=False)
+    view.move(3, int(view.device[3]))
+    assert view.observe(simulator.run(view.device)).allowed.all()
+
+
 def test_frozen_masks_allow_moves_that_change_nothing() -> None:
     problem = random_problem(6)
     view, simulator = observed(problem, freeze_masks=True)
