@@ -290,15 +290,11 @@ def load_checkpoint(path: StrPath) -> Checkpoint:
 def _header(kind: Kind, trainer: Trainer, source: Source, point: Point, state: State | None = None) -> Header:
     agent = trainer.agent
     nodes, edges = trainer.features
-    try:
-        ours = version("placeopt")
-    except PackageNotFoundError:
-        ours = "unknown"
     return Header(
         format=FORMAT,
         kind=kind,
-        placeopt=ours,
-        torch=torch.__version__,
+        placeopt=own_version(),
+        torch=str(torch.__version__),
         variant=agent.name,
         potential=agent.potential,
         faults=agent.faults,
@@ -311,6 +307,14 @@ def _header(kind: Kind, trainer: Trainer, source: Source, point: Point, state: S
         ratio=None if np.isnan(point.ratio) else point.ratio,
         state=state,
     )
+
+
+def own_version() -> str:
+    """Return the version of placeopt; "unknown" if it is not installed."""
+    try:
+        return version("placeopt")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None:

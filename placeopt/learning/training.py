@@ -13,7 +13,7 @@ import torch
 from placeopt.errors import MissingExtraError, UsageError, suggestion, unwritable
 from placeopt.io.files import write_whole
 from placeopt.learning.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
-from placeopt.learning.checkpoints import Header, Source, load_checkpoint, save_checkpoint, save_policy
+from placeopt.learning.checkpoints import Header, Source, load_checkpoint, own_version, save_checkpoint, save_policy
 from placeopt.learning.reinforce import FAULTS as TRAINING_FAULTS
 from placeopt.learning.reinforce import Progress, Settings, Trainer
 from placeopt.learning.variants import FAULTS, VARIANTS, make_agent
@@ -117,6 +117,8 @@ class Training:
         The trainer; `trainer.progress` is its state.
     resumed
         Number of episodes before this process.
+    note
+        Why a resumed training may end with other weights than one without a break; empty if it cannot.
     """
 
     def __init__(self, folder: Path, recipe: Recipe, device: str = "cpu", *, resume: bool = False) -> None:
@@ -132,7 +134,7 @@ class Training:
             If the problems have changed since the checkpoint was written, a value is not valid, or the folder cannot
             be written.
         """
-        self.folder, self.recipe = folder, recipe
+        self.folder, self.recipe, self.note = folder, recipe, ""
         train, evaluation, found = _problems(recipe)
         self._source = Source(recipe.data_set, recipe.problems, recipe.evaluate_on, found, recipe.command())
         agent = make_agent(
@@ -154,6 +156,7 @@ class Training:
                     "expected the same files, or a new folder"
                 )
             checkpoint.restore(self.trainer)
+            self.note = _versions(checkpoint.header)
         else:
             try:
                 folder.mkdir(exist_ok=True)
@@ -272,6 +275,16 @@ def curve_text(progress: Progress) -> str:
         lines.append(f"{point.episode},{point.ratio!r},{mean}")
         done = point.episode
     return "\n".join(lines) + "\n"
+
+
+def _versions(header: Header) -> str:
+    """Return a note if other versions of the libraries wrote a checkpoint."""
+    now = {"placeopt": own_version(), "torch": str(torch.__version__)}
+    before = {"placeopt": header.placeopt, "torch": header.torch}
+    other = [f"{name} {before[name]} (now {now[name]})" for name in now if before[name] != now[name]]
+    if not other:
+        return ""
+    return f"the checkpoint was written with {' and '.join(other)}; the weights may differ from those without a break"
 
 
 def _problems(recipe: Recipe) -> tuple[Cases | list[Problem], Cases | list[Problem], str]:

@@ -182,10 +182,7 @@ class GpNetView(View):
         net, problem = self.net, self.problem
         if not self._limited and problem.n_groups == problem.n_tasks:
             return np.ones(net.n_nodes, dtype=np.bool_)
-        table = np.zeros((problem.n_groups, problem.n_devices), dtype=np.bool_)
-        for k, members in enumerate(self.space.members):
-            table[k, self.space.options(self.device, int(members[0]))] = True
-        return table[problem.group[net.task], net.device]
+        return self.space.table(self.device)[problem.group[net.task], net.device]
 
     def decode(self, choice: int) -> tuple[int, int]:
         return int(self.net.task[choice]), int(self.net.device[choice])

@@ -239,10 +239,9 @@ class Cost:
         self.edges = int((options[problem.edge_source] + options[problem.edge_target]).sum())
         ones = np.ones(problem.n_tasks, dtype=np.int64)
         depth = path_lengths(problem.order, problem.out_start, problem.edge_target, ones)
-        limited = bool((problem.capacity != UNLIMITED).any()) or len(problem.separation) > 0
         self._most = 1 if compiled else 16
         self._fixed = 0.0 if compiled else 1.7e-4 * (1 + int(depth.max(initial=0)))
-        self._each = 2e-4 + 2.5e-7 * self.edges + (1e-5 * problem.n_groups if limited else 0.0)
+        self._each = 2e-4 + 2.5e-7 * self.edges
 
     def __call__(self, searches: int) -> float:
         """Return the seconds of one move in each of some searches."""

@@ -153,6 +153,14 @@ class TestResuming:
         done = train(tmp_path / "run", "-n", 3, "--fault", "one-way", "--resume")
         assert done.code == 0, done.err
 
+    def test_other_versions_are_noted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert train(tmp_path / "run", "-n", 1).code == 0
+        monkeypatch.setattr("placeopt.learning.training.own_version", lambda: "9.9")
+        done = resume(tmp_path / "run", "-n", 2)
+        assert done.code == 0
+        assert "note: the checkpoint was written with placeopt " in done.err
+        assert "(now 9.9); the weights may differ from those without a break" in done.err
+
     def test_problems_that_have_changed_are_refused(self, tmp_path: Path) -> None:
         problem = tmp_path / "problem.yaml"
         shutil.copy(HEFT_10, problem)

@@ -119,6 +119,8 @@ def train(
     messages = stderr_console()
     with on_interrupt() as stop:
         training = Training(out, recipe, on, resume=resume)
+        if training.note:
+            print_notes(training.note)
         total = recipe.settings.episodes
         with training_bar(messages, training.resumed, total, hidden=quiet) as show:
             header = training.run(lambda progress: show(progress) or stop.is_set())
