@@ -285,6 +285,7 @@ BROKEN = {
     "unknown-tensor": (tensor("extra", lambda _: torch.ones(1)), "has 1 tensor that giph lacks: extra"),
     "wrong-shape": (tensor(BIAS, lambda each: each[1:]), rf"the tensor {BIAS} has shape \(15,\); expected \(16,\)"),
     "wrong-type": (tensor(BIAS, lambda each: each.double()), f"{BIAS} holds torch.float64; expected torch.float32"),
+    "eight-bits": (tensor(BIAS, lambda each: each.to(torch.float8_e4m3fn)), "holds torch.float8_e4m3fn; expected"),
     "nan": (tensor(BIAS, lambda each: each * float("nan")), f"weights that are not finite: {BIAS}; train them again"),
     "infinite": (tensor(BIAS, lambda each: each + float("inf")), "has weights that are not finite"),
 }  # fmt: skip
@@ -332,6 +333,10 @@ class TestBrokenFiles:
             DocumentError, match="was not written by placeopt; expected a file that `placeopt train` wrote"
         ):
             load_policy(path)
+        for header in (b'{"__metadata__":null}', b"{}"):
+            path.write_bytes(len(header).to_bytes(8, "little") + header)
+            with pytest.raises(DocumentError, match="was not written by placeopt"):
+                load_policy(path)
         path.write_text("placeopt: 1\n")
         with pytest.raises(DocumentError, match="is not a complete file of the format safetensors"):
             load_policy(path)
