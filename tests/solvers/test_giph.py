@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import optimum, small_problem
+from test_search import OBJECTIVES, constrained
 
 import placeopt as po
 from placeopt.errors import DocumentError, MissingExtraError, UsageError
 from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Objective, Problem
 from placeopt.solver import Termination
 from placeopt.testing import CASES, check_solver
 
@@ -92,6 +94,35 @@ def test_it_starts_at_the_initial_schedule(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.array_equal(starts[0], best.schedule.device)  # and every second one, at the best so far
     assert np.array_equal(starts[1], best.schedule.device)
     assert not np.array_equal(starts[2], best.schedule.device)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+def test_it_keeps_every_rule_for_any_objective(objective: Objective) -> None:
+    """Groups, separation, memory, deadlines and ports; a warm start is never lost."""
+    for seed in range(3):
+        problem = constrained(seed, tight=0.5, contention="port" if seed else "none", objective=objective)
+        found = solve(problem, restarts=3)
+        broken = {violation.rule for violation in found.violations}
+        assert found.schedule is None or broken <= {"deadline"}
+        start = po.solve(problem, "annealing", rounds=300, workers=1)
+        if start.feasible and start.schedule is not None:
+            warm = solve(problem, restarts=3, initial=start.schedule)
+            assert warm.feasible
+            assert warm.values is not None
+            assert start.values is not None
+            assert warm.values <= start.values
+
+
+def test_no_value_is_below_the_optimum() -> None:
+    hits = 0
+    for seed in range(25):
+        problem = small_problem(np.random.default_rng(4000 + seed), OBJECTIVES[seed % 2])
+        best, found = optimum(problem), solve(problem)
+        assert best is not None or not found.feasible
+        if best is not None and found.feasible and found.values is not None:
+            assert found.values >= best[0]
+            hits += found.values == best[0]
+    assert hits > 8
 
 
 def test_it_stops_at_a_proved_optimum() -> None:

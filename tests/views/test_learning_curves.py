@@ -49,7 +49,7 @@ def test_the_best_point_of_each_curve_is_marked() -> None:
     marks = [line.get_xydata().tolist() for line in axes.lines if line.get_marker() == "o"]
     assert marks == [[[5.0, 1.25]], [[0.0, 1.75]]]
     texts = [text.get_text() for legend in picture.legends for text in legend.get_texts()]
-    assert texts == ["a: best 1.25 after 5 episodes", "b: best 1.75 after 0 episodes"]
+    assert texts == ["a: best 1.2500 after 5 episodes", "b: best 1.7500 after 0 episodes"]
 
 
 def test_plot_draws_the_curves_of_several_trainings(tmp_path: Path) -> None:

@@ -65,8 +65,16 @@ def draw_curves(curves: Sequence[Curve], *, title: str = "") -> Picture:
     for curve, name, stroke in zip(curves, names, strokes(len(curves)), strict=True):
         best = min(curve.points, key=lambda point: point[1])
         axes.plot(*zip(*curve.points, strict=True), color=stroke.color, linestyle=line_style(stroke), linewidth=1.6)
-        axes.plot(*best, marker="o", markersize=7, markerfacecolor="none", color=stroke.color, markeredgewidth=1.6)
-        text = f"{name}: best {best[1]:.4g} after {best[0]:,} episodes"
+        axes.plot(
+            *best,
+            clip_on=False,
+            marker="o",
+            markersize=7,
+            markerfacecolor="none",
+            color=stroke.color,
+            markeredgewidth=1.6,
+        )
+        text = f"{name}: best {best[1]:.4f} after {best[0]:,} episodes"
         entries.append((line_sample(stroke.color, dashes=stroke.dashes), text))
     axes.set_xlabel("episodes")
     axes.set_ylabel("evaluation ratio")
