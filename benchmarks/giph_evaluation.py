@@ -42,7 +42,7 @@ REFERENCE = "random-task-eft"
 HEURISTICS = ("heft", "lookahead-heft", "peft", "cpop", "gdl", "min-min")
 GRID = np.linspace(0, 2, 41)
 """Steps per task at which curves are drawn."""
-DEPTHS = (0, 12, 18, 26, 34, 100)
+DEPTHS = (0, 15, 18, 26, 34, 100)
 """Borders of the intervals of depth."""
 
 OTHERS = ("giph-multiple", "giph-sizes", "enas", "traffic")
