@@ -24,8 +24,8 @@ Choices and departures:
 - The graphs are for inference. All devices have all weights, because the simulator of the paper has no memory: tasks
   have neither colocation groups nor memory.
 - The network is one of `released` without hardware types: 8 devices with 5 TFLOP/s, 1.25 GB/s (an Ethernet of 10 Gb/s)
-  and 50 us on average. After the merging, all transfers take 0.7 to 0.8 times as long as all tasks. The memory bandwidth
-  is proportional to the speed, as on a P100 (732 GB/s for 9.3 TFLOP/s).
+  and 50 us on average. After the merging, all transfers take 0.7 to 0.8 times as long as all tasks. The memory
+  bandwidth is proportional to the speed, as on a P100 (732 GB/s for 9.3 TFLOP/s).
 
 Before the placement, the experiment merges each graph into 40 groups by the pass `giph-groups`.
 """
