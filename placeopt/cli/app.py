@@ -20,6 +20,7 @@ from placeopt.cli.commands import (
     run,
     solve,
     submodular,
+    train,
     warm,
     whatif,
 )
@@ -83,6 +84,7 @@ app.command("solve", rich_help_panel=SOLVE)(solve.solve)
 app.command("compare", rich_help_panel=SOLVE)(compare.compare)
 app.command("replace", rich_help_panel=SOLVE)(replace.replace)
 app.command("whatif", rich_help_panel=SOLVE)(whatif.whatif)
+app.command("train", rich_help_panel=SOLVE)(train.train)
 app.command("bounds", rich_help_panel=SOLVE)(problems.bounds)
 app.command("explain", rich_help_panel=SOLVE)(problems.explain)
 app.command("verify", rich_help_panel=PLANS)(plans.verify)

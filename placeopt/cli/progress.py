@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from placeopt.learning.reinforce import Progress as Training
     from placeopt.model.problem import Problem
     from placeopt.solver import Progress
 
@@ -95,3 +96,36 @@ def progress_text(latest: list[Progress], problem: Problem) -> str:
     if gap is not None:
         parts.append(f"gap {gap:.1%}")
     return ", ".join(parts) or state.message or "solving"
+
+
+@contextmanager
+def training_bar(console: Console, begun: int, total: int, *, hidden: bool) -> Iterator[Callable[[Training], None]]:
+    """Show episodes, evaluation ratios and the remaining time of a training on a terminal; nothing elsewhere.
+
+    Yields a function that takes the state of the training after each update.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from placeopt.kernels import compilation
+
+    columns = (TextColumn("{task.description}"), BarColumn(16), TimeElapsedColumn(), TextColumn("left"))
+    silent = hidden or not console.is_terminal
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=silent) as bar:
+        task = bar.add_task("first evaluation", total=total - begun)
+        noted = silent
+
+        def show(state: Training) -> None:
+            nonlocal noted
+            if not noted and compilation.pending():
+                console.print(COMPILING, soft_wrap=True)
+                noted = True
+            bar.update(task, completed=state.episode - begun, description=training_text(state, total))
+
+        yield show
+
+
+def training_text(state: Training, total: int) -> str:
+    """Describe the state of a training."""
+    best = state.best_point
+    ratios = f", ratio {state.curve[-1].ratio:.4f}, best {best.ratio:.4f} at {best.episode:,}" if best else ""
+    return f"episode {state.episode:,} of {total:,}{ratios}"

@@ -4,12 +4,14 @@ The setting is that of GiPH (Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastav
 Joe-Wong: GiPH: Generalizable placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562,
 section 4.1). The search starts from a placement, and the policy moves one task per step. Each new placement is
 executed, that is, simulated in first-in-first-out order, with noise if requested. The result is the best placement
-visited. Policies differ only in their moves, so learned and hand-written ones can be compared.
+visited, by makespan or by another objective. Policies differ only in their moves, so learned and hand-written ones can
+be compared.
 
 Two kinds of cost are counted: executed placements, and computed finish times of a task on a device.
 
 state       `State`, the input of a policy; `Policy`, the base class
 simulator   executes and counts placements
+values      values of executed placements under an objective
 episode     `run_episode`, `sample_placements`, `random_placement`
 baselines   random moves, earliest finish time, best device
 annealing   simulated annealing

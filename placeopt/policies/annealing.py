@@ -1,4 +1,4 @@
-"""Simulated annealing as a search policy: draw moves by finish times, accept them by the makespan.
+"""Simulated annealing as a search policy: draw moves by estimated gains, accept them by the value of the objective.
 
 S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing, Science 220 (1983),
 doi:10.1126/science.220.4598.671; acceptance rule of N. Metropolis et al. 1953, doi:10.1063/1.1699114.
@@ -6,17 +6,18 @@ doi:10.1126/science.220.4598.671; acceptance rule of N. Metropolis et al. 1953, 
 Departures from uniformly random moves, with which the short episodes of GiPH (two steps per task) would be little more
 than a random walk:
 
-- Only tasks of the critical path are moved (`State.critical_path`).
-- A move is drawn with a probability proportional to exp((c - f) / (T / greed)), where c is the current end of the task,
-  f its finish time after the move, and T the temperature. Near the end of an episode, this is almost always the best
-  move. Draws have a lower temperature than acceptance because there are many moves.
+- If the objective is the makespan, only tasks of the critical path are moved (`State.critical_path`).
+- A move is drawn with a probability proportional to exp(g / (T / greed)), where T is the temperature and g the
+  estimated decrease of the value (`State.gains`): for the makespan, the current end of the task minus its finish time
+  after the move. Near the end of an episode, this is almost always the best move. Draws have a lower temperature than
+  acceptance because there are many moves.
 
-The move is executed and kept with probability min(1, exp((before - after) / T)), in terms of the makespans. A reverted
+The move is executed and kept with probability min(1, exp((before - after) / T)), in terms of the values. A reverted
 move is not proposed again before another move was kept, and neither is the reverse of a kept move. T decreases
-geometrically during the episode, from `hot` to `cold` times the best makespan so far.
+geometrically during the episode, from `hot` to `cold` times the best value so far.
 
-Cost of a step: one execution, and one finish time per device for each task of the path, or for `tasks` tasks drawn from
-it. (The policy of GiPH receives similar data of all tasks in each step, the "start-time potential".)
+Cost of a step: one execution, and one estimate per device for each task of the path, or of `tasks` tasks drawn from it.
+(The policy of GiPH receives similar data of all tasks in each step, the "start-time potential".)
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class Annealing(Policy):
     Parameters
     ----------
     tasks
-        Number of tasks of the critical path that a step examines; None: all of them.
+        Number of tasks that a step examines, drawn from the critical path, or from all tasks; None: all of them.
     hot, cold
-        First and last temperature, as shares of the best makespan so far.
+        First and last temperature, as shares of the best value so far.
     greed
         Ratio of the temperature of acceptance to that of drawing moves.
 
@@ -65,29 +66,30 @@ class Annealing(Policy):
         self._excluded: set[tuple[int, int]] = set()
 
     def move(self, state: State) -> tuple[int, int]:
-        """A move of a critical task, or of any task if all of those are excluded."""
+        """A move of a critical task; of any task under other objectives, or if all moves of those are excluded."""
         moves: list[tuple[int, int]] = []
-        gains: list[int] = []
-        for pool in (state.critical_path(), range(state.problem.n_tasks)):
+        gains: list[float] = []
+        everything = range(state.problem.n_tasks)
+        for pool in (state.critical_path(), everything) if state.only_makespan else (everything,):
             movable = [task for task in pool if self._open(state, task)]
             if movable:
                 for task in self._chosen(movable):
-                    finish = dict(zip(state.options(task).tolist(), state.finish_times(task).tolist(), strict=True))
+                    gain = dict(zip(state.options(task).tolist(), state.gains(task).tolist(), strict=True))
                     for device in self._open(state, task):
                         moves.append((task, device))
-                        gains.append(int(state.run.end[task]) - finish[device])
+                        gains.append(gain[device])
                 break
         if not moves:  # all moves were reverted: try them again
             self._excluded.clear()
             return 0, int(state.device[0])
-        gain = np.array(gains, dtype=np.float64)
-        weight = np.exp((gain - gain.max()) / self._temperature(state) * self.greed)
+        gain_of = np.array(gains)
+        weight = np.exp((gain_of - gain_of.max()) / self._temperature(state) * self.greed)
         return moves[self.rng.choice(len(moves), p=weight / weight.sum())]
 
     def keep(self, before: State, after: State) -> bool:
         """The Metropolis rule."""
         made = after.history[-1]
-        worse = after.makespan - before.makespan
+        worse = after.value - before.value
         if worse > 0 and self.rng.random() >= math.exp(-worse / self._temperature(after)):
             self._excluded.add((made.task, made.device))
             return False

@@ -37,7 +37,7 @@ class RandomTaskEft(Policy):
 
 
 class RandomTaskGreedy(Policy):
-    """Moves a random task to the device with the least makespan; a step executes the move to each device."""
+    """Moves a random task to the device with the least value; a step executes the move to each device."""
 
     name = "random-task-greedy"
 

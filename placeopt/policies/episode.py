@@ -10,41 +10,47 @@ from numpy.random import Generator
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem, group_memory
+from placeopt.model.problem import Objective, Problem, group_memory
 from placeopt.policies.simulator import Simulator
 from placeopt.policies.state import Policy, Space, State, Step
+from placeopt.policies.values import Values
 from placeopt.simulation.run import checked_placement
 
 TRIES = 10_000
 """Maximum number of draws of `random_placement`."""
+
+Row = tuple[float, float, float, int, int]
+"""An entry of the arrays of an `Episode`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Episode:
     """The result of an episode of s steps; arrays have one entry for the start and one for each step.
 
+    Values are those of the objective, by default makespans in ticks.
+
     Attributes
     ----------
     policy
         Name of the policy.
     current
-        (s + 1,) observed makespan of the current placement in ticks.
+        (s + 1,) observed value of the current placement.
     best
-        (s + 1,) least makespan observed so far in ticks.
+        (s + 1,) least value observed so far.
     expected
-        (s + 1,) makespan without noise, in ticks, of the placement with the makespan `best`.
+        (s + 1,) value without noise of the placement with the value `best`.
     evaluations, estimates
         (s + 1,) cost so far (`placeopt.policies.Ledger`).
     device
-        (n,) the placement with the least observed makespan.
+        (n,) the placement with the least observed value.
     history
         The moves.
     """
 
     policy: str
-    current: Int
-    best: Int
-    expected: Int
+    current: Values
+    best: Values
+    expected: Values
     evaluations: Int
     estimates: Int
     device: Int
@@ -56,9 +62,19 @@ class Episode:
 
 
 def run_episode(
-    problem: Problem, policy: Policy, device: Sequence[int] | Int, *, steps: int, noise: float = 0.0, seed: int = 0
+    problem: Problem,
+    policy: Policy,
+    device: Sequence[int] | Int,
+    *,
+    steps: int,
+    noise: float = 0.0,
+    seed: int = 0,
+    objective: Objective | None = None,
 ) -> Episode:
     """Run a policy from a placement (n,), whose execution counts as the first evaluation.
+
+    The episode minimises the makespan or, if given, another `objective`: a weighted sum of metrics. The objective of
+    the problem has no effect.
 
     The policy and the noise have separate streams of random numbers, so the choices of a policy do not depend on the
     noise except through the states.
@@ -66,22 +82,23 @@ def run_episode(
     Raises
     ------
     UsageError
-        If `device` is not a placement of the problem, `steps` or `noise` is out of range, or a move is not among the
-        options of its task.
+        If `device` is not a placement of the problem, `steps` or `noise` is out of range, a move is not among the
+        options of its task, or the objective has several levels, the metric `period`, or, with memory model `peak`,
+        `memory_balance`.
     """
-    placement, simulator, rng = _prepared(problem, device, steps, noise, seed)
+    placement, simulator, rng = prepare(problem, device, steps, noise, seed, objective)
     space = Space(problem)
     policy.begin(problem, steps, rng)
     run = simulator.run(placement)
-    state = State(problem, placement, run, 0, steps, run.makespan, (), space, simulator)
-    best, kept = run.makespan, placement
-    rows = [(run.makespan, best, simulator.expected(kept), 1, 0)]
+    state = State(problem, placement, run, 0, steps, run.value, (), space, simulator)
+    best, kept = run.value, placement
+    rows: list[Row] = [(run.value, best, simulator.expected(kept), 1, 0)]
     for _ in range(steps):
         task, to = _checked(policy, state)
         moved, run = state.look(task, to)
-        if run.makespan < best:
-            best, kept = run.makespan, moved
-        made = Step(task, to, run.makespan, kept=True)
+        if run.value < best:
+            best, kept = run.value, moved
+        made = Step(task, to, run.makespan, kept=True, value=run.value)
         after = state.after(moved, run, best, made)
         if moved is state.device or policy.keep(state, after):
             state = after
@@ -89,12 +106,18 @@ def run_episode(
             state = state.after(state.device, state.run, best, replace(made, kept=False))
         ledger = simulator.ledger
         expected = simulator.expected(kept) if kept is moved else rows[-1][2]
-        rows.append((state.makespan, best, expected, ledger.evaluations, ledger.estimates))
-    return _episode(policy.name, rows, kept, state.history)
+        rows.append((state.value, best, expected, ledger.evaluations, ledger.estimates))
+    return recorded(policy.name, rows, kept, state.history, simulator)
 
 
 def sample_placements(
-    problem: Problem, device: Sequence[int] | Int, *, steps: int, noise: float = 0.0, seed: int = 0
+    problem: Problem,
+    device: Sequence[int] | Int,
+    *,
+    steps: int,
+    noise: float = 0.0,
+    seed: int = 0,
+    objective: Objective | None = None,
 ) -> Episode:
     """Execute a random placement in each step: the baseline "random placement sampling" of GiPH.
 
@@ -103,19 +126,19 @@ def sample_placements(
     UsageError
         For the reasons of `run_episode` and `random_placement`.
     """
-    first, simulator, rng = _prepared(problem, device, steps, noise, seed)
+    first, simulator, rng = prepare(problem, device, steps, noise, seed, objective)
     kept = first
     run = simulator.run(first)
-    rows = [(run.makespan, run.makespan, simulator.expected(first), 1, 0)]
+    rows: list[Row] = [(run.value, run.value, simulator.expected(first), 1, 0)]
     for _ in range(steps):
         placement = random_placement(problem, rng)
         run = simulator.run(placement)
-        better = run.makespan < rows[-1][1]
+        better = run.value < rows[-1][1]
         if better:
             kept = placement
-        best, expected = (run.makespan, simulator.expected(placement)) if better else rows[-1][1:3]
-        rows.append((run.makespan, best, expected, simulator.ledger.evaluations, 0))
-    return _episode("random", rows, kept, ())
+        best, expected = (run.value, simulator.expected(placement)) if better else rows[-1][1:3]
+        rows.append((run.value, best, expected, simulator.ledger.evaluations, 0))
+    return recorded("random", rows, kept, (), simulator)
 
 
 def random_placement(problem: Problem, rng: Generator) -> Int:
@@ -143,9 +166,15 @@ def random_placement(problem: Problem, rng: Generator) -> Int:
     )
 
 
-def _prepared(
-    problem: Problem, device: Sequence[int] | Int, steps: int, noise: float, seed: int
+def prepare(
+    problem: Problem,
+    device: Sequence[int] | Int,
+    steps: int,
+    noise: float,
+    seed: int,
+    objective: Objective | None,
 ) -> tuple[Int, Simulator, Generator]:
+    """The checked first placement, a simulator for `steps` more placements, and random numbers for the search."""
     if problem.n_tasks == 0:
         raise UsageError("a problem without tasks has nothing to move")
     if steps < 0:
@@ -155,12 +184,15 @@ def _prepared(
     placement = checked_placement(problem, device)
     placement.flags.writeable = False
     for_policy, for_noise = np.random.default_rng(seed).spawn(2)
-    return placement, Simulator(problem, steps + 1, noise, for_noise), for_policy
+    return placement, Simulator(problem, steps + 1, noise, for_noise, objective), for_policy
 
 
-def _episode(name: str, rows: Sequence[tuple[int, ...]], device: Int, history: tuple[Step, ...]) -> Episode:
-    current, best, expected, evaluations, estimates = np.array(rows, dtype=np.int64).T.copy()
-    return Episode(name, current, best, expected, evaluations, estimates, device, history)
+def recorded(name: str, rows: Sequence[Row], device: Int, history: tuple[Step, ...], simulator: Simulator) -> Episode:
+    """The episode of a search by its rows, the best placement, and the moves."""
+    current, best, expected, evaluations, estimates = zip(*rows, strict=True)
+    array = simulator.valuation.array
+    costs = np.array(evaluations, dtype=np.int64), np.array(estimates, dtype=np.int64)
+    return Episode(name, array(current), array(best), array(expected), *costs, device, history)
 
 
 def _checked(policy: Policy, state: State) -> tuple[int, int]:

@@ -10,8 +10,9 @@ from numpy.random import Generator
 
 from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import edge_transfers
+from placeopt.policies.values import Valuation
 from placeopt.simulation.loops import FIFO, fill_ticks, make_instance, make_work, run_events, run_fifo
 from placeopt.simulation.run import steps_of
 
@@ -24,6 +25,7 @@ class Run:
     end: Int  # (n,) end of each task
     edge_ticks: Int  # (e,) transfer time of each edge, without waiting; 0 on the same device
     makespan: int  # end of the last task
+    value: float  # of the objective: by default the makespan
 
     def __post_init__(self) -> None:
         for array in (self.start, self.end, self.edge_ticks):
@@ -42,11 +44,15 @@ class Simulator:
     """Executes placements of one problem; not thread-safe, because all executions use the same arrays.
 
     With `noise`, a task or transfer of w ticks takes a uniformly random time in [w (1 - noise), w (1 + noise)] in each
-    execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`.
+    execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`. `objective` defines the value of a run;
+    None is the makespan (`placeopt.policies.values`).
     """
 
-    def __init__(self, problem: Problem, evaluations: int, noise: float, rng: Generator) -> None:
+    def __init__(
+        self, problem: Problem, evaluations: int, noise: float, rng: Generator, objective: Objective | None = None
+    ) -> None:
         self.problem, self.noise, self.ledger = problem, noise, Ledger()
+        self.valuation = Valuation(problem, objective)
         self._rng, self._instance, self._work = rng, make_instance(problem), make_work(problem)
         steps = steps_of(problem, self._instance.port) * evaluations
         instance, work = self._instance, self._work
@@ -60,9 +66,9 @@ class Simulator:
         self.ledger.evaluations += 1
         return self._execute(device, self.noise)
 
-    def expected(self, device: Int) -> int:
-        """The makespan without noise in ticks; not counted, because it serves only to assess a search."""
-        return self._execute(device, 0.0).makespan
+    def expected(self, device: Int) -> float:
+        """The value without noise; not counted, because it serves only to assess a search."""
+        return self._execute(device, 0.0).value
 
     def _execute(self, device: Int, noise: float) -> Run:
         instance, work = self._instance, self._work
@@ -70,9 +76,10 @@ class Simulator:
         if noise:
             self._disturb(device, noise)
         rule = (FIFO, True) if instance.port else ()
-        makespan = self._move(self._moved[0], device, *rule, self._moved[1])
+        makespan = int(self._move(self._moved[0], device, *rule, self._moved[1]))
+        value = self.valuation(device, work.task_ticks, work.edge_ticks, makespan)
         start = work.start.copy()
-        return Run(start, start + work.task_ticks, work.edge_ticks.copy(), int(makespan))
+        return Run(start, start + work.task_ticks, work.edge_ticks.copy(), makespan, value)
 
     def _disturb(self, device: Int, noise: float) -> None:
         work, n = self._work, len(device)

@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Float, Int
+from placeopt.model.memory import per_device
 from placeopt.model.problem import Problem, group_memory, group_separation
 from placeopt.policies.simulator import Run, Simulator
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A move, the observed makespan after it in ticks, and whether the policy kept it."""
+    """A move, the observed makespan after it in ticks, whether the policy kept it, and the observed value."""
 
     task: int
     device: int
     makespan: int
     kept: bool
+    value: float
 
 
 class Space:
@@ -50,6 +52,12 @@ class Space:
         allowed[device[task]] = True
         return np.flatnonzero(allowed)
 
+    def admits(self, device: Int) -> bool:
+        """Whether a placement (n,) on feasible devices satisfies memory limits and separation."""
+        left, right = self.problem.separation.T
+        fits = per_device(self.problem, device, self.problem.memory) <= self.problem.capacity
+        return bool(fits.all() and (device[left] != device[right]).all())
+
     def moved(self, device: Int, task: int, to: int) -> Int:
         """The placement (n,) after a move."""
         placement = device.copy()
@@ -69,11 +77,11 @@ class State:
     device
         (n,) the current placement.
     run
-        Its execution: starts, ends and transfers in ticks, with noise if the episode has noise.
+        Its execution: starts, ends and transfers in ticks, with noise if the episode has noise, and its value.
     step, steps
         Number of moves made, and number of moves of the episode.
     best
-        The least makespan observed so far in ticks.
+        The least value observed so far.
     history
         The moves so far.
     """
@@ -83,13 +91,13 @@ class State:
     run: Run
     step: int
     steps: int
-    best: int
+    best: float
     history: tuple[Step, ...]
     _space: Space
     _simulator: Simulator
     _memo: dict[Any, Any] = field(default_factory=dict)
 
-    def after(self, device: Int, run: Run, best: int, made: Step) -> State:
+    def after(self, device: Int, run: Run, best: float, made: Step) -> State:
         """The state after one step; if the execution is the same, so are its cached results."""
         history = (*self.history, made)
         memo = self._memo if run is self.run else {}
@@ -100,6 +108,16 @@ class State:
     def makespan(self) -> int:
         """The observed makespan of the current placement in ticks."""
         return self.run.makespan
+
+    @property
+    def value(self) -> float:
+        """The observed value of the current placement under the objective of the episode: by default the makespan."""
+        return self.run.value
+
+    @property
+    def only_makespan(self) -> bool:
+        """Whether the objective is the makespan alone."""
+        return self._simulator.valuation.weights.keys() == {"makespan"}
 
     def options(self, task: int) -> Int:
         """The devices, sorted, to which the task may move; includes its current one."""
@@ -114,9 +132,19 @@ class State:
         """
         return self._once(("finish", task), lambda: self._finish_times(task))  # type: ignore[no-any-return]
 
-    def evaluate(self, task: int, device: int) -> int:
-        """The makespan after a move in ticks. Costs one execution, which the move itself then does not repeat."""
-        return self.look(task, device)[1].makespan
+    def gains(self, task: int) -> Float:
+        """Estimated decrease of the value for each of `options`, from data of the task and its neighbours.
+
+        Total cost, communication, energy and relocation count exactly, except that a transfer with several consumers
+        counts for each. The makespan counts as the decrease of the task's finish time, for tasks of the critical path
+        or if it is the whole objective. Maximum load and memory balance are left out. Costs as many estimates as
+        `finish_times`, once per placement.
+        """
+        return self._once(("gains", task), lambda: self._gains(task))  # type: ignore[no-any-return]
+
+    def evaluate(self, task: int, device: int) -> float:
+        """The value after a move. Costs one execution, which the move itself then does not repeat."""
+        return self.look(task, device)[1].value
 
     def look(self, task: int, device: int) -> tuple[Int, Run]:
         """The placement after a move, and its execution."""
@@ -153,6 +181,19 @@ class State:
         finish: Int = ready + problem.duration[task, devices]
         return finish
 
+    def _gains(self, task: int) -> Float:
+        valuation, options = self._simulator.valuation, self.options(task)
+        gains: Float = np.zeros(len(options))
+        weight = valuation.weights.get("makespan", 0.0)
+        if weight and (self.only_makespan or task in self.critical_path()):
+            gains += weight * (self.run.end[task] - self.finish_times(task))
+        else:
+            self._simulator.ledger.estimates += len(options)
+        if not self.only_makespan:
+            local = valuation.local(self.device, self._space.members[self._space.group[task]], options)
+            gains += local[options == self.device[task]] - local
+        return gains
+
     def _critical_path(self) -> list[int]:
         problem, run = self.problem, self.run
         start, end, moving = run.start.tolist(), run.end.tolist(), run.edge_ticks.tolist()
@@ -183,7 +224,7 @@ class Policy(ABC):
     """A search policy, to be run by `placeopt.policies.run_episode`; one object may run several episodes.
 
     GiPH (Hu et al. 2023, section 4.1) states the Markov decision process: states are feasible placements, an action
-    moves one task, and the reward is the decrease of the makespan.
+    moves one task, and the reward is the decrease of the makespan, or of another objective's value.
     """
 
     name: str

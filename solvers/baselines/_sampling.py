@@ -60,7 +60,7 @@ def sampled(problem: Problem, options: Options, placements: int | None, moves: i
     """
     if problem.n_tasks == 0:
         return Answer(Termination.COMPLETED, Schedule(np.empty(0, np.int64), np.empty(0, np.int64)))
-    search = _Search(problem, options, moves)
+    search = Sampler(problem, options, moves)
     initial = options.initial
     if initial is not None and valid(problem, initial):
         search.take(initial)
@@ -72,10 +72,10 @@ def sampled(problem: Problem, options: Options, placements: int | None, moves: i
     return Answer(termination, answer.schedule, message=answer.message, stats={"placements": search.looked})
 
 
-class _Search:
+class Sampler:
     """A search: the arrays of the kernels, and the best schedule so far."""
 
-    def __init__(self, problem: Problem, options: Options, moves: int) -> None:
+    def __init__(self, problem: Problem, options: Options, moves: int = 0) -> None:
         self.problem, self.options, self.moves = problem, options, moves
         self.clock = Clock(options.time_limit)
         self.incumbent = Incumbent(problem, options, self.clock)
@@ -119,6 +119,12 @@ class _Search:
         if self.best is not None:
             self._start_from(self.best)
         return None
+
+    def drawn(self) -> Int:
+        """Draw a placement (n,) that keeps all rules, after `begin`."""
+        if not draw_home(self.rules, self.state, self.tries):
+            mix_home(self.rules, self.state, MIXING * len(self.state.home))
+        return self.state.home[self.problem.group]
 
     def _start_from(self, schedule: Schedule) -> None:
         """Start the first moves from a schedule's placement if it fits under the memory model `sum`."""

@@ -24,7 +24,7 @@ def test_a_random_problem_is_written(tmp_path: Path) -> None:
 def test_sets_are_listed_with_their_sizes() -> None:
     lines = run("generate", "cases").out.splitlines()
     assert [line.split()[0] for line in lines] == list(SETS) == list(DESCRIPTIONS)
-    assert "1,200 + 1,200" in lines[1]
+    assert "1,200 + 600 + 1,200" in lines[1]
 
 
 def test_one_problem_of_a_set(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_whole_set_in_a_folder(tmp_path: Path) -> None:
         ("giph --set v=0", "v: 0 is not valid; expected a whole number of at least 1"),
         ("giph --set depth=3", "giph has no option depth"),
         ("cases giph-singel --index 0", 'set: "giph-singel" is unknown; expected one of giph-single,'),
-        ("cases enas --split tests --index 0", 'split: "tests" is unknown; expected train or test'),
+        ("cases enas --split tests --index 0", 'split: "tests" is unknown; expected train or validation or test'),
         ("cases enas --index 150", "index: 150 is out of range; enas-test has the problems 0 to 149"),
         ("cases enas --index -1", "index: -1 is out of range"),
         ("cases enas", "--index and --folder: neither is given; expected one of them"),

@@ -59,7 +59,7 @@ def test_drawn_cells_have_ten_operators_per_step() -> None:
 
 
 def test_sets_are_those_of_the_paper() -> None:
-    train, test = SETS["enas"]()
+    train, _, test = SETS["enas"]()
     sizes = [[len(graph["tasks"]) for graph in cases.graphs] for cases in (train, test)]
     assert [len(each) for each in sizes] == [150, 150]
     assert (min(sizes[0] + sizes[1]), max(sizes[0] + sizes[1])) == (202, 302)
@@ -67,11 +67,11 @@ def test_sets_are_those_of_the_paper() -> None:
     assert designs[0] == designs[1]
     assert len(designs[0]) > 5  # names show the structure of a cell, not its activations
     assert [len(cases.networks[0]["devices"]) for cases in (train, test)] == [8, 8]
-    assert list(SETS["enas"]()[1].graphs[:3]) == list(test.graphs[:3])
+    assert list(SETS["enas"]().test.graphs[:3]) == list(test.graphs[:3])
 
 
 def test_a_problem_is_merged_into_forty_groups() -> None:
-    test = SETS["enas"]()[1]
+    test = SETS["enas"]().test
     problem = po.compile(test.document(*test.pairs()[70]))
     reduced = apply_passes(problem, test.passes).problem
     assert (problem.n_devices, reduced.n_tasks) == (8, 40)

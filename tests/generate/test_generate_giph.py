@@ -98,16 +98,16 @@ def test_document_rounds_times_by_less_than_a_ten_millionth_of_a_second() -> Non
 def test_sets_have_the_released_sizes() -> None:
     sizes = {name: [(len(s.graphs), len(s.networks)) for s in SETS[name]()] for name in SETS if name.startswith("giph")}
     assert sizes == {
-        "giph-single": [(300, 1), (300, 1)],
-        "giph-multiple": [(120, 10), (120, 10)],
-        "giph-unseen": [(120, 10), (120, 10)],
-        "giph-sizes": [(180, 150), (120, 100)],
+        "giph-single": [(300, 1), (60, 1), (300, 1)],
+        "giph-multiple": [(120, 10), (60, 10), (120, 10)],
+        "giph-unseen": [(120, 10), (60, 5), (120, 10)],
+        "giph-sizes": [(180, 150), (60, 20), (120, 100)],
     }
 
 
 def test_statistics_of_the_released_test_set() -> None:
     """Figures measured on the released generator."""
-    test = SETS["giph-multiple"]()[1]
+    test = SETS["giph-multiple"]().test
     tasks = [len(graph["tasks"]) for graph in test.graphs]
     assert (min(tasks), max(tasks), sum(tasks)) == (14, 47, 3442)  # 28.7 on average
     problems = [po.compile(test.document(*pair)) for pair in test.pairs()[::40]]
@@ -120,7 +120,7 @@ def test_statistics_of_the_released_test_set() -> None:
 
 
 def test_order_of_a_set_is_that_of_the_released_code() -> None:
-    train, test = SETS["giph-multiple"]()
+    train, _, test = SETS["giph-multiple"]()
     seeds = [(alpha, v, p) for alpha in (0.1, 0.2, 0.3) for v in (10, 15) for p in (0.1, 0.2) for _ in range(10)]
     for place in (0, 13, 119):
         alpha, v, p = seeds[place]
@@ -129,13 +129,13 @@ def test_order_of_a_set_is_that_of_the_released_code() -> None:
     assert test.pairs()[:2] == ((0, 0), (1, 0))
     assert test.pairs()[120] == (0, 1)
     assert train.networks[3] == test.networks[3] == released_network(3).document()
-    sizes = SETS["giph-sizes"]()[0].networks
+    sizes = SETS["giph-sizes"]().train.networks
     assert [len(sizes[place]["devices"]) for place in (0, 14, 15, 149)] == [15, 15, 16, 24]
 
 
 def test_unseen_networks_differ_from_those_of_training() -> None:
-    train, test = SETS["giph-unseen"]()
-    released = SETS["giph-multiple"]()[1]
+    train, _, test = SETS["giph-unseen"]()
+    released = SETS["giph-multiple"]().test
     assert all(network not in train.networks for network in test.networks)
     assert list(test.graphs) == list(released.graphs)
 

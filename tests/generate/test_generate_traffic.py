@@ -130,7 +130,7 @@ def test_graph_of_a_vehicle_near_two_rsus() -> None:
 
 
 def test_sets_are_of_equal_size_and_of_different_vehicles(town: Town) -> None:
-    train, test = SETS["traffic"]()
+    train, _, test = SETS["traffic"]()
     assert len(train.pairs()) == len(test.pairs()) == CASES == 460
     document = test.document(*test.pairs()[100])
     problem = po.compile(document)
@@ -143,5 +143,5 @@ def test_sets_are_of_equal_size_and_of_different_vehicles(town: Town) -> None:
     # No scene is in both sets, or twice in one.
     links = [str(network["links"]) for cases in (train, test) for network in cases.networks]
     assert len(set(links)) == len(links)
-    assert [str(network) for network in SETS["traffic"]()[1].networks[:3]] == [str(n) for n in test.networks[:3]]
+    assert [str(network) for network in SETS["traffic"]().test.networks[:3]] == [str(n) for n in test.networks[:3]]
     assert len(EDGE_TYPES) == len(town.edges) == 40

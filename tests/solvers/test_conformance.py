@@ -23,6 +23,7 @@ BRIEF: dict[str, dict[str, Any]] = {
     "tabu": {"rounds": 150},
     "random": {"samples": 15},
     "random-task-eft": {"restarts": 3},
+    "giph": {"restarts": 3},
 }
 """Settings of those that would go on for the whole time limit otherwise."""
 

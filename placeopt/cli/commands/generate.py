@@ -126,7 +126,7 @@ def giph(sets: Sets = None, options: Options = False, out: DocumentFile = None) 
 @app.command()
 def cases(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The set; without it, list all sets.")] = None,
-    split: Annotated[str, typer.Option("--split", metavar="train|test", help="The training set or the test set.")] = (
+    split: Annotated[str, typer.Option("--split", metavar="train|validation|test", help="The part of the set.")] = (
         "test"
     ),
     index: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import overload
+from typing import NamedTuple, overload
 
 from placeopt.generate.networks import Document
 
@@ -75,5 +75,9 @@ class CaseSet:
         return self.joined(name, self.graphs[graph], self.networks[network])
 
 
-Sets = tuple[CaseSet, CaseSet]
-"""A training set and a test set."""
+class Sets(NamedTuple):
+    """A training set, a set on which the best weights are chosen, and a test set; no graph is in two of them."""
+
+    train: CaseSet
+    validation: CaseSet
+    test: CaseSet

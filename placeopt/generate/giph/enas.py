@@ -156,8 +156,8 @@ def enas_network(seed: int = 0, *, devices: int = 8) -> Document:
 
 
 def enas_sets(seed: int = 0) -> Sets:
-    """Return the training set and the test set: of each cell, half of the graphs."""
-    cells, sizes = streams(_PURPOSE, seed, 2)
+    """Return the training set and the test set, half of the graphs of each cell each, and one more for validation."""
+    cells, sizes, others = streams(_PURPOSE, seed, 3)
     designs: list[Cell] = []
     while len(designs) < CELLS:
         cell = drawn_cell(cells)
@@ -167,17 +167,23 @@ def enas_sets(seed: int = 0) -> Sets:
     def maker(cell: Cell, steps: int, batch: int) -> Maker:
         return lambda: cell_tasks(cell, steps, batch)
 
-    makers: tuple[list[Maker], list[Maker]] = [], []
+    def drawn(cell: Cell, rng: Generator) -> Maker:
+        steps, batch = (int(rng.integers(*bounds, endpoint=True)) for bounds in (STEPS, BATCH))
+        return maker(cell, steps, batch)
+
+    makers: tuple[list[Maker], list[Maker], list[Maker]] = [], [], []
     for cell in designs:
-        for index in range(GRAPHS):
-            steps, batch = (int(sizes.integers(*bounds, endpoint=True)) for bounds in (STEPS, BATCH))
-            makers[index >= GRAPHS // 2].append(maker(cell, steps, batch))
+        graphs = [drawn(cell, sizes) for _ in range(GRAPHS)]
+        makers[0].extend(graphs[: GRAPHS // 2])
+        makers[2].extend(graphs[GRAPHS // 2 :])
+        makers[1].append(drawn(cell, others))
     network = Documents([lambda: enas_network(seed)])
-    train, test = (
-        CaseSet(f"enas-{name}", Documents(chosen), network, _problem, passes=("giph-groups",))
-        for name, chosen in zip(("train", "test"), makers, strict=True)
+    return Sets(
+        *(
+            CaseSet(f"enas-{name}", Documents(chosen), network, _problem, passes=("giph-groups",))
+            for name, chosen in zip(Sets._fields, makers, strict=True)
+        )
     )
-    return train, test
 
 
 def _add_step(graph: Graph, cell: Cell, name: str, word: Tensor, last: Tensor) -> Tensor:

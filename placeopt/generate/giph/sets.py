@@ -1,4 +1,4 @@
-"""The training and test sets of GiPH's experiments by name.
+"""The training, validation and test sets of GiPH's experiments by name.
 
 The released parameters are those of https://github.com/uidmice/placement-rl, folder parameters (single_network.txt,
 multiple_networks.txt, multiple_networks_diff.txt). Graphs have v = 10 and 15, α = 0.1, 0.2 and 0.3 and connection
@@ -12,6 +12,10 @@ giph-sizes       180 graphs, 150 networks of 15 to 24  120 other graphs, 100 oth
                  devices
 enas             150 graphs, 1 network of 8 devices    150 other graphs of the same cells, the same network
 traffic          460 problems of 7 computers or so     460 problems of other vehicles
+
+A validation set serves to follow the training and to choose its best weights. The released code has none: it evaluates
+the training on test problems. Here it has other graphs than both sets, and in `giph-unseen` and `giph-sizes` other
+networks.
 
 The paper says of `giph-multiple` that policies are evaluated on unseen cases; the released code trains and tests on
 identical networks. `giph-unseen` differs from it in the seeds of the test networks alone.
@@ -56,34 +60,40 @@ def _networks(seeds: Iterable[int], sizes: Iterable[int] = (20,), **options: Any
     return Documents(maker(*values) for values in product(sizes, seeds))
 
 
-def _split(name: str, train: tuple[Documents, Documents], test: tuple[Documents, Documents]) -> Sets:
-    return CaseSet(f"{name}-train", *train, problem_document), CaseSet(f"{name}-test", *test, problem_document)
+def _split(name: str, *parts: tuple[Documents, Documents]) -> Sets:
+    return Sets(
+        *(
+            CaseSet(f"{name}-{split}", graphs, networks, problem_document)
+            for split, (graphs, networks) in zip(SPLITS, parts, strict=True)
+        )
+    )
 
 
 def giph_single() -> Sets:
     """Return the sets of `single_network.txt`."""
     network = _networks([1], **_SINGLE_NETWORK)
-    train, test = _graphs(range(25), **_SINGLE), _graphs(range(25, 50), **_SINGLE)
-    return _split("giph-single", (train, network), (test, network))
+    seeds = range(25), range(50, 55), range(25, 50)
+    return _split("giph-single", *((_graphs(each, **_SINGLE), network) for each in seeds))
 
 
 def giph_multiple() -> Sets:
     """Return the sets of `multiple_networks.txt`."""
     networks = _networks(range(10))
-    return _split("giph-multiple", (_graphs(range(10)), networks), (_graphs(range(25, 35)), networks))
+    seeds = range(10), range(15, 20), range(25, 35)
+    return _split("giph-multiple", *((_graphs(each), networks) for each in seeds))
 
 
 def giph_unseen() -> Sets:
     """Return the sets of `multiple_networks.txt`, but test on networks that training does not see."""
-    train, test = (_graphs(range(10)), _networks(range(10))), (_graphs(range(25, 35)), _networks(range(20, 30)))
-    return _split("giph-unseen", train, test)
+    graphs, networks = (range(10), range(15, 20), range(25, 35)), (range(10), range(10, 15), range(20, 30))
+    return _split("giph-unseen", *((_graphs(a), _networks(b)) for a, b in zip(graphs, networks, strict=True)))
 
 
 def giph_sizes() -> Sets:
     """Return the sets of `multiple_networks_diff.txt`."""
-    train = _graphs(range(15)), _networks(range(15), range(15, 25))
-    test = _graphs(range(25, 35)), _networks(range(20, 30), range(15, 25))
-    return _split("giph-sizes", train, test)
+    graphs, networks = (range(15), range(15, 20), range(25, 35)), (range(15), range(15, 17), range(20, 30))
+    sizes = range(15, 25)
+    return _split("giph-sizes", *((_graphs(a), _networks(b, sizes)) for a, b in zip(graphs, networks, strict=True)))
 
 
 DESCRIPTIONS: Mapping[str, str] = {
@@ -96,7 +106,8 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 """The sets by name, each with a line on its problems."""
 
-SPLITS = ("train", "test")
+SPLITS = Sets._fields
+"""The parts of a set."""
 
 SETS: Mapping[str, Callable[[], Sets]] = {
     "giph-single": giph_single,
@@ -106,11 +117,11 @@ SETS: Mapping[str, Callable[[], Sets]] = {
     "enas": enas_sets,
     "traffic": traffic_sets,
 }
-"""The sets by name, as functions that return the training set and the test set."""
+"""The sets by name."""
 
 
 def case_set(name: str, split: str = "test") -> CaseSet:
-    """Return the training set or the test set of this name.
+    """Return the training set, the validation set or the test set of this name.
 
     Raises
     ------
@@ -120,7 +131,7 @@ def case_set(name: str, split: str = "test") -> CaseSet:
     if name not in SETS:
         raise UsageError(f'set: "{name}" is unknown; expected one of {listing(list(SETS))}{suggestion(name, SETS)}')
     if split not in SPLITS:
-        raise UsageError(f'split: "{split}" is unknown; expected train or test')
+        raise UsageError(f'split: "{split}" is unknown; expected {" or ".join(SPLITS)}')
     return SETS[name]()[SPLITS.index(split)]
 
 

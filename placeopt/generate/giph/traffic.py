@@ -81,6 +81,9 @@ EDGE_TYPES = "A" * 10 + "B" * 10 + "C" * 20
 CASES = 460
 """Problems of the training set, and of the test set."""
 
+VALIDATION, OTHER = 60, 1000
+"""Problems of the validation set, and the difference of its seed."""
+
 _BLOCKS, _END = (300, 500), 200.0
 _SPEEDS, _TURN = (10.0, 16.0), 0.2
 _CYCLE, _HEADWAY, _QUEUE = 60.0, 2.0, (10.0, 40.0)
@@ -291,25 +294,27 @@ def traffic_network(town: Town, scene: Scene, *, everywhere: bool = False) -> Do
 
 
 def traffic_sets(seed: int = 0) -> Sets:
-    """Return the training set and the test set, of CASES problems each.
+    """Return the training set and the test set, of CASES problems each, and a validation set of VALIDATION problems.
 
     Training has vehicles that enter in the first half of the hour, the test set those of the second half, so that no
-    vehicle is in both. The problems are drawn from all scenes of these vehicles and sorted by time.
+    vehicle is in both. The problems are drawn from all scenes of these vehicles and sorted by time. The validation set
+    has scenes of another hour of traffic.
     """
-    town = Town(seed)
+    town, other = Town(seed), Town(seed + OTHER)
     late = [drive.times[0] >= HOUR / 2 for drive in town.drives]
     halves: tuple[list[Scene], list[Scene]] = [], []
     for scene in town.scenes():
         halves[late[scene.vehicle]].append(scene)
-    train, test = (
-        _case_set(f"traffic-{name}", town, _drawn(scenes, drawn))
-        for name, scenes, drawn in zip(("train", "test"), halves, streams(_CASES, seed, 2), strict=True)
+    first, second, third = streams(_CASES, seed, 3)
+    return Sets(
+        _case_set("traffic-train", town, _drawn(halves[0], CASES, first)),
+        _case_set("traffic-validation", other, _drawn(list(other.scenes()), VALIDATION, third)),
+        _case_set("traffic-test", town, _drawn(halves[1], CASES, second)),
     )
-    return train, test
 
 
-def _drawn(scenes: list[Scene], drawn: Generator) -> list[Scene]:
-    chosen = drawn.choice(len(scenes), CASES, replace=False)
+def _drawn(scenes: list[Scene], count: int, drawn: Generator) -> list[Scene]:
+    chosen = drawn.choice(len(scenes), count, replace=False)
     return sorted((scenes[k] for k in chosen.tolist()), key=lambda scene: (scene.time, scene.vehicle))
 
 

@@ -1,0 +1,146 @@
+"""The network of GiPH in compiled code: the same scores as in PyTorch, some ten times faster for a single search.
+
+A search makes its moves one by one, and a graph has tens of levels with a few nodes each. PyTorch spends nearly all of
+the time between operations. Training computes gradients of many states at once with PyTorch; see `networks.Giph`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import nn
+
+from placeopt.kernels import kernel
+from placeopt.learning.networks import Giph
+from placeopt.learning.views import Observation
+from placeopt.model.arrays import Float, Int
+
+
+class Order(NamedTuple):
+    """The order in which message passing visits nodes and edges: level by level."""
+
+    node: Int  # (N,) nodes by level
+    node_bounds: Int
+    edge: Int  # (E,) edges by the level of the node that receives
+    edge_bounds: Int
+
+
+class Weights(NamedTuple):
+    """The weights of one direction: messages [e_v | x_vu] -> h, and the update of their mean -> o."""
+
+    message: Float  # (h, d + g)
+    message_bias: Float
+    update: Float  # (o, h)
+    update_bias: Float
+
+
+@kernel(allocates=False)
+def pass_messages(
+    order: Order, sender: Int, receiver: Int, edges: Float, weights: Weights, total: Float, count: Int, found: Float
+) -> None:
+    """Message passing in topological order (equation 1 of GiPH).
+
+    `found` (N, o) contains the transformed features at first and the embeddings at the end. `total` (N, h) and `count`
+    (N,) are zero at first.
+    """
+    message, update = weights.message, weights.update
+    size, given = len(message), found.shape[1]
+    for level in range(len(order.node_bounds) - 1):
+        for place in range(order.edge_bounds[level], order.edge_bounds[level + 1]):
+            e = order.edge[place]
+            u, v = sender[e], receiver[e]
+            count[v] += 1
+            for row in range(size):
+                value = weights.message_bias[row]
+                for column in range(given):
+                    value += message[row, column] * found[u, column]
+                for column in range(edges.shape[1]):
+                    value += message[row, given + column] * edges[e, column]
+                if value > 0:
+                    total[v, row] += value
+        for place in range(order.node_bounds[level], order.node_bounds[level + 1]):
+            v = order.node[place]
+            for row in range(given):
+                value = 0.0
+                for column in range(size):
+                    value += update[row, column] * total[v, column]
+                value = weights.update_bias[row] + value / max(count[v], 1)
+                if value > 0:
+                    found[v, row] += value
+
+
+def order_by(level: Int, receiver: Int) -> Order:
+    """The order of nodes with these levels, and of edges with these receivers."""
+    into = level[receiver]
+    node, edge = np.argsort(level, kind="stable"), np.argsort(into, kind="stable")
+    borders = np.arange(int(level.max(initial=0)) + 2)
+    return Order(node, np.searchsorted(level[node], borders), edge, np.searchsorted(into[edge], borders))
+
+
+class CompiledGiph:
+    """Scores of one observation by a network of the class `Giph`.
+
+    Parameters
+    ----------
+    steps
+        Expected number of observations: much work waits for the compiler, little work runs in plain Python. The results
+        are the same.
+    """
+
+    def __init__(self, network: nn.Module, steps: int = 1) -> None:
+        assert type(network) is Giph
+        self._steps = steps
+        self._layers = {
+            name: np.ascontiguousarray(value.detach().cpu().numpy(), dtype=np.float64)
+            for name, value in network.state_dict().items()
+        }
+        self._weights = [Weights(*(self._layers[f"{way}.{part}"] for part in _PARTS)) for way in ("along", "against")]
+        self._orders: tuple[Int, tuple[Order, Order]] | None = None
+        self._pass: Callable[..., Any] | None = None
+
+    @staticmethod
+    def supports(network: nn.Module) -> bool:
+        """Whether a network has a compiled version."""
+        return type(network) is Giph and not network.one_way
+
+    def log_probabilities(self, seen: Observation) -> Float:
+        """(c,) log-probabilities of the choices, -inf where masked."""
+        start = self._dense("transform", seen.nodes.astype(np.float64))
+        edges = seen.edges.astype(np.float64)
+        parts = []
+        ways = (seen.source, seen.target), (seen.target, seen.source)
+        for order, (sender, receiver), weights in zip(self._order(seen), ways, self._weights, strict=True):
+            found = start.copy()
+            total, count = np.zeros((len(start), len(weights.message))), np.zeros(len(start), dtype=np.int64)
+            run = self._kernel(len(edges) * weights.message.size)
+            run(order, sender, receiver, edges, weights, total, count, found)
+            parts.append(found)
+        scores = self._dense("score", np.concatenate(parts, axis=1))[:, 0]
+        scores = np.where(seen.allowed, scores, -np.inf)
+        scores = scores - scores.max()
+        found_scores: Float = scores - np.log(np.exp(scores).sum())
+        return found_scores
+
+    def _dense(self, name: str, values: Float) -> Float:
+        """Two layers with ReLU between them."""
+        layers = self._layers
+        hidden = np.maximum(values @ layers[f"{name}.0.weight"].T + layers[f"{name}.0.bias"], 0.0)
+        found: Float = hidden @ layers[f"{name}.2.weight"].T + layers[f"{name}.2.bias"]
+        return found
+
+    def _order(self, seen: Observation) -> tuple[Order, Order]:
+        """The orders of both directions: gpNet's levels, and the task that each edge enters or leaves, never change."""
+        if self._orders is None or self._orders[0] is not seen.depth:
+            both = order_by(seen.depth, seen.target), order_by(seen.height, seen.source)
+            self._orders = seen.depth, both
+        return self._orders[1]
+
+    def _kernel(self, work: int) -> Callable[..., Any]:
+        if self._pass is None:
+            self._pass = pass_messages.select(2 * work * self._steps)
+        return self._pass
+
+
+_PARTS = ("message.weight", "message.bias", "update.weight", "update.bias")

@@ -1,0 +1,159 @@
+"""The policy networks of GiPH and of its variants: a score for each node of a graph.
+
+Hu et al. 2023, sections 4.2.2 and 4.2.3, appendix B.6, tables 4 and 5. A network is a `torch.nn.Module` whose
+`forward` maps a `Batch` to one score for each choice. Details that the paper leaves open follow the released code
+(github.com/uidmice/placement-rl, `placement_agent.py`): the mean of messages, embeddings that start from the
+transformed features, PyTorch's initial weights.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from placeopt.learning.batch import Batch
+from placeopt.learning.layers import Messages, feed_forward, mean_into, with_edge_means
+
+EMBEDDING = 5
+"""Size of the embedding in each direction."""
+HIDDEN = 16
+"""Hidden units of the score function, and of GraphSAGE-NE."""
+
+
+class Scored(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Base class: an embedding of each node, and the score function of section 4.2.3."""
+
+    def __init__(self, embedding: int) -> None:
+        super().__init__()
+        self.score = feed_forward(embedding, HIDDEN, 1)
+
+    def embed(self, batch: Batch) -> Tensor:
+        """(N, d) embeddings of all nodes."""
+        raise NotImplementedError
+
+    def forward(self, batch: Batch) -> Tensor:
+        """(N,) scores of all nodes."""
+        scores: Tensor = self.score(self.embed(batch))
+        return scores.squeeze(1)
+
+
+class Giph(Scored):
+    """GiPH: message passing along the edges and against them, in topological order (equation 1).
+
+    Parameters
+    ----------
+    nodes, edges
+        Numbers of features.
+    one_way
+        Whether the second direction follows the edges too, with messages from nodes that were not visited yet: a fault
+        of the released code.
+    """
+
+    def __init__(self, nodes: int, edges: int, *, one_way: bool = False) -> None:
+        super().__init__(2 * EMBEDDING)
+        self.one_way = one_way
+        self.transform = feed_forward(nodes, nodes, EMBEDDING)
+        self.along = Messages(EMBEDDING, edges, EMBEDDING)
+        self.against = Messages(EMBEDDING, edges, EMBEDDING)
+
+    def embed(self, batch: Batch) -> Tensor:
+        start = self.transform(batch.nodes)
+        along = self.along.topological(start, batch.edges, batch.forward)
+        levels = batch.pulled_backward if self.one_way else batch.backward
+        return torch.cat([along, self.against.topological(start, batch.edges, levels)], dim=1)
+
+
+class GiphSteps(Scored):
+    """GiPH-k: k synchronous steps of message passing in both directions (equation 4, for t = 0, ..., k - 1).
+
+    Parameters
+    ----------
+    steps
+        k; the paper has 3 and 5.
+    zero_ends
+        Whether the last node receives nothing along the edges, and the first node nothing against them: a fault of the
+        released code.
+    """
+
+    def __init__(self, nodes: int, edges: int, *, steps: int, zero_ends: bool = False) -> None:
+        super().__init__(2 * EMBEDDING)
+        self.steps, self.zero_ends = steps, zero_ends
+        self.transform = feed_forward(nodes, nodes, EMBEDDING)
+        self.along = Messages(EMBEDDING, edges, EMBEDDING)
+        self.against = Messages(EMBEDDING, edges, EMBEDDING)
+
+    def embed(self, batch: Batch) -> Tensor:
+        start = self.transform(batch.nodes)
+        ends = batch.offset
+        found = []
+        for messages, source, target, end in (
+            (self.along, batch.source, batch.target, ends[1:] - 1),
+            (self.against, batch.target, batch.source, ends[:-1]),
+        ):
+            embedding = start
+            for _ in range(self.steps):
+                received = messages.once(embedding, batch.edges, source, target)
+                if self.zero_ends:
+                    received = received.index_fill(0, torch.from_numpy(end).to(received.device), 0.0)
+                embedding = start + received
+            found.append(embedding)
+        return torch.cat(found, dim=1)
+
+
+class GiphNoEdges(Scored):
+    """GiPH-NE: message passing without edge features; nodes have the mean features of their out-edges instead.
+
+    Table 5: no transformation of the features, messages of the size of the features, embeddings of size 5. Equation 1
+    then adds features of size 8 to embeddings of size 5. As in the released code, the embeddings start from transformed
+    features of size 5 therefore. The released code also averages in-edges, not out-edges (`incoming`).
+    """
+
+    def __init__(self, nodes: int, edges: int, *, incoming: bool = False, one_way: bool = False) -> None:
+        super().__init__(2 * EMBEDDING)
+        self.incoming, self.one_way = incoming, one_way
+        self.transform = feed_forward(nodes + edges, nodes + edges, EMBEDDING)
+        self.along = Messages(EMBEDDING, 0, EMBEDDING)
+        self.against = Messages(EMBEDDING, 0, EMBEDDING)
+
+    def embed(self, batch: Batch) -> Tensor:
+        start = self.transform(with_edge_means(batch, incoming=self.incoming))
+        nothing = batch.edges[:, :0]
+        along = self.along.topological(start, nothing, batch.forward)
+        levels = batch.pulled_backward if self.one_way else batch.backward
+        return torch.cat([along, self.against.topological(start, nothing, levels)], dim=1)
+
+
+class GiphPolicyOnly(Scored):
+    """GiPH-NE-Pol: the features of GiPH-NE go directly into the score function."""
+
+    def __init__(self, nodes: int, edges: int, *, incoming: bool = False) -> None:
+        super().__init__(nodes + edges)
+        self.incoming = incoming
+
+    def embed(self, batch: Batch) -> Tensor:
+        return with_edge_means(batch, incoming=self.incoming)
+
+
+class GraphSage(Scored):
+    """GraphSAGE-NE: the features of GiPH-NE and three GraphSAGE layers with mean aggregation along the edges.
+
+    W. Hamilton, R. Ying, J. Leskovec: Inductive representation learning on large graphs, NeurIPS 2017, algorithm 1:
+    h_u = W_self h_u + W_mean mean(h_v). ReLU follows all layers but the last.
+    """
+
+    def __init__(self, nodes: int, edges: int, *, incoming: bool = False) -> None:
+        super().__init__(2 * EMBEDDING)
+        self.incoming = incoming
+        sizes = (nodes + edges, HIDDEN, HIDDEN, 2 * EMBEDDING)
+        self.own = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+        self.mean = nn.ModuleList(nn.Linear(a, b, bias=False) for a, b in pairwise(sizes))
+
+    def embed(self, batch: Batch) -> Tensor:
+        found = with_edge_means(batch, incoming=self.incoming)
+        for place, (own, mean) in enumerate(zip(self.own, self.mean, strict=True)):
+            if place:
+                found = torch.relu(found)
+            found = own(found) + mean(mean_into(found[batch.source], batch.target, batch.n_nodes))
+        return found

@@ -1,0 +1,359 @@
+"""REINFORCE: training of a policy network on searches.
+
+R. J. Williams: Simple statistical gradient-following algorithms for connectionist reinforcement learning, Machine
+Learning 8 (1992), doi:10.1007/BF00992696; as in Hu et al. 2023 (GiPH), section 5 and appendix B.7. An episode draws a
+problem, starts from a random placement and makes two moves for each task. The reward r_t is the decrease of the
+objective's value. At the end, the weights move along
+
+    sum over t of gamma^t * grad log pi(a_t | s_t) * (G_t - b_t),   G_t = sum over t' >= t of gamma^(t' - t) r_t',
+
+with the mean b_t of the rewards before t as the baseline.
+
+Departures and choices:
+
+- As the weights do not change during an episode, all its states go through the network in one batch at its end. The
+  gradient is the same as with one pass for each step.
+- Rewards are divided by the mean value of the evaluation's first placements, the same for all problems. Adam does not
+  depend on the scale of the gradient, except that it would not be far above its epsilon of 1e-8 in other units.
+- `batch` episodes may share an update, with the mean of their gradients.
+- With `peers`, that many episodes of an update start from the same placement of the same problem. The baseline is then
+  the mean of their returns G_t at step t, and advantages are divided by their standard deviation: W. Kool, H. van Hoof,
+  M. Welling, "Buy 4 REINFORCE samples, get a baseline for free!", ICLR 2019 workshop; Z. Shao et al., "DeepSeekMath",
+  2024, arXiv:2402.03300, section 4.1 (the deviation). The factor gamma^t is left out. Not in the paper of GiPH.
+- The best weights by the evaluation are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from torch import Tensor
+
+from placeopt.errors import UsageError, suggestion
+from placeopt.learning.batch import Batch
+from placeopt.learning.search import Decision, Search, guide, one_thread
+from placeopt.learning.variants import Agent
+from placeopt.model.arrays import Float, Int
+from placeopt.model.metrics import critical_path
+from placeopt.model.problem import Objective, Problem
+from placeopt.policies.episode import random_placement
+
+Fault = Literal["undiscounted", "late-baseline", "repeated-cases", "placeto-returns"]
+"""Faults of the released code of GiPH in training, which `Training` can reproduce.
+
+undiscounted      the factor gamma^t of the gradient is absent
+late-baseline     the baseline b_t contains r_t
+repeated-cases    every evaluation resets the random numbers, so that the same problems follow each other again
+placeto-returns   Placeto's returns are accumulated in the wrong direction, and rewards leak into the next episode
+"""
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+EDGES = 400_000
+"""Edges of a batch in the gradient; larger episodes are divided, which does not change the gradient."""
+
+
+class Problems(Protocol):
+    """A set of problems: `len` and indexing."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Problem: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Parameters of training. The defaults are those of the paper.
+
+    Attributes
+    ----------
+    episodes
+        Number of episodes.
+    steps
+        Moves of an episode for each task.
+    batch
+        Episodes for each update of the weights.
+    peers
+        Episodes of an update that share a problem and a first placement; divides `batch`. 1: the baseline of the paper.
+    gamma
+        Discount factor.
+    rate
+        Learning rate of Adam.
+    noise
+        Noise of durations and transfer times.
+    every
+        Episodes between two evaluations.
+    cases
+        Problems of an evaluation.
+    seed
+        Seed of all random numbers.
+    faults
+        Faults of the released code to reproduce.
+    """
+
+    episodes: int = 200
+    steps: float = 2.0
+    batch: int = 1
+    peers: int = 1
+    gamma: float = 0.97
+    rate: float = 0.01
+    noise: float = 0.0
+    every: int = 5
+    cases: int = 20
+    seed: int = 0
+    faults: frozenset[Fault] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name, least in (("episodes", 0), ("batch", 1), ("peers", 1), ("every", 1), ("cases", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name}: {getattr(self, name)} is too small; expected at least {least}")
+        for name, most in (("gamma", 1.0), ("rate", 1e3), ("steps", 1e6)):
+            if not 0 < getattr(self, name) <= most:
+                raise UsageError(
+                    f"{name}: {getattr(self, name)} is out of range; expected more than 0, at most {most:g}"
+                )
+        if not 0 <= self.noise < 1:
+            raise UsageError(f"noise: {self.noise} is out of range; expected a share from 0 to less than 1")
+        if self.batch % self.peers:
+            raise UsageError(f"batch: {self.batch} is not a multiple of peers, {self.peers}")
+        for fault in self.faults:
+            if fault not in FAULTS:
+                known = ", ".join(FAULTS)
+                raise UsageError(f"unknown fault {fault}{suggestion(fault, FAULTS)}; expected one of {known}")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point of the learning curve.
+
+    Attributes
+    ----------
+    episode
+        Number of episodes before.
+    ratio
+        Mean over the evaluation's problems of the best value found, divided by the `reference` of the problem.
+    """
+
+    episode: int
+    ratio: float
+
+
+@dataclass(slots=True)
+class Progress:
+    """The state of training, from which it can go on.
+
+    Attributes
+    ----------
+    episode
+        Number of episodes so far.
+    curve
+        The evaluations.
+    returns
+        The undiscounted return of each episode: the decrease of the value, divided by that of the first placement.
+    best
+        The weights with the best evaluation.
+    rng
+        The random numbers that draw problems, placements and seeds.
+    """
+
+    rng: Generator
+    episode: int = 0
+    curve: list[Point] = field(default_factory=list)
+    returns: list[float] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def best_point(self) -> Point | None:
+        """The best evaluation, the earliest if several are equal."""
+        return min(self.curve, key=lambda point: point.ratio, default=None)
+
+
+class Trainer:
+    """Trains an agent on a set of problems, and evaluates it on another.
+
+    Parameters
+    ----------
+    train, evaluation
+        Problems to train on, drawn with replacement, and to evaluate on, drawn without.
+    objective
+        What to minimise; None: the makespan.
+    device
+        Device of PyTorch.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        train: Problems,
+        evaluation: Problems,
+        settings: Settings | None = None,
+        *,
+        objective: Objective | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.agent, self.train_set, self.objective, self.device = agent, train, objective, device
+        self.settings = Settings() if settings is None else settings
+        for name, problems in (("train", train), ("evaluation", evaluation)):
+            if not len(problems):
+                raise UsageError(f"{name}: no problems; expected at least one")
+        self.network = agent.network.to(device)
+        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=self.settings.rate)
+        case_rng = np.random.default_rng([self.settings.seed, 1])
+        chosen = case_rng.choice(len(evaluation), min(self.settings.cases, len(evaluation)), replace=False)
+        self._cases = [evaluation[index] for index in np.sort(chosen).tolist()]
+        self._starts = [random_placement(problem, case_rng) for problem in self._cases]
+        self._scale = float(np.mean([self._search(*case, 0).run.value for case in self._pairs()])) or 1.0
+        self._leaked: list[Decision] = []
+        self.progress = Progress(np.random.default_rng([self.settings.seed, 0]))
+
+    @property
+    def features(self) -> tuple[int, int]:
+        """Numbers of features of a node and of an edge."""
+        search = self._search(*self._pairs()[0], 0)
+        observation = search.view.observe(search.run)
+        return observation.nodes.shape[1], observation.edges.shape[1]
+
+    @one_thread()
+    def run(self, report: Callable[[Progress], bool] | None = None) -> Progress:
+        """Train until the number of episodes is reached, or until `report`, called after each update, returns True.
+
+        Raises
+        ------
+        UsageError
+            If the weights become infinite or undefined.
+        """
+        progress, settings = self.progress, self.settings
+        if not progress.curve:
+            self._evaluate()
+        while progress.episode < settings.episodes:
+            self._update()
+            if progress.episode // settings.every > progress.curve[-1].episode // settings.every:
+                self._evaluate()
+            if report is not None and report(progress):
+                break
+        ended = progress.episode >= settings.episodes  # else `run` may go on from here
+        if ended and progress.curve[-1].episode < progress.episode:
+            self._evaluate()
+        return progress
+
+    def _pairs(self) -> Sequence[tuple[Problem, Int]]:
+        return list(zip(self._cases, self._starts, strict=True))
+
+    def _search(self, problem: Problem, device: Int, seed: int) -> Search:
+        steps = max(1, round(self.settings.steps * problem.n_tasks))
+        noise, objective = self.settings.noise, self.objective
+        return Search(problem, device, self.agent.make_view, steps=steps, noise=noise, seed=seed, objective=objective)
+
+    def _update(self) -> None:
+        """Run episodes and move the weights along the policy gradient."""
+        progress, rng, settings = self.progress, self.progress.rng, self.settings
+        searches = []
+        for _ in range(settings.batch // settings.peers):
+            problem = self.train_set[int(rng.integers(len(self.train_set)))]
+            device = random_placement(problem, rng)
+            searches += [self._search(problem, device, int(rng.integers(2**31))) for _ in range(settings.peers)]
+        found = guide(searches, self.network, self.device, record=True)
+        self.optimiser.zero_grad()
+        for low in range(0, len(searches), settings.peers):
+            period = searches[low].view.period
+            group = [self._leaking(period, decisions) for decisions in found[low : low + settings.peers]]
+            gains = [np.array([step.gain for step in decisions]) / self._scale for decisions in group]
+            for decisions, factors in zip(group, policy_factors(gains, settings, period), strict=True):
+                self._add_gradient(decisions, factors / len(searches))
+        self.optimiser.step()
+        progress.episode += len(searches)
+        if not all(bool(torch.isfinite(each).all()) for each in self.network.parameters()):
+            raise UsageError(
+                f"training diverged after {progress.episode} episodes: weights are not finite; "
+                f"train with a rate below {self.settings.rate:g}"
+            )
+        progress.returns += [
+            sum(step.gain for step in decisions) / (search.start.value or 1.0)
+            for search, decisions in zip(searches, found, strict=True)
+        ]
+
+    def _leaking(self, period: int | None, decisions: list[Decision]) -> list[Decision]:
+        """The decisions of an update, which are those of the episode unless the fault `placeto-returns` is on."""
+        if "placeto-returns" not in self.settings.faults or period is None:
+            return decisions
+        kept = self._leaked + decisions[:period]
+        self._leaked = decisions[period:]
+        return kept
+
+    def _add_gradient(self, decisions: Sequence[Decision], factors: Float) -> None:
+        """Add the gradient of an episode: the sum of factor * grad log pi(a_t | s_t), to be maximised."""
+        low = 0
+        while low < len(decisions):
+            high, edges = low, 0
+            while high < len(decisions) and (high == low or edges < EDGES):
+                edges += len(decisions[high].observation.source)
+                high += 1
+            batch = Batch([step.observation for step in decisions[low:high]], self.device)
+            logs = batch.log_probabilities(self.network(batch))
+            choice = torch.tensor([step.choice for step in decisions[low:high]], device=logs.device)
+            chosen = logs.gather(1, choice.unsqueeze(1)).squeeze(1)
+            factor = torch.as_tensor(factors[low:high], dtype=logs.dtype, device=logs.device)
+            (-(chosen * factor).sum()).backward()
+            low = high
+
+    def _evaluate(self) -> None:
+        """Add a point to the learning curve; keep the weights if they are the best so far."""
+        progress = self.progress
+        searches = [self._search(*case, seed) for seed, case in enumerate(self._pairs())]
+        guide(searches, self.network, self.device)
+        ratio = float(np.mean([search.best / self._reference(search) for search in searches]))
+        best = progress.best_point
+        if best is None or ratio < best.ratio:
+            progress.best = {name: value.detach().cpu().clone() for name, value in self.network.state_dict().items()}
+        progress.curve.append(Point(progress.episode, ratio))
+        if "repeated-cases" in self.settings.faults:
+            progress.rng = np.random.default_rng([self.settings.seed, 0])
+
+    def _reference(self, search: Search) -> float:
+        """The value that a best value is compared with."""
+        if self.objective is None:
+            return critical_path(search.view.problem) or 1.0
+        return search.start.value or 1.0
+
+
+def policy_factors(gains: Sequence[Float], settings: Settings, period: int | None) -> list[Float]:
+    """The factors of grad log pi(a_t | s_t) in episodes with these rewards, which are peers if there are several.
+
+    A search that starts again, as Placeto's, has an episode for each `period`.
+    """
+    faults, gamma = settings.faults, settings.gamma
+    if "placeto-returns" in faults:
+        parts, returns = [[each] for each in gains], [[discounted(each[::-1], gamma)] for each in gains]
+    else:
+        cuts = np.arange(period or len(gains[0]), len(gains[0]), period or 1)
+        parts = [np.split(each, cuts) for each in gains]
+        returns = [[discounted(part, gamma) for part in each] for each in parts]
+    if len(gains) > 1:
+        total = np.stack([np.concatenate(each) for each in returns])
+        advantage = total - total.mean(axis=0)
+        return list(advantage / (advantage.std() or 1.0))
+    late = "late-baseline" in faults
+    advantages = [total - baselines(part, late=late) for part, total in zip(parts[0], returns[0], strict=True)]
+    if "undiscounted" not in faults:
+        advantages = [each * gamma ** np.arange(len(each)) for each in advantages]
+    return [np.concatenate(advantages)]
+
+
+def discounted(gains: Float, gamma: float) -> Float:
+    """(T,) returns: G_t = r_t + gamma * G_(t+1)."""
+    returns, following = np.empty(len(gains)), 0.0
+    for t in range(len(gains) - 1, -1, -1):
+        following = gains[t] + gamma * following
+        returns[t] = following
+    return returns
+
+
+def baselines(gains: Float, *, late: bool = False) -> Float:
+    """(T,) mean of the rewards before t, 0 at first; if `late`, of those up to t."""
+    count = np.arange(1, len(gains) + 1)
+    means: Float = np.cumsum(gains) / count
+    return means if late else np.concatenate(([0.0], means[:-1]))

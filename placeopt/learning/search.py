@@ -1,0 +1,218 @@
+"""Searches that a learned policy guides: many in lockstep, or one as a policy of `placeopt.policies`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.random import Generator
+from numpy.typing import NDArray
+from torch import nn
+
+from placeopt.learning.batch import Batch
+from placeopt.learning.compiled import CompiledGiph
+from placeopt.learning.views import Observation, View
+from placeopt.model.arrays import Float, Int
+from placeopt.model.problem import Objective, Problem
+from placeopt.policies.episode import Episode
+from placeopt.policies.simulator import Simulator
+from placeopt.policies.state import Policy, State, Step
+from placeopt.simulation.run import checked_placement
+
+TOGETHER = 64
+"""Number of searches that a network guides at the same time."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run PyTorch on one thread: with these small matrices, threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+MakeView = Callable[..., View]
+
+
+class Search:
+    """A search from a placement (n,): the placement, its execution and the record of an episode.
+
+    The policy and the noise have separate streams of random numbers, as in `placeopt.policies.run_episode`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        device: Int,
+        make_view: MakeView,
+        *,
+        steps: int,
+        noise: float = 0.0,
+        seed: int = 0,
+        objective: Objective | None = None,
+    ) -> None:
+        self.first = checked_placement(problem, device)
+        self.rng, for_noise = np.random.default_rng(seed).spawn(2)
+        self.steps = steps
+        self.history: list[Step] = []
+        self.simulator = Simulator(problem, steps + 1, noise, for_noise, objective)
+        self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
+        self.run = self.start = self.simulator.run(self.first)
+        self.best, self.kept = self.run.value, self.first
+        self._compiled: tuple[nn.Module, CompiledGiph] | None = None
+        self._rows: list[tuple[float, ...]] = []
+        self._record(self.simulator.expected(self.first))
+
+    @property
+    def active(self) -> bool:
+        """Whether moves are left."""
+        return len(self.history) < self.steps
+
+    def advance(self, choice: int) -> float:
+        """Make the move of a choice; return how much the value decreases."""
+        task, device = self.view.decode(choice)
+        before = self.run.value
+        changed = int(self.view.device[task]) != device
+        self.view.move(task, device)
+        expected = self._rows[-1][2]
+        if changed:
+            self.run = self.simulator.run(self.view.device)
+            if self.run.value < self.best:
+                self.best, self.kept = self.run.value, self.view.device.copy()
+                expected = self.simulator.expected(self.kept)
+        self.history.append(Step(task, device, self.run.makespan, kept=True, value=self.run.value))
+        self._record(expected)
+        gain = float(before - self.run.value)
+        if self.view.period is not None and len(self.history) % self.view.period == 0:
+            self.view.place(self.first)
+            self.run = self.start
+        return gain
+
+    def compiled(self, network: nn.Module) -> CompiledGiph:
+        """The compiled network, whose weights must not change during the search."""
+        if self._compiled is None or self._compiled[0] is not network:
+            self._compiled = network, CompiledGiph(network, self.steps)
+        return self._compiled[1]
+
+    def _record(self, expected: float) -> None:
+        ledger = self.simulator.ledger
+        self._rows.append((self.run.value, self.best, expected, ledger.evaluations, ledger.estimates))
+
+    def episode(self, policy: str) -> Episode:
+        """The record of the search."""
+        current, best, expected, evaluations, estimates = (np.array(row) for row in zip(*self._rows, strict=True))
+        return Episode(policy, current, best, expected, evaluations, estimates, self.kept, tuple(self.history))
+
+
+class Decision(NamedTuple):
+    """A choice in a search: what the network observed, and what it chose."""
+
+    observation: Observation
+    choice: int
+    gain: float
+    """Decrease of the value."""
+
+
+@one_thread()
+def guide(
+    searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu", *, record: bool = False
+) -> list[list[Decision]]:
+    """Run searches to their ends; with `record`, return the decisions of each.
+
+    The choices of a search depend on its own random numbers only, not on the other searches.
+    """
+    decisions: list[list[Decision]] = [[] for _ in searches]
+    for low in range(0, len(searches), TOGETHER):
+        group = range(low, min(low + TOGETHER, len(searches)))
+        while active := [place for place in group if searches[place].active]:
+            made = step([searches[place] for place in active], network, device)
+            if record:
+                for place, decision in zip(active, made, strict=True):
+                    decisions[place].append(decision)
+    return decisions
+
+
+def step(searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu") -> list[Decision]:
+    """Make one move in each search; return the decisions.
+
+    GiPH's own network runs compiled on a CPU (`CompiledGiph`), one search after the other. Other networks run in
+    PyTorch, all searches in one batch.
+    """
+    observations = [search.view.observe(search.run) for search in searches]
+    if compilable(network, device):
+        rows = [
+            each.compiled(network).log_probabilities(seen) for each, seen in zip(searches, observations, strict=True)
+        ]
+    else:
+        rows = list(_log_probabilities(observations, network, device))
+    made = []
+    for search, observation, row in zip(searches, observations, rows, strict=True):
+        choice = drawn(row[: len(observation.allowed)], search.rng)
+        made.append(Decision(observation, choice, search.advance(choice)))
+    return made
+
+
+def compilable(network: nn.Module, device: torch.device | str) -> bool:
+    """Whether `step` runs a network compiled, so that lockstep gains nothing."""
+    return torch.device(device).type == "cpu" and CompiledGiph.supports(network)
+
+
+def _log_probabilities(
+    observations: Sequence[Observation], network: nn.Module, device: torch.device | str
+) -> NDArray[np.float64]:
+    with torch.inference_mode():
+        batch = Batch(observations, device)
+        found: NDArray[np.float64] = batch.log_probabilities(network(batch)).double().cpu().numpy()
+    return found
+
+
+def drawn(logs: Float, rng: Generator) -> int:
+    """Draw an index by its log-probability."""
+    total = np.cumsum(np.exp(logs))
+    place = int(np.searchsorted(total, rng.random() * total[-1], side="right"))
+    return min(place, int(np.flatnonzero(np.isfinite(logs))[-1]))
+
+
+class LearnedPolicy(Policy):
+    """A trained network as a policy of `placeopt.policies`.
+
+    Parameters
+    ----------
+    name
+        Name of the policy.
+    network
+        The network: a score for each choice of the view.
+    make_view
+        Creates a view from a problem and a placement; such as `GpNetView`.
+    """
+
+    def __init__(self, name: str, network: nn.Module, make_view: MakeView, device: torch.device | str = "cpu") -> None:
+        self.name, self.network, self._make_view, self._device = name, network, make_view, device
+
+    def begin(self, problem: Problem, steps: int, rng: Generator) -> None:
+        """Forget the previous episode."""
+        super().begin(problem, steps, rng)
+        self._view: View | None = None
+        compiled = compilable(self.network, self._device)
+        self._compiled = CompiledGiph(self.network, steps) if compiled else None
+
+    @one_thread()
+    def move(self, state: State) -> tuple[int, int]:
+        """Draw a move by its score."""
+        if self._view is None:
+            self._view = self._make_view(self.problem, state.device, rng=self.rng, steps=self.steps)
+        self._view.place(state.device)
+        observation = self._view.observe(state.run)
+        if self._compiled is not None:
+            logs = self._compiled.log_probabilities(observation)
+        else:
+            logs = _log_probabilities([observation], self.network, self._device)[0]
+        task, device = self._view.decode(drawn(logs, self.rng))
+        self._view.move(task, device)
+        return task, device
