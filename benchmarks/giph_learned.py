@@ -53,9 +53,9 @@ from giph_runs import (
 from rich.console import Console
 from rich.table import Table
 
+from placeopt.learning.networks.variants import Agent
 from placeopt.learning.rnn_placer import place_by_rnn
 from placeopt.learning.search import Search, guide
-from placeopt.learning.variants import Agent
 from placeopt.model.metrics import shape
 from placeopt.model.problem import Problem
 

@@ -12,9 +12,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import nn
 
-from placeopt.learning.batch import Batch
-from placeopt.learning.compiled import CompiledGiph
-from placeopt.learning.views import Observation, View
+from placeopt.learning.graphs.views import Observation, View
+from placeopt.learning.networks.batch import Batch
+from placeopt.learning.networks.compiled import CompiledGiph
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies.episode import Episode

@@ -42,8 +42,8 @@ from .._runs.validity import valid
 from ..baselines._sampling import Sampler
 
 if TYPE_CHECKING:
-    from placeopt.learning.checkpoints import Policy
     from placeopt.learning.search import Search
+    from placeopt.learning.training.checkpoints import Policy
 
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of restarts."""
@@ -127,7 +127,7 @@ def _policy(weights: str | None) -> Policy:
     except ImportError:
         message = "the solver giph needs PyTorch and safetensors: pip install 'placeopt[torch]'"
         raise MissingExtraError(message) from None
-    from placeopt.learning.checkpoints import WEIGHTS, load_policy
+    from placeopt.learning.training.checkpoints import WEIGHTS, load_policy
 
     return load_policy(WEIGHTS if weights is None else weights)
 
@@ -156,8 +156,8 @@ class _Run:
 
     def run(self) -> Termination:
         """Search until a limit; return why it stopped."""
+        from placeopt.learning.graphs.traits import fitted_traits
         from placeopt.learning.search import Search, one_thread, step
-        from placeopt.learning.traits import fitted_traits
         from placeopt.policies.state import Space
 
         problem, sampler = self.problem, self.sampler

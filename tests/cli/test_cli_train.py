@@ -23,9 +23,9 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 
 import numpy as np  # noqa: E402
 
-from placeopt.learning.checkpoints import load_checkpoint, load_policy  # noqa: E402
-from placeopt.learning.reinforce import Point, Progress, Trainer  # noqa: E402
-from placeopt.learning.training import recipe_of  # noqa: E402
+from placeopt.learning.training.checkpoints import load_checkpoint, load_policy  # noqa: E402
+from placeopt.learning.training.folder import recipe_of  # noqa: E402
+from placeopt.learning.training.reinforce import Point, Progress, Trainer  # noqa: E402
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 HEFT_10 = PROBLEMS / "heft-10.yaml"
@@ -155,7 +155,7 @@ class TestResuming:
 
     def test_other_versions_are_noted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert train(tmp_path / "run", "-n", 1).code == 0
-        monkeypatch.setattr("placeopt.learning.training.own_version", lambda: "9.9")
+        monkeypatch.setattr("placeopt.learning.training.folder.own_version", lambda: "9.9")
         done = resume(tmp_path / "run", "-n", 2)
         assert done.code == 0
         assert "note: the checkpoint was written with placeopt " in done.err

@@ -22,7 +22,8 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 
 from safetensors.torch import load, save  # noqa: E402
 
-from placeopt.learning.checkpoints import (  # noqa: E402
+from placeopt.learning.networks.variants import make_agent  # noqa: E402
+from placeopt.learning.training.checkpoints import (  # noqa: E402
     FORMAT,
     KEY,
     WEIGHTS,
@@ -32,8 +33,7 @@ from placeopt.learning.checkpoints import (  # noqa: E402
     save_checkpoint,
     save_policy,
 )
-from placeopt.learning.reinforce import Settings, Trainer  # noqa: E402
-from placeopt.learning.variants import make_agent  # noqa: E402
+from placeopt.learning.training.reinforce import Settings, Trainer  # noqa: E402
 
 PROBLEMS = [random_problem(seed, tasks=6, devices=4) for seed in range(3)]
 SETTINGS = Settings(episodes=7, every=3, cases=2, steps=1.0)

@@ -25,9 +25,9 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 
 from placeopt_solvers.search import giph
 
-from placeopt.learning.checkpoints import save_policy
-from placeopt.learning.reinforce import Settings, Trainer
-from placeopt.learning.variants import VARIANTS, make_agent
+from placeopt.learning.networks.variants import VARIANTS, make_agent
+from placeopt.learning.training.checkpoints import save_policy
+from placeopt.learning.training.reinforce import Settings, Trainer
 
 PROBLEM = po.compile(random_document(12, 5, delay=5.0, seed=3))
 

@@ -15,8 +15,8 @@ from placeopt.cli.progress import training_bar
 from placeopt.cli.streams import tolerate_lost_stdout
 
 if TYPE_CHECKING:
-    from placeopt.learning.checkpoints import Header
-    from placeopt.learning.training import Training
+    from placeopt.learning.training.checkpoints import Header
+    from placeopt.learning.training.folder import Training
 
 
 def train(
@@ -99,8 +99,8 @@ def train(
 
     for library in ("torch", "safetensors"):
         require(library, "torch", "learned policies")
-    from placeopt.learning.training import SETTINGS as PARAMETERS
-    from placeopt.learning.training import Recipe, Training, check_new, resumed_recipe, torch_device
+    from placeopt.learning.training.folder import SETTINGS as PARAMETERS
+    from placeopt.learning.training.folder import Recipe, Training, check_new, resumed_recipe, torch_device
 
     given: dict[str, Any] = {"episodes": episodes, "steps": steps, "batch": batch, "peers": peers, "gamma": gamma}
     given |= {"rate": rate, "noise": noise, "every": every, "cases": cases, "seed": seed}
@@ -156,7 +156,7 @@ def _data(training: Training, header: Header, done: int) -> dict[str, Any]:
 def _print(training: Training, header: Header, done: int) -> None:
     """Print the outcome."""
     from placeopt.errors import counted
-    from placeopt.learning.training import POLICY
+    from placeopt.learning.training.folder import POLICY
 
     trainer = training.trainer
     first = trainer.progress.curve[0].ratio

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from placeopt.errors import UsageError, suggestion
-from placeopt.learning.gpnet import EDGE_DATA
-from placeopt.learning.networks import Giph, GiphNoEdges, GiphPolicyOnly, GiphSteps, GraphSage
-from placeopt.learning.placeto import Placeto, PlacetoView
-from placeopt.learning.views import ExecutionView, GpNetView, Potential, TaskView, View
+from placeopt.learning.graphs.gpnet import EDGE_DATA
+from placeopt.learning.graphs.views import ExecutionView, GpNetView, Potential, TaskView, View
+from placeopt.learning.networks.giph import Giph, GiphNoEdges, GiphPolicyOnly, GiphSteps, GraphSage
+from placeopt.learning.networks.placeto import Placeto, PlacetoView
 
 Fault = Literal["one-way", "frozen-masks", "no-task-mask", "zero-ends", "five-steps", "incoming-means"]
 """Faults of the released code of GiPH in views and networks, which `make_agent` can reproduce.

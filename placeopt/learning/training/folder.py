@@ -12,12 +12,19 @@ import torch
 
 from placeopt.errors import MissingExtraError, UsageError, suggestion, unwritable
 from placeopt.io.files import write_whole
-from placeopt.learning.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
-from placeopt.learning.checkpoints import Header, Source, load_checkpoint, own_version, save_checkpoint, save_policy
-from placeopt.learning.reinforce import FAULTS as TRAINING_FAULTS
-from placeopt.learning.reinforce import Progress, Settings, Trainer
-from placeopt.learning.variants import FAULTS, VARIANTS, make_agent
-from placeopt.learning.views import Potential
+from placeopt.learning.graphs.views import Potential
+from placeopt.learning.networks.variants import FAULTS, VARIANTS, make_agent
+from placeopt.learning.training.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
+from placeopt.learning.training.checkpoints import (
+    Header,
+    Source,
+    load_checkpoint,
+    own_version,
+    save_checkpoint,
+    save_policy,
+)
+from placeopt.learning.training.reinforce import FAULTS as TRAINING_FAULTS
+from placeopt.learning.training.reinforce import Progress, Settings, Trainer
 from placeopt.model.problem import Metric, Objective, Problem, Term
 
 POLICY, CHECKPOINT, CURVE, PICTURE = "policy.safetensors", "checkpoint.safetensors", "curve.csv", "curve.svg"

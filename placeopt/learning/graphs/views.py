@@ -16,9 +16,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from placeopt.learning.execution import Execution
-from placeopt.learning.gpnet import GpNet
-from placeopt.learning.traits import Traits, fitted_traits
+from placeopt.learning.graphs.execution import Execution
+from placeopt.learning.graphs.gpnet import GpNet
+from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.policies.simulator import Run
@@ -194,7 +194,7 @@ class GpNetView(View):
 class ExecutionView(GpNetView):
     """gpNet with two more features of nodes: whether the task is critical, and its end by insertion; not in the paper.
 
-    See `placeopt.learning.execution`.
+    See `placeopt.learning.graphs.execution`.
     """
 
     more = 2

@@ -29,9 +29,9 @@ from torch import Tensor
 from placeopt.bridges.extras import require
 from placeopt.errors import DocumentError, Issue, UsageError, counted, listing, unwritable
 from placeopt.io.files import StrPath, UnreadableError, read_file, write_whole
-from placeopt.learning.reinforce import Point, Progress, Settings, Trainer
-from placeopt.learning.variants import Agent, Fault, make_agent
-from placeopt.learning.views import Potential
+from placeopt.learning.graphs.views import Potential
+from placeopt.learning.networks.variants import Agent, Fault, make_agent
+from placeopt.learning.training.reinforce import Point, Progress, Settings, Trainer
 
 FORMAT = 1
 """Version of the header that this version of placeopt writes."""
@@ -39,7 +39,7 @@ FORMAT = 1
 KEY = "placeopt"
 """Name of the header among the texts of the file."""
 
-WEIGHTS = Path(__file__).parent / "weights" / "giph.safetensors"
+WEIGHTS = Path(__file__).parents[1] / "weights" / "giph.safetensors"
 """The policy that comes with placeopt."""
 
 MOST_DEVICES = 100_000
@@ -103,7 +103,7 @@ class Header(BaseModel):
     episode
         Number of episodes after which the network had the weights.
     ratio
-        Their evaluation (`placeopt.learning.reinforce.Point`); None if they were not evaluated.
+        Their evaluation (`placeopt.learning.training.reinforce.Point`); None if they were not evaluated.
     command
         The command that trains them.
     state

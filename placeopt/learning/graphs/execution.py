@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.kernels import kernel
-from placeopt.learning.gpnet import GpNet, Tables
+from placeopt.learning.graphs.gpnet import GpNet, Tables
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.policies.simulator import Run
 
