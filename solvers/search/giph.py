@@ -12,6 +12,8 @@ Departures from the paper, and choices:
   placement so far.
 - Networks of other variants run several searches in lockstep: PyTorch evaluates a batch of small graphs in little more
   time than one.
+- The default policy `giph-plus` has two more features, from the execution, and was trained with a baseline of episodes
+  that start from the same placement. With the setting `weights=giph`, the policy is that of the paper.
 - The policy was trained on makespans. Other objectives, deadlines and memory decide which placement is the best, not
   which moves are likely.
 - A task's colocation group moves with it. Devices without room for the group, or with a task that must be separate, are
@@ -58,8 +60,8 @@ LARGEST = 20_000_000
 class GiphSettings(Settings):
     """Settings of giph."""
 
-    weights: str | None = None
-    """A policy that `placeopt train` wrote, of any variant; by default the one that comes with placeopt."""
+    weights: str = "giph-plus"
+    """giph-plus or giph, which come with placeopt, or a file that `placeopt train` wrote, of any variant."""
     steps: int | None = Field(default=None, ge=1)
     """Moves after each starting placement; by default two for each task."""
     restarts: int | None = Field(default=None, ge=1)
@@ -120,16 +122,16 @@ class Giph:
         )
 
 
-def _policy(weights: str | None) -> Policy:
+def _policy(weights: str) -> Policy:
     try:
         import safetensors  # noqa: F401
         import torch  # noqa: F401
     except ImportError:
         message = "the solver giph needs PyTorch and safetensors: pip install 'placeopt[torch]'"
         raise MissingExtraError(message) from None
-    from placeopt.learning.training.checkpoints import WEIGHTS, load_policy
+    from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 
-    return load_policy(WEIGHTS if weights is None else weights)
+    return load_policy(PACKAGED.get(weights, weights))
 
 
 class _Run:

@@ -26,7 +26,7 @@ from placeopt.learning.networks.variants import make_agent  # noqa: E402
 from placeopt.learning.training.checkpoints import (  # noqa: E402
     FORMAT,
     KEY,
-    WEIGHTS,
+    PACKAGED,
     Source,
     load_checkpoint,
     load_policy,
@@ -129,13 +129,16 @@ class TestPolicies:
             save_policy(tmp_path / "policy", trainer)
         assert not list(tmp_path.iterdir())
 
-    def test_the_policy_of_the_package(self) -> None:
-        agent, header = load_policy(WEIGHTS)
-        assert agent.name == "giph"
-        assert header.command.startswith("placeopt train --data-set giph-multiple")
+    @pytest.mark.parametrize(
+        ("name", "data_set", "most"), [("giph", "giph-multiple", 1.4), ("giph-plus", "giph-sizes", 1.22)]
+    )
+    def test_the_policies_of_the_package(self, name: str, data_set: str, most: float) -> None:
+        agent, header = load_policy(PACKAGED[name])
+        assert agent.name == name
+        assert header.command.startswith(f"placeopt train --data-set {data_set}")
         assert header.ratio is not None
-        assert header.ratio < 1.5
-        assert WEIGHTS.stat().st_size < 2**20
+        assert header.ratio < most
+        assert PACKAGED[name].stat().st_size < 2**20
 
 
 class TestWriting:

@@ -14,9 +14,11 @@ from test_search import OBJECTIVES, constrained
 
 import placeopt as po
 from placeopt.errors import DocumentError, MissingExtraError, UsageError
+from placeopt.generate.giph.sets import SETS, sampled
 from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
+from placeopt.policies import RandomTaskEft, random_placement, run_episode
 from placeopt.solver import Termination
 from placeopt.testing import CASES, check_solver
 
@@ -26,7 +28,8 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 from placeopt_solvers.search import giph
 
 from placeopt.learning.networks.variants import VARIANTS, make_agent
-from placeopt.learning.training.checkpoints import save_policy
+from placeopt.learning.search import LearnedPolicy
+from placeopt.learning.training.checkpoints import PACKAGED, load_policy, save_policy
 from placeopt.learning.training.reinforce import Settings, Trainer
 
 PROBLEM = po.compile(random_document(12, 5, delay=5.0, seed=3))
@@ -200,3 +203,25 @@ def test_large_graphs_and_short_limits_get_fewer_searches() -> None:
 )
 def test_one_search_at_a_time_keeps_the_rules(case: Any) -> None:
     check_solver("giph", case, restarts=3, searches=1)
+
+
+def test_the_policy_beats_untrained_weights_and_random_task_eft_on_unseen_networks() -> None:
+    """At equal numbers of steps, on graphs and networks that training has not seen."""
+    chosen = SETS["giph-unseen"]().test
+    problems = [po.compile(chosen.document(graph, network)) for graph, network in sampled(chosen, 12, seed=3)]
+    agent = load_policy(PACKAGED["giph-plus"]).agent
+    starts = [random_placement(problem, np.random.default_rng(0)) for problem in problems]
+    ratios = {}
+    for name, policy in {
+        "trained": LearnedPolicy("trained", agent.network, agent.make_view),
+        "untrained": LearnedPolicy("untrained", make_agent("giph-plus").network, agent.make_view),
+        "random-task-eft": RandomTaskEft(),
+    }.items():
+        found = [
+            run_episode(p, policy, d, steps=2 * p.n_tasks, seed=1).best[-1] / po.critical_path(p)
+            for p, d in zip(problems, starts, strict=True)
+        ]
+        ratios[name] = np.array(found)
+    assert (ratios["trained"] < ratios["untrained"]).all()
+    assert (ratios["trained"] < ratios["random-task-eft"]).sum() >= 11
+    assert ratios["trained"].mean() < ratios["random-task-eft"].mean() - 0.1

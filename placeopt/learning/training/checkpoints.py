@@ -39,8 +39,8 @@ FORMAT = 1
 KEY = "placeopt"
 """Name of the header among the texts of the file."""
 
-WEIGHTS = Path(__file__).parents[1] / "weights" / "giph.safetensors"
-"""The policy that comes with placeopt."""
+PACKAGED = {name: Path(__file__).parents[1] / "weights" / f"{name}.safetensors" for name in ("giph-plus", "giph")}
+"""The policies that come with placeopt, the default one first."""
 
 MOST_DEVICES = 100_000
 """Largest number of devices of a network that is read, so that a wrong header takes no memory."""
