@@ -1,17 +1,18 @@
 """Run GiPH's adaptivity experiment (Hu et al. 2023, section 5.1, Figure 6): policies on a changing network.
 
     python benchmarks/giph_adaptivity.py [--graphs 12] [--networks 5] [--changes 20] [--auto SECONDS] [--images FOLDER]
+    python benchmarks/giph_adaptivity.py --released cycle        # or single: the networks and graphs of the code
 
 A network of 20 devices loses two devices, loses two more, gains two, and gains two more, in a cycle, so that it has 16
 to 20 devices. New devices are slower: on average half the speed, half the bandwidth and twice the delay. Each hardware
-feature is always supported by some device. Graphs and networks are the released sizes of `giph_sets.py`; the paper
-uses 20 graphs on one network.
+feature is always supported by some device. Graphs are drawn from the released test set, and networks from the released
+generator; the paper uses 20 graphs on one network. With --released, networks and graphs are those of the released code
+(`placeopt.generate.giph.adaptivity` explains both versions).
 
 After each change, every search has 2 |V| steps. A policy continues from its own placement before the change, with the
 tasks of lost devices on random devices. `random` draws further placements in addition to this one. `heft` and `peft`
 start from scratch. With --auto, the solver `auto` also continues from its own placement and has SECONDS per change.
-(In the released code, every search starts at a random placement after each change, and new devices are as fast as the
-old ones.)
+(In the released code, every search starts at a random placement after each change.)
 
 `moved` is the share of tasks that a search moves from a device that still exists. `relocation` is the cost of these
 moves as a multiple of the new makespan, in the metric of that name (GiPH, section 5.3). Each task has MIGRATION bytes
@@ -22,99 +23,47 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from giph_sets import DEVICES, FIRST_SEED, GRAPH, HARDWARE, NETWORK, SHAPES, TASKS, graph_size, interval
+from giph_sets import interval
 from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.generate.networks import combine
-from placeopt.generate.random_graphs import random_network, random_tasks
+from placeopt.generate.giph.adaptivity import DEVICES, adaptivity_graphs, paper_changes, released_changes
+from placeopt.generate.giph.released import GIGA, DeviceNetwork, problem_document
+from placeopt.generate.giph.sets import case_set
+from placeopt.generate.networks import Document
 from placeopt.model.metrics import critical_path
 from placeopt.model.objective import GONE, relocation_ticks
 from placeopt.model.problem import Problem
 from placeopt.policies import POLICIES, random_placement, run_episode, sample_placements
 
-SLOWER: dict[str, Any] = NETWORK | {"speed": 2.5, "bandwidth": 50.0, "delay": 20.0}
-CYCLE = (-2, -2, 2, 2)
-"""Change of the number of devices, repeated."""
-MIGRATION = 100_000
+FIRST_SEED = 1000
+"""Seed of the first network."""
+MIGRATION = 100 * GIGA
 """Bytes to move for each task."""
 SEARCHES = ("random", "random-task-eft", "annealing-2", "annealing")
 HEURISTICS = ("heft", "peft")
 
 
-class Network:
-    """A changing network of 20 places, which are empty or contain an original or a new device."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.rng = np.random.default_rng(seed)
-        self.drawn = [random_network(DEVICES, hardware=HARDWARE, seed=seed, **NETWORK)]
-        self.came = dict.fromkeys(range(DEVICES), 0)
-        """For each occupied place, the index in `drawn` of the network that its device is from; 0 for the first."""
-
-    @property
-    def slow(self) -> int:
-        """Number of new devices."""
-        return sum(came > 0 for came in self.came.values())
-
-    def change(self, count: int) -> None:
-        """Remove random devices, or fill empty places with slower devices."""
-        if count > 0:
-            empty = [place for place in range(DEVICES) if place not in self.came]
-            seed = self.seed + 10_000 * len(self.drawn)
-            self.drawn.append(random_network(DEVICES, hardware=HARDWARE, seed=seed, **SLOWER))
-            for place in self.rng.choice(empty, count, replace=False).tolist():
-                self.came[place] = len(self.drawn) - 1
-            return
-        while True:
-            lost = set(self.rng.choice(sorted(self.came), -count, replace=False).tolist())
-            left = {place: came for place, came in self.came.items() if place not in lost}
-            if len({kind for place in left for kind in self._device(place).get("features", ())}) == HARDWARE:
-                self.came = left
-                return
-
-    def document(self) -> dict[str, Any]:
-        """The sections `devices` and `links`; a link is taken from the network of its newer device."""
-        overrides = []
-        for number, network in enumerate(self.drawn):
-            for link in network["links"]["overrides"]:
-                ends = [int(name[1:]) for name in link["between"]]
-                if all(end in self.came for end in ends) and max(self.came[end] for end in ends) == number:
-                    overrides.append(link)
-        devices = {f"d{place}": self._device(place) for place in sorted(self.came)}
-        return {"devices": devices, "links": {"overrides": overrides}}
-
-    def _device(self, place: int) -> dict[str, Any]:
-        device: dict[str, Any] = self.drawn[self.came[place]]["devices"][f"d{place}"]
-        return device
-
-
-def history(seed: int, changes: int) -> tuple[list[dict[str, Any]], list[int], list[int]]:
-    """The sequence of networks, the number of devices of each, and the number of slower devices among them."""
-    network = Network(seed)
-    documents, devices, slow = [network.document()], [DEVICES], [0]
-    for change in range(changes):
-        network.change(CYCLE[change % len(CYCLE)])
-        documents.append(network.document())
-        devices.append(len(network.came))
-        slow.append(network.slow)
-    return documents, devices, slow
-
-
-def graph(index: int) -> dict[str, Any]:
-    """The section `tasks` of a graph of the released sizes."""
-    shapes = [(v, *shape) for v, shape in product(TASKS["released"], SHAPES)]
-    v, alpha, connection = shapes[index % len(shapes)]
-    seed = FIRST_SEED + index
-    tasks, alpha = graph_size(v, alpha, seed)
-    return random_tasks(tasks, alpha=alpha, connection=connection, hardware=HARDWARE, seed=seed, **GRAPH)
+def sequences(arguments: argparse.Namespace) -> Iterator[tuple[list[DeviceNetwork], list[int], Sequence[Document]]]:
+    """Networks, the number of new devices in each, and the graphs to place on them, for each sequence."""
+    if arguments.released is not None:
+        networks = released_changes(arguments.released)
+        new = [sum(network.speed[d] != networks[0].speed[d] for d in range(DEVICES) if network.hardware[d]) for
+               network in networks]  # fmt: skip
+        yield networks, new, adaptivity_graphs()
+        return
+    graphs = case_set("giph-unseen").graphs
+    for number in range(arguments.networks):
+        networks, new = paper_changes(FIRST_SEED + number, arguments.changes)
+        # One graph of each shape, then the next one.
+        places = [(10 * index + index // 12 + number) % len(graphs) for index in range(arguments.graphs)]
+        yield networks, new, [graphs[place] for place in places]
 
 
 def carried(problem: Problem, before: list[str] | None, seed: int) -> np.ndarray:
@@ -191,6 +140,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=12)
     parser.add_argument("--networks", type=int, default=5)
     parser.add_argument("--changes", type=int, default=20)
+    parser.add_argument("--released", choices=("cycle", "single"), help="the networks and graphs of the released code")
     parser.add_argument("--auto", type=float, metavar="SECONDS", help="run the solver auto with SECONDS per change")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figure; no figure by default")
     arguments = parser.parse_args()
@@ -202,19 +152,17 @@ def main() -> None:
         console.print("the solver auto is not installed and therefore skipped")
     searches = [Adaption(name, arguments.auto or 0.0) for name in names]
     slower = []
-    for number in range(arguments.networks):
-        documents, devices, slow = history(FIRST_SEED + number, arguments.changes)
-        slower.append(slow)
-        for index in range(arguments.graphs):
-            tasks = graph(number * arguments.graphs + index)
-            problems = [
-                po.compile(combine(tasks, network, name="adapting", resolution="1 ms")) for network in documents
-            ]
+    for networks, new, graphs in sequences(arguments):
+        slower.append(new)
+        documents = [network.document() for network in networks]
+        devices = [len(document["devices"]) for document in documents]
+        for index, graph in enumerate(graphs):
+            problems = [po.compile(problem_document("adapting", graph, document)) for document in documents]
             for search in searches:
                 search.run(problems, 1000 * index)
     results = {search.name: np.array(search.slr) for search in searches}
-    marks = list(range(0, arguments.changes + 1, 5))
-    title = f"SLR after changes of the network: {arguments.graphs} graphs on each of {arguments.networks} networks"
+    marks = list(range(0, len(devices), 5))
+    title = f"SLR after changes of the network: {len(graphs)} graphs on each of {len(slower)} networks"
     table = Table(title=title)
     table.add_column("search", no_wrap=True)
     for mark in marks:

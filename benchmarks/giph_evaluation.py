@@ -1,16 +1,19 @@
-"""Run GiPH's evaluation (Hu et al. 2023, section 5.1, Figures 4 and 5): SLR of policies against search steps.
+"""Run GiPH's evaluation (Hu et al. 2023, section 5, Figures 4, 5, 7 and 9): SLR of policies against search steps.
 
-    python benchmarks/giph_evaluation.py [steps] [costs] [optimum] [--cases 150] [--images docs/images]
+    python benchmarks/giph_evaluation.py [steps] [others] [costs] [optimum] [--cases 150] [--images docs/images]
+    python benchmarks/giph_evaluation.py steps --denominator shortest        # SLR as in the released code
 
 All parts run unless some are named. Every policy makes 2 |V| steps from the same uniformly random placement. The SLR
 is the makespan of the best placement so far divided by the length of the critical path at the least durations
-(section 5). With noise, the best placement is the one with the least observed makespan, and its SLR is computed
-without noise, which estimates its mean. The least observed SLR is listed as well; the paper reports it, and it is
-biased downwards. For the problems, see `giph_sets.py`; there are one or ten networks. Intervals are 95 % confidence
+(section 5); for the other denominator, see `giph_sets.py`, which also has the problems. With noise, the best placement
+is the one with the least observed makespan, and its SLR is computed without noise, which estimates its mean. The least
+observed SLR is listed as well; the paper reports it, and it is biased downwards. Intervals are 95 % confidence
 intervals; differences are paired by problem.
 
-steps       SLR against search steps, with one and several networks, with and without 20 % noise; sets of other sizes;
-            SLR against depth; for comparison, the schedules of constructive heuristics, without noise.
+steps       SLR against search steps, with one network and with ten unseen ones, with and without 20 % noise; SLR
+            against depth; for comparison, the schedules of constructive heuristics, without noise.
+others      The other sets without noise: the released split of ten networks, networks of 15 to 24 devices, deep
+            learning graphs, and the case study.
 costs       SLR at equal numbers of executed placements and of computed finish times. Cheaper policies restart from
             other random placements until they have used the same amount.
 optimum     SLR of the solver auto with SECONDS for each problem.
@@ -19,18 +22,17 @@ optimum     SLR of the solver auto with SECONDS for each problem.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from giph_sets import case, interval
+from giph_sets import DENOMINATORS, TITLES, denominator, interval, problems
 from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.model.metrics import critical_path, shape
+from placeopt.model.metrics import shape
 from placeopt.model.problem import Problem
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
 from placeopt.solver import Termination
@@ -40,8 +42,12 @@ REFERENCE = "random-task-eft"
 HEURISTICS = ("heft", "lookahead-heft", "peft", "cpop", "gdl", "min-min")
 GRID = np.linspace(0, 2, 41)
 """Steps per task at which curves are drawn."""
-DEPTHS = (0, 12, 18, 26, 34, 100)
+DEPTHS = (0, 15, 18, 26, 34, 100)
 """Borders of the intervals of depth."""
+
+OTHERS = ("giph-multiple", "giph-sizes", "enas", "traffic")
+SET = "giph-unseen"
+"""The set of the parts costs and optimum."""
 
 SECONDS = 4.0
 """Time limit of the solver auto."""
@@ -62,39 +68,37 @@ def first_placement(problem: Problem, index: int) -> np.ndarray:
 
 
 @cache
-def constructed(name: str, kind: str, index: int, networks: int) -> float:
-    """The SLR of the schedule of a heuristic."""
-    problem = case(kind, index, networks)
+def constructed(name: str, problem: Problem) -> int:
+    """The makespan of the schedule of a heuristic."""
     makespan = po.solve(problem, name).makespan
     assert makespan is not None
-    return makespan / critical_path(problem)
+    return makespan
 
 
 class Course:
     """The results of all policies on a set: for each policy, an array with one row per problem."""
 
-    def __init__(self, kind: str, networks: int, noise: float, cases: int, names: Sequence[str] = SEARCHES) -> None:
-        self.title = f"{'single network' if networks == 1 else f'{networks} networks'}, {kind} sizes" + (
-            f", noise {noise:g}" if noise else ""
-        )
+    def __init__(self, kind: str, noise: float, cases: int, path: str) -> None:
+        self.title = TITLES[kind] + (f", noise {noise:g}" if noise else "")
         self.slr: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
         self.cost: dict[str, np.ndarray] = {}
-        problems = [case(kind, index, networks) for index in range(cases)]
-        self.tasks = np.array([problem.n_tasks for problem in problems])
-        self.depth = np.array([shape(problem).depth for problem in problems])
-        for name in names:
+        drawn = problems(kind, cases)
+        self.tasks = np.array([problem.n_tasks for problem in drawn])
+        self.depth = np.array([shape(problem).depth for problem in drawn])
+        least = np.array([denominator(problem, path) for problem in drawn])
+        for name in SEARCHES:
             rows, observed, costs = [], [], []
-            for index, problem in enumerate(problems):
-                n, least = problem.n_tasks, critical_path(problem)
+            for index, problem in enumerate(drawn):
+                n = problem.n_tasks
                 found = searched(problem, name, first_placement(problem, index), 2 * n, noise, index)
-                rows.append(found.expected[np.floor(GRID * n + 1e-9).astype(int)] / least)
-                observed.append(found.best[-1] / least)
+                rows.append(found.expected[np.floor(GRID * n + 1e-9).astype(int)] / least[index])
+                observed.append(found.best[-1] / least[index])
                 costs.append((found.evaluations[-1] / n, found.estimates[-1] / n))
             self.slr[name], self.observed[name] = np.array(rows), np.array(observed)
             self.cost[name] = np.array(costs)
         for name in HEURISTICS:
-            self.slr[name] = np.array([constructed(name, kind, index, networks) for index in range(cases)])[:, None]
+            self.slr[name] = np.array([constructed(name, problem) for problem in drawn])[:, None] / least[:, None]
 
     def print(self) -> None:
         """Print the table."""
@@ -140,8 +144,8 @@ class Course:
         return (self.depth >= low) & (self.depth < high)
 
 
-def spent(problem: Problem, name: str, index: int, budget: int, what: str, noise: float) -> float:
-    """The SLR of a policy with `budget` `evaluations` or `estimates` (`what`), with restarts until it is used."""
+def spent(problem: Problem, name: str, index: int, budget: int, what: str, noise: float) -> int:
+    """The makespan of a policy with `budget` `evaluations` or `estimates` (`what`); it restarts until they are used."""
     rng = np.random.default_rng([7, index])
     used, best, expected = 0, None, 0
     round_ = 0
@@ -153,13 +157,13 @@ def spent(problem: Problem, name: str, index: int, budget: int, what: str, noise
         if last >= 0 and (best is None or found.best[last] < best):
             best, expected = int(found.best[last]), int(found.expected[last])
         used, round_ = int(cost[-1]), round_ + 1
-    return expected / critical_path(problem)
+    return expected
 
 
-def print_costs(cases: int, noise: float) -> None:
+def print_costs(cases: int, noise: float, path: str) -> None:
     """Print the SLR at equal costs: those of `annealing` and of `annealing-2` on the same problem."""
-    problems = [case("released", index, 10) for index in range(cases)]
-    table = Table(title=f"10 networks, released sizes, noise {noise:g}: SLR at equal costs, {cases} problems")
+    drawn = problems(SET, cases)
+    table = Table(title=f"{TITLES[SET]}, noise {noise:g}: SLR at equal costs, {cases} problems")
     for header in (
         "cost of",
         "measured in",
@@ -174,14 +178,14 @@ def print_costs(cases: int, noise: float) -> None:
     for name, what in (("annealing", "evaluations"), ("annealing-2", "evaluations"), ("annealing-2", "estimates"),
                        ("annealing", "estimates")):  # fmt: skip
         own, others, shares = [], {REFERENCE: [], "random-task-greedy": [], "random": []}, []
-        for index, problem in enumerate(problems):
+        for index, problem in enumerate(drawn):
             found = searched(problem, name, first_placement(problem, index), 2 * problem.n_tasks, noise, index)
-            budget = int(getattr(found, what)[-1])
-            own.append(found.expected[-1] / critical_path(problem))
+            budget, least = int(getattr(found, what)[-1]), denominator(problem, path)
+            own.append(found.expected[-1] / least)
             shares.append(budget / problem.n_tasks)
             for other, values in others.items():
                 if what == "evaluations" or other == REFERENCE:
-                    values.append(spent(problem, other, index, budget, what, noise))
+                    values.append(spent(problem, other, index, budget, what, noise) / least)
         gap, half = interval(np.array(own) - np.array(others[REFERENCE]))
         means = [f"{np.mean(values):.3f}" if values else "" for values in others.values()]
         kind = "placements executed" if what == "evaluations" else "finish times"
@@ -189,35 +193,40 @@ def print_costs(cases: int, noise: float) -> None:
     console.print(table)
 
 
-def print_optimum(cases: int) -> None:
+def print_optimum(cases: int, path: str) -> None:
     """Print the SLR of `auto`, and the number of schedules that it proves optimal."""
-    slr, heft, proved = [], [], 0
-    for index in range(cases):
-        problem = case("released", index, 10)
+    slr, others, proved = [], [], 0
+    for index, problem in enumerate(problems(SET, cases)):
         result = po.solve(problem, "auto", time_limit=SECONDS, workers=1)
         assert result.makespan is not None
-        slr.append(result.makespan / critical_path(problem))
-        heft.append(constructed("heft", "released", index, 10))
+        least = denominator(problem, path)
+        slr.append(result.makespan / least)
+        start = first_placement(problem, index)
+        found = searched(problem, "annealing", start, 2 * problem.n_tasks, 0.0, index).best[-1]
+        others.append((constructed("heft", problem) / least, found / least))
         proved += result.termination is Termination.OPTIMAL
     mean, half = interval(np.array(slr))
+    heft, annealing = np.mean(others, axis=0)
     console.print(
-        f"10 networks, released sizes: auto, {SECONDS:g} s, {mean:.3f} ± {half:.3f}, "
-        f"proved optimal {proved} of {cases}; heft {np.mean(heft):.3f}"
+        f"{TITLES[SET]}: auto, {SECONDS:g} s, {mean:.3f} ± {half:.3f}, proved optimal {proved} of {cases}; "
+        f"heft {heft:.3f}, annealing after 2 |V| steps {annealing:.3f}"
     )
 
 
 def main() -> None:
     """Run the parts, print the tables and draw the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="steps, costs, optimum")
-    parser.add_argument("--cases", type=int, default=150, help="number of problems in each set")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="steps, others, costs, optimum")
+    parser.add_argument("--cases", type=int, default=150, help="number of problems of each set")
+    parser.add_argument("--denominator", choices=DENOMINATORS, default="longest", help="path of the SLR")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figures; no figures by default")
     arguments = parser.parse_args()
-    parts = arguments.parts or ["steps", "costs", "optimum"]
+    cases, path = arguments.cases, arguments.denominator
+    parts = arguments.parts or ["steps", "others", "costs", "optimum"]
     if "steps" in parts:
         courses = []
-        for noise, networks in ((0.0, 1), (0.0, 10), (0.2, 1), (0.2, 10)):
-            courses.append(Course("released", networks, noise, arguments.cases))
+        for noise, kind in ((0.0, "giph-single"), (0.0, SET), (0.2, "giph-single"), (0.2, SET)):
+            courses.append(Course(kind, noise, cases, path))
             courses[-1].print()
         courses[1].print_depths()
         if arguments.images is not None:
@@ -225,13 +234,14 @@ def main() -> None:
 
             draw_steps(courses, GRID).write(arguments.images / "giph-steps.png")
             draw_depths(courses[1], DEPTHS).write(arguments.images / "giph-depth.png")
-        for kind in ("named", "larger"):
-            Course(kind, 10, 0.0, arguments.cases // 3).print()
+    if "others" in parts:
+        for kind in OTHERS:
+            Course(kind, 0.0, cases, path).print()
     if "costs" in parts:
         for noise in (0.0, 0.2):
-            print_costs(arguments.cases // 3, noise)
+            print_costs(cases // 3, noise, path)
     if "optimum" in parts:
-        print_optimum(arguments.cases // 3)
+        print_optimum(cases // 3, path)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ Search = Callable[..., Episode]
 def search(name: str) -> Search:
     """A search by name."""
     if name.endswith(".safetensors"):
-        from placeopt.learning.checkpoints import load_policy
+        from placeopt.learning.training.checkpoints import load_policy
 
         return learned(load_policy(name).agent)
     if name == "random":
@@ -97,8 +97,8 @@ def learned(agent: Any) -> Search:
 
 def trained(variant: str, problems: Sequence[Problem], objective: Objective, episodes: int, seed: int) -> Search:
     """The search of a variant of GiPH with the parameters of the paper, trained on problems."""
-    from placeopt.learning.reinforce import Settings, Trainer
-    from placeopt.learning.variants import make_agent
+    from placeopt.learning.networks.variants import make_agent
+    from placeopt.learning.training.reinforce import Settings, Trainer
 
     agent = make_agent(variant, devices=problems[0].n_devices, seed=seed)
     trainer = Trainer(agent, problems, problems, Settings(episodes=episodes, seed=seed), objective=objective)

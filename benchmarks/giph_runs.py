@@ -20,12 +20,12 @@ import numpy as np
 
 import placeopt as po
 from placeopt.generate.giph.sets import SETS
-from placeopt.learning.cases import Cases
-from placeopt.learning.checkpoints import load_policy
-from placeopt.learning.reinforce import Settings
+from placeopt.learning.networks.variants import Agent
 from placeopt.learning.search import Search, guide
-from placeopt.learning.training import CHECKPOINT, POLICY, Recipe, Training
-from placeopt.learning.variants import Agent
+from placeopt.learning.training.cases import Cases
+from placeopt.learning.training.checkpoints import load_policy
+from placeopt.learning.training.folder import CHECKPOINT, POLICY, Recipe, Training
+from placeopt.learning.training.reinforce import Settings
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements

@@ -34,6 +34,7 @@ WHEN = {
     "fcp": "very large graphs with many tasks ready at once",
     "flb": "the same as etf, in a fraction of its time on many devices",
     "gdl": "unrelated devices, and graphs that are not wide",
+    "giph": "comparisons with learned search, and problems like those that its policy was trained on",
     "hbmct": "layered graphs that are not too wide, on unrelated devices",
     "heft": "a first schedule, for graphs of any size",
     "heuristic-g": "the baseline of submodular placement",

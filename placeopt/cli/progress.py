@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placeopt.learning.reinforce import Progress as Training
+    from placeopt.learning.training.reinforce import Progress as Training
     from placeopt.model.problem import Problem
     from placeopt.solver import Progress
 

@@ -4,17 +4,10 @@ Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Ian
 placement learning for adaptive heterogeneous computing, MLSys 2023, arXiv:2305.14562. A policy network scores moves of
 one task to one device; REINFORCE trains it to shorten the makespan.
 
-traits        work of tasks and speed of devices, fitted to durations
-gpnet         gpNet, the graph of all placement options, kept up to date move by move
-views         what a network observes of a search: gpNet, or the task graph
-batch         many observations as one PyTorch batch
-layers        message passing
-networks      the networks of GiPH and of its variants
-placeto       the network of Placeto
-variants      views and networks by name
-search        searches in lockstep, and a learned policy for `placeopt.policies`
-reinforce     training
-rnn_placer    the RNN-based placer, which is trained on each problem separately
-rnn_network   its network
-checkpoints   weights with all parameters in one file
+graphs        what a network observes of a search: gpNet, or the task graph, with features
+networks      the networks of GiPH, of its variants and of Placeto, and message passing
+search        searches that a network guides, and a learned policy for `placeopt.policies`
+training      REINFORCE, files of weights, data sets, trainings in a folder
+rnn_placer    the RNN placer of HDP, which is trained on each problem anew; its network is in rnn_network
+weights       policies that come with placeopt
 """

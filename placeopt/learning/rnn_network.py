@@ -10,8 +10,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from placeopt.errors import UsageError
+from placeopt.learning.graphs.traits import Traits
 from placeopt.learning.search import one_thread
-from placeopt.learning.traits import Traits
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import Problem
 

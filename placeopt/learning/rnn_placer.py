@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placeopt.bridges.extras import require
-from placeopt.learning.traits import Traits, fitted_traits
+from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies.episode import Episode, Row, prepare, recorded

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from placeopt.errors import UsageError
-from placeopt.learning.batch import Batch
-from placeopt.learning.compiled import CompiledGiph
-from placeopt.learning.views import Observation, View
+from placeopt.learning.graphs.views import Observation, View
+from placeopt.learning.networks.batch import Batch
+from placeopt.learning.networks.compiled import CompiledGiph
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies.episode import Episode, prepare

@@ -33,7 +33,7 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     "random-task-eft": RandomTaskEft,
     "random-task-greedy": RandomTaskGreedy,
     "annealing": Annealing,
-    "annealing-2": partial(Annealing, tasks=2),
+    "annealing-2": partial(Annealing, tasks=2, hot=0.04, cold=0.004, greed=12.0),
 }
 """The policies of placeopt by name, as functions that create a new object."""
 

@@ -50,7 +50,7 @@ class Annealing(Policy):
         If a number is out of range.
     """
 
-    def __init__(self, tasks: int | None = None, hot: float = 0.04, cold: float = 0.004, greed: float = 4.0) -> None:
+    def __init__(self, tasks: int | None = None, hot: float = 0.1, cold: float = 0.01, greed: float = 40.0) -> None:
         if tasks is not None and tasks < 1:
             raise UsageError(f"tasks: {tasks} is too few; expected at least 1, or None for all")
         if not 0 < cold <= hot:

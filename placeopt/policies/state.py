@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.memory import per_device
 from placeopt.model.problem import Problem, group_memory, group_separation
 from placeopt.policies.simulator import Run, Simulator
@@ -57,6 +57,18 @@ class Space:
         left, right = self.problem.separation.T
         fits = per_device(self.problem, device, self.problem.memory) <= self.problem.capacity
         return bool(fits.all() and (device[left] != device[right]).all())
+
+    def table(self, device: Int) -> Bool:
+        """(g, m), whether each colocation group may be on each device, as `options` returns them for one task."""
+        problem = self.problem
+        home = np.empty(problem.n_groups, dtype=np.int64)
+        home[problem.group] = device
+        room = problem.capacity.copy()
+        np.subtract.at(room, device, problem.memory)
+        allowed: Bool = self.feasible & ((self.memory[:, None] <= room) | (self.memory[:, None] == 0))
+        allowed[np.repeat(np.arange(problem.n_groups), np.diff(self.apart_start)), home[self.apart]] = False
+        allowed[np.arange(problem.n_groups), home] = True
+        return allowed
 
     def moved(self, device: Int, task: int, to: int) -> Int:
         """The placement (n,) after a move."""

@@ -10,7 +10,10 @@ Departures from the paper, and choices:
 
 - The paper's searches start at a random placement and do not start again. Here, every second search starts at the best
   placement so far.
-- Several searches run in lockstep, because the network evaluates a batch of graphs in little more time than one.
+- Networks of other variants run several searches in lockstep: PyTorch evaluates a batch of small graphs in little more
+  time than one.
+- The default policy `giph-plus` has two more features, from the execution, and was trained with a baseline of episodes
+  that start from the same placement. With the setting `weights=giph`, the policy is that of the paper.
 - The policy was trained on makespans. Other objectives, deadlines and memory decide which placement is the best, not
   which moves are likely.
 - A task's colocation group moves with it. Devices without room for the group, or with a task that must be separate, are
@@ -41,8 +44,8 @@ from .._runs.validity import valid
 from ..baselines._sampling import Sampler
 
 if TYPE_CHECKING:
-    from placeopt.learning.checkpoints import Policy
     from placeopt.learning.search import Search
+    from placeopt.learning.training.checkpoints import Policy
 
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of restarts."""
@@ -57,14 +60,15 @@ LARGEST = 20_000_000
 class GiphSettings(Settings):
     """Settings of giph."""
 
-    weights: str | None = None
-    """A policy that `placeopt train` wrote, of any variant; by default the one that comes with placeopt."""
+    weights: str = "giph-plus"
+    """giph-plus or giph, which come with placeopt, or a file that `placeopt train` wrote, of any variant."""
     steps: int | None = Field(default=None, ge=1)
     """Moves after each starting placement; by default two for each task."""
     restarts: int | None = Field(default=None, ge=1)
     """Number of starting placements; by default as many as fit into the time limit, or into ten seconds without one."""
     searches: int | None = Field(default=None, ge=1, le=1024)
-    """Number of searches in lockstep; by default up to 16, fewer for large graphs and short time limits."""
+    """Number of searches in lockstep; by default one for weights of the variant giph. For others it is at most 16, and
+    less for large graphs and short time limits."""
 
 
 class Giph:
@@ -118,17 +122,17 @@ class Giph:
         )
 
 
-def _policy(weights: str | None, problem: Problem) -> Policy:
+def _policy(weights: str, problem: Problem) -> Policy:
     try:
         import safetensors  # noqa: F401
         import torch  # noqa: F401
     except ImportError:
         message = "the solver giph needs PyTorch and safetensors: pip install 'placeopt[torch]'"
         raise MissingExtraError(message) from None
-    from placeopt.learning.checkpoints import WEIGHTS, load_policy
-    from placeopt.learning.placeto import check_devices
+    from placeopt.learning.networks.placeto import check_devices
+    from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 
-    policy = load_policy(WEIGHTS if weights is None else weights)
+    policy = load_policy(PACKAGED.get(weights, weights))
     if policy.agent.name == "placeto":
         check_devices(policy.agent.devices, problem.n_devices)
     return policy
@@ -140,13 +144,15 @@ class _Run:
     def __init__(
         self, problem: Problem, options: Options, settings: GiphSettings, policy: Policy, sampler: Sampler
     ) -> None:
+        from placeopt.learning.search import compilable
+
         self.problem, self.options, self.sampler, self.network = problem, options, sampler, policy.agent.network
         self.steps = 2 * problem.n_tasks if settings.steps is None else settings.steps
         self.left = settings.restarts
         self.bound = best_bound(problem).value
         self.moves = self.started = 0
         self.note = ""
-        self.cost = Cost(problem)
+        self.cost = Cost(problem, compiled=compilable(self.network, "cpu"))
         limit = options.planned_seconds
         self.seconds = DEFAULT if limit is None else SHARE * limit
         self.width = settings.searches or self.cost.searches(self.steps, self.seconds)
@@ -156,8 +162,8 @@ class _Run:
 
     def run(self) -> Termination:
         """Search until a limit; return why it stopped."""
+        from placeopt.learning.graphs.traits import fitted_traits
         from placeopt.learning.search import Search, one_thread, step
-        from placeopt.learning.traits import fitted_traits
         from placeopt.policies.state import Space
 
         problem, sampler = self.problem, self.sampler
@@ -233,14 +239,15 @@ class Cost:
         Number of edges of a gpNet.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, compiled: bool) -> None:
+        """Measure the problem; `compiled` is whether lockstep gains nothing (`placeopt.learning.search.compilable`)."""
         options = problem.feasible.sum(axis=1)
         self.edges = int((options[problem.edge_source] + options[problem.edge_target]).sum())
         ones = np.ones(problem.n_tasks, dtype=np.int64)
         depth = path_lengths(problem.order, problem.out_start, problem.edge_target, ones)
-        self._fixed = 1.7e-4 * (1 + int(depth.max(initial=0)))
-        limited = bool((problem.capacity != UNLIMITED).any()) or len(problem.separation) > 0
-        self._each = 1e-4 + 2.2e-7 * self.edges + (1.5e-5 * problem.n_groups if limited else 0.0)
+        self._most = 1 if compiled else 16
+        self._fixed = 0.0 if compiled else 1.7e-4 * (1 + int(depth.max(initial=0)))
+        self._each = 2e-4 + 2.5e-7 * self.edges
 
     def __call__(self, searches: int) -> float:
         """Return the seconds of one move in each of some searches."""
@@ -248,7 +255,7 @@ class Cost:
 
     def searches(self, steps: int, seconds: float) -> int:
         """Return a number of searches in lockstep that fit into the processor's cache and end within the time."""
-        count = 16
+        count = self._most
         while count > 1 and (count * self.edges > 100_000 or steps * self(count) > seconds):
             count //= 2
         return count

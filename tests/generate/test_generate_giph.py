@@ -168,6 +168,8 @@ def test_documents_are_generated_once_and_only_when_read() -> None:
         ({"speed_heterogeneity": 2}, "speed_heterogeneity: 2 is not valid; expected less than 2"),
         ({"devices": 4, "seed": 1}, "support: 0.2 leaves hardware type 0 without a device"),
         ({"connexion": 0.1}, "giph has no option connexion; did you mean connection"),
+        ({"suport": 0.1}, "giph has no option suport; did you mean support"),
+        ({"depth": 0.1}, "giph has no option depth; known are v, alpha, connection, types, compute, data,"),
     ],
 )
 def test_wrong_options_are_reported(options: dict[str, Any], message: str) -> None:

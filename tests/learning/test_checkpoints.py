@@ -22,18 +22,18 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 
 from safetensors.torch import load, save  # noqa: E402
 
-from placeopt.learning.checkpoints import (  # noqa: E402
+from placeopt.learning.networks.variants import make_agent  # noqa: E402
+from placeopt.learning.training.checkpoints import (  # noqa: E402
     FORMAT,
     KEY,
-    WEIGHTS,
+    PACKAGED,
     Source,
     load_checkpoint,
     load_policy,
     save_checkpoint,
     save_policy,
 )
-from placeopt.learning.reinforce import Settings, Trainer  # noqa: E402
-from placeopt.learning.variants import make_agent  # noqa: E402
+from placeopt.learning.training.reinforce import Settings, Trainer  # noqa: E402
 
 PROBLEMS = [random_problem(seed, tasks=6, devices=4) for seed in range(3)]
 SETTINGS = Settings(episodes=7, every=3, cases=2, steps=1.0)
@@ -129,13 +129,16 @@ class TestPolicies:
             save_policy(tmp_path / "policy", trainer)
         assert not list(tmp_path.iterdir())
 
-    def test_the_policy_of_the_package(self) -> None:
-        agent, header = load_policy(WEIGHTS)
-        assert agent.name == "giph"
-        assert header.command.startswith("placeopt train --data-set giph-multiple")
+    @pytest.mark.parametrize(
+        ("name", "data_set", "most"), [("giph", "giph-multiple", 1.4), ("giph-plus", "giph-sizes", 1.22)]
+    )
+    def test_the_policies_of_the_package(self, name: str, data_set: str, most: float) -> None:
+        agent, header = load_policy(PACKAGED[name])
+        assert agent.name == name
+        assert header.command.startswith(f"placeopt train --data-set {data_set}")
         assert header.ratio is not None
-        assert header.ratio < 1.5
-        assert WEIGHTS.stat().st_size < 2**20
+        assert header.ratio < most
+        assert PACKAGED[name].stat().st_size < 2**20
 
 
 class TestWriting:
@@ -286,7 +289,8 @@ BROKEN = {
     "unknown-tensor": (tensor("extra", lambda _: torch.ones(1)), "has 1 tensor that giph lacks: extra"),
     "wrong-shape": (tensor(BIAS, lambda each: each[1:]), rf"the tensor {BIAS} has shape \(15,\); expected \(16,\)"),
     "wrong-type": (tensor(BIAS, lambda each: each.double()), f"{BIAS} holds torch.float64; expected torch.float32"),
-    "nan": (tensor(BIAS, lambda each: each * float("nan")), f"weights that are not finite: {BIAS}; train them anew"),
+    "eight-bits": (tensor(BIAS, lambda each: each.to(torch.float8_e4m3fn)), "holds torch.float8_e4m3fn; expected"),
+    "nan": (tensor(BIAS, lambda each: each * float("nan")), f"weights that are not finite: {BIAS}; train them again"),
     "infinite": (tensor(BIAS, lambda each: each + float("inf")), "has weights that are not finite"),
 }  # fmt: skip
 
@@ -333,6 +337,10 @@ class TestBrokenFiles:
             DocumentError, match="was not written by placeopt; expected a file that `placeopt train` wrote"
         ):
             load_policy(path)
+        for header in (b'{"__metadata__":null}', b"{}"):
+            path.write_bytes(len(header).to_bytes(8, "little") + header)
+            with pytest.raises(DocumentError, match="was not written by placeopt"):
+                load_policy(path)
         path.write_text("placeopt: 1\n")
         with pytest.raises(DocumentError, match="is not a complete file of the format safetensors"):
             load_policy(path)

@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
-from placeopt.learning.batch import Batch  # noqa: E402
-from placeopt.learning.networks import EMBEDDING  # noqa: E402
-from placeopt.learning.variants import make_agent  # noqa: E402
-from placeopt.learning.views import GpNetView, Observation, TaskView  # noqa: E402
+from placeopt.learning.graphs.views import GpNetView, Observation, TaskView  # noqa: E402
+from placeopt.learning.networks.batch import Batch  # noqa: E402
+from placeopt.learning.networks.giph import EMBEDDING  # noqa: E402
+from placeopt.learning.networks.variants import make_agent  # noqa: E402
 from placeopt.model.problem import Problem  # noqa: E402
 from placeopt.policies import Simulator  # noqa: E402
 from tests.support.learning import built, placement, random_problem  # noqa: E402

@@ -7,9 +7,9 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from placeopt.learning.gpnet import GpNet
-from placeopt.learning.traits import Traits, fitted_traits
-from placeopt.learning.views import GpNetView, TaskView, scaled
+from placeopt.learning.graphs.gpnet import GpNet
+from placeopt.learning.graphs.traits import Traits, fitted_traits
+from placeopt.learning.graphs.views import GpNetView, TaskView, scaled
 from placeopt.model.problem import Problem
 from placeopt.policies import Policy, Simulator, State, run_episode
 from tests.support.learning import built, placement, random_problem
@@ -61,7 +61,7 @@ def test_the_compiled_kernels_write_the_same_edges_and_potentials() -> None:
     problem = random_problem(3)
     device = placement(problem)
     plain, compiled = GpNet(problem, device), GpNet(problem, device)
-    from placeopt.learning.gpnet import write_edges, write_potential
+    from placeopt.learning.graphs.gpnet import write_edges, write_potential
 
     edges = np.arange(problem.n_edges)
     compiled.source[:], compiled.target[:], compiled.data[:] = 0, 0, 0

@@ -10,11 +10,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
 from placeopt.errors import UsageError  # noqa: E402
-from placeopt.learning.batch import Batch  # noqa: E402
-from placeopt.learning.compiled import CompiledGiph, pass_messages  # noqa: E402
-from placeopt.learning.networks import Giph, GiphSteps  # noqa: E402
-from placeopt.learning.variants import VARIANTS, Agent, make_agent  # noqa: E402
-from placeopt.learning.views import Observation  # noqa: E402
+from placeopt.learning.graphs.views import Observation  # noqa: E402
+from placeopt.learning.networks.batch import Batch  # noqa: E402
+from placeopt.learning.networks.compiled import CompiledGiph, pass_messages  # noqa: E402
+from placeopt.learning.networks.giph import Giph, GiphSteps  # noqa: E402
+from placeopt.learning.networks.variants import VARIANTS, Agent, make_agent  # noqa: E402
 from placeopt.model.problem import Problem  # noqa: E402
 from placeopt.policies import Simulator  # noqa: E402
 from tests.support.learning import built, placement, random_problem  # noqa: E402

@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
 from placeopt.errors import UsageError  # noqa: E402
-from placeopt.learning.batch import Batch  # noqa: E402
-from placeopt.learning.networks import Giph  # noqa: E402
-from placeopt.learning.reinforce import Settings, Trainer, baselines, discounted, policy_factors  # noqa: E402
+from placeopt.learning.networks.batch import Batch  # noqa: E402
+from placeopt.learning.networks.giph import Giph  # noqa: E402
+from placeopt.learning.networks.variants import VARIANTS, make_agent  # noqa: E402
 from placeopt.learning.search import LearnedPolicy, Search, guide  # noqa: E402
-from placeopt.learning.variants import VARIANTS, make_agent  # noqa: E402
+from placeopt.learning.training.reinforce import Settings, Trainer, baselines, discounted, policy_factors  # noqa: E402
 from placeopt.model.problem import Objective, Problem, Term  # noqa: E402
 from placeopt.policies import run_episode  # noqa: E402
 from tests.support.learning import built, placement, random_problem  # noqa: E402

@@ -15,8 +15,8 @@ import pytest
 import placeopt as po
 from placeopt.errors import MissingExtraError, UsageError
 from placeopt.generate.random_graphs import random_document
+from placeopt.learning.graphs.traits import Traits
 from placeopt.learning.rnn_placer import INFEASIBLE, place_by_rnn
-from placeopt.learning.traits import Traits
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from trainable_problems import trainable_problem
 
 import placeopt as po
 from placeopt.errors import UsageError
@@ -116,6 +117,16 @@ class TestState:
         assert space.options(device, 3).tolist() == [0, 1, 2, 3]
         assert space.options(np.array([2, 2, 1, 3]), 3).tolist() == [0, 1, 3]
         assert space.moved(device, 1, 2).tolist() == [2, 2, 1, 3]
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_the_table_contains_the_options_of_every_task(self, seed: int) -> None:
+        problem = trainable_problem(np.random.default_rng(seed))
+        space, rng = Space(problem), np.random.default_rng(seed)
+        for _ in range(5):  # also placements that break rules
+            device = rng.integers(0, problem.n_devices, problem.n_groups)[problem.group]
+            table = space.table(device)
+            for task in range(problem.n_tasks):
+                assert np.flatnonzero(table[problem.group[task]]).tolist() == space.options(device, task).tolist()
 
     @pytest.mark.parametrize("seed", range(6))
     def test_critical_path_is_contiguous(self, seed: int) -> None:

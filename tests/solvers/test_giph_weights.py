@@ -12,9 +12,9 @@ pytest.importorskip("safetensors", reason="needs placeopt[torch]")
 
 import placeopt as po
 from placeopt.errors import UsageError
-from placeopt.learning.checkpoints import save_policy
-from placeopt.learning.reinforce import Settings, Trainer
-from placeopt.learning.variants import make_agent
+from placeopt.learning.networks.variants import make_agent
+from placeopt.learning.training.checkpoints import save_policy
+from placeopt.learning.training.reinforce import Settings, Trainer
 from tests.support.learning import built
 
 

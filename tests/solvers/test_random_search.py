@@ -25,8 +25,8 @@ from placeopt.solver import Options, Termination
 from placeopt.verifier import verify
 
 
-def search_of(problem: Problem, seed: int = 0, moves: int = 0) -> _sampling._Search:
-    search = _sampling._Search(problem, Options(seed=seed), moves)
+def search_of(problem: Problem, seed: int = 0, moves: int = 0) -> _sampling.Sampler:
+    search = _sampling.Sampler(problem, Options(seed=seed), moves)
     assert search.begin() is None
     return search
 
@@ -224,7 +224,7 @@ class TestBoth:
 
 def test_a_limit_is_a_number_of_placements(middle: Problem) -> None:
     def count(problem: Problem, limit: float | None, moves: int, placements: int | None = None) -> int:
-        return _sampling._Search(problem, Options(time_limit=limit), moves).count(placements)
+        return _sampling.Sampler(problem, Options(time_limit=limit), moves).count(placements)
 
     assert count(middle, 1.0, 0) == count(middle, None, 0) == _sampling.STEPS_A_SECOND // (30 + 71 + 5)
     assert count(middle, 3.0, 0) == 3 * _sampling.STEPS_A_SECOND // (30 + 71 + 5)

@@ -1,4 +1,4 @@
-"""placeopt plot: draw plans and comparisons."""
+"""placeopt plot: draw plans, comparisons and learning curves."""
 
 from __future__ import annotations
 
@@ -18,16 +18,24 @@ if TYPE_CHECKING:
 
 
 def plot(
-    file: Annotated[Path, input_argument("PROBLEM|RESULTS", "A problem file, or results of `compare --out` (.jsonl).")],
+    file: Annotated[
+        Path,
+        input_argument(
+            "PROBLEM|RESULTS|CURVE",
+            "A problem file, results of `compare --out` (.jsonl), or a learning curve of `train` (.csv).",
+        ),
+    ],
     out: Annotated[Path, output_option("--out", "-o", help="The .png, .svg or .pdf file to write.")],
-    plan: Annotated[Path | None, input_argument("PLAN", "A plan of the problem.")] = None,
+    more: Annotated[
+        list[Path] | None, input_argument("PLAN|CURVE", "A plan of the problem, or more learning curves.")
+    ] = None,
     kind: Annotated[
         str | None,
         typer.Option(
             "--kind",
             "-k",
             help="For a plan: gantt (the default), memory, graph. For a problem without a plan: graph. For results: "
-            "profile (the default), gap (against run time), convergence.",
+            "profile (the default), gap (against run time), convergence. For learning curves: curve.",
         ),
     ] = None,
     problems: Annotated[
@@ -40,13 +48,24 @@ def plot(
     ] = None,
     title: Annotated[str, typer.Option("--title", help="Title of the plot, instead of the default one.")] = "",
 ) -> None:
-    """Draw a plan or a comparison: Gantt chart, memory, task graph, performance profile, gaps, convergence."""
+    """Draw a plan, a comparison or a training: Gantt chart, memory, task graph, profile, gaps, convergence, curves."""
     from placeopt.views.plots import RUN_KINDS, checked_file, checked_kind, need_plots
 
+    if file.suffix.lower() == ".csv":
+        _check_curves(kind, problems, solvers)
+        checked_file(out)
+        need_plots()
+        check_targets(("--out", out))
+        _of_curves([file, *(more or ())], title).write(out)
+        return
+    if more and len(more) > 1:
+        raise UsageError(f"expected at most one PLAN, got {len(more)}: {', '.join(map(str, more))}")
+    plan = more[0] if more else None
     runs = file.suffix.lower() in (".jsonl", ".ndjson")
     if kind is None:
         kind = "profile" if runs else "graph" if plan is None else "gantt"
-    checked_kind(kind)
+    if checked_kind(kind) == "curve":
+        raise UsageError(f"--kind curve draws learning curves, the files curve.csv of `train`; got {file}")
     checked_file(out)
     need_plots()
     check_targets(("--out", out))
@@ -59,6 +78,19 @@ def plot(
         raise UsageError("--problem and --solver select from results; they do not apply to a plan")
     picture = _of_runs(file, kind, problems, solvers, title) if runs else _of_plan(file, plan, kind, title)
     picture.write(out)
+
+
+def _check_curves(kind: str | None, problems: Sequence[str] | None, solvers: Sequence[str] | None) -> None:
+    if kind not in (None, "curve"):
+        raise UsageError(f"--kind {kind} does not draw learning curves (.csv); expected curve")
+    if problems or solvers:
+        raise UsageError("--problem and --solver select from results; they do not apply to learning curves")
+
+
+def _of_curves(files: Sequence[Path], title: str) -> Picture:
+    from placeopt.views.plots.curves import draw_curves, read_curve
+
+    return draw_curves([read_curve(file) for file in files], title=title)
 
 
 def _of_plan(file: Path, plan: Path | None, kind: str, title: str) -> Picture:

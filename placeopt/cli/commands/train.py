@@ -15,8 +15,8 @@ from placeopt.cli.progress import training_bar
 from placeopt.cli.streams import tolerate_lost_stdout
 
 if TYPE_CHECKING:
-    from placeopt.learning.checkpoints import Header
-    from placeopt.learning.training import Training
+    from placeopt.learning.training.checkpoints import Header
+    from placeopt.learning.training.folder import Training
 
 
 def train(
@@ -99,8 +99,8 @@ def train(
 
     for library in ("torch", "safetensors"):
         require(library, "torch", "learned policies")
-    from placeopt.learning.training import SETTINGS as PARAMETERS
-    from placeopt.learning.training import Recipe, Training, check_new, resumed_recipe, torch_device
+    from placeopt.learning.training.folder import SETTINGS as PARAMETERS
+    from placeopt.learning.training.folder import Recipe, Training, check_new, resumed_recipe, torch_device
 
     given: dict[str, Any] = {"episodes": episodes, "steps": steps, "batch": batch, "peers": peers, "gamma": gamma}
     given |= {"rate": rate, "noise": noise, "every": every, "cases": cases, "seed": seed}
@@ -119,6 +119,8 @@ def train(
     messages = stderr_console()
     with on_interrupt() as stop:
         training = Training(out, recipe, on, resume=resume)
+        if training.note:
+            print_notes(training.note)
         total = recipe.settings.episodes
         with training_bar(messages, training.resumed, total, hidden=quiet) as show:
             header = training.run(lambda progress: show(progress) or stop.is_set())
@@ -153,9 +155,8 @@ def _data(training: Training, header: Header, done: int) -> dict[str, Any]:
 
 def _print(training: Training, header: Header, done: int) -> None:
     """Print the outcome."""
-    from placeopt.cli.terminal.console import facts_table
     from placeopt.errors import counted
-    from placeopt.learning.training import POLICY
+    from placeopt.learning.training.folder import POLICY
 
     trainer = training.trainer
     first = trainer.progress.curve[0].ratio
@@ -168,4 +169,5 @@ def _print(training: Training, header: Header, done: int) -> None:
         ("ratio", f"{header.ratio:.4f} after {counted(header.episode, 'episode')}, {first:.4f} at first"),
         ("use", f"placeopt solve PROBLEM --solver giph --set weights={training.folder / POLICY}"),
     ]
-    stdout_console().print(facts_table(facts))
+    for label, text in facts:
+        stdout_console().print(f"{label:<8} {text}", soft_wrap=True, markup=False)

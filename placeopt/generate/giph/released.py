@@ -7,8 +7,8 @@ NumPy's legacy generator and Python's `random` are seeded. The code differs from
 - A heterogeneity ε is halved: amounts are uniform in [mean (1 - ε / 2), mean (1 + ε / 2)].
 - The inverse bandwidth is drawn, uniform around 1 / bandwidth. The mean bandwidth is therefore larger than stated.
 - `v` is not the number of tasks. A graph has about sqrt(v) / α levels (within 20 %, rounded up) between its entry and
-  its exit, and each level has up to 2 α sqrt(v) tasks, rounded up. With v = 10 and α = 0.1, this results in a graph
-  of 27 to 40 levels of one task each.
+  its exit, and each level has up to 2 α sqrt(v) tasks, rounded up. With v = 10 and α = 0.1, this results in 26 to 38
+  levels of one task each.
 - Each task requires one hardware type. Each device supports each type with the same probability, and at least one.
   A type that no device supports is given to int(devices * support) devices. With more than eight types, the released
   code assigns such types in another order.
@@ -21,8 +21,10 @@ that rounding changes a time by less than 1e-7 s. The tick is 1 ns, the default.
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
@@ -31,8 +33,8 @@ import numpy as np
 from numpy.random import RandomState
 from numpy.typing import NDArray
 
-from placeopt.errors import UsageError
-from placeopt.generate.arguments import called, device_count, number, whole
+from placeopt.errors import UsageError, alternatives
+from placeopt.generate.arguments import device_count, number, whole
 from placeopt.generate.networks import Document, combine
 
 SOURCE = "Generated as by the released code of GiPH (Hu et al. 2023, MLSys), github.com/uidmice/placement-rl."
@@ -301,11 +303,16 @@ def released_document(seed: int = 0, *, network_seed: int | None = None, **optio
     UsageError
         If an option is unknown or a value is not valid.
     """
-    shared = {"types": options.pop("types")} if "types" in options else {}
-    of_network = {key: options.pop(key) for key in list(options) if key in _NETWORK_OPTIONS}
-    graph = called(released_graph, "giph", {"seed": seed} | shared | options)
+    for_graph, for_network = _keywords(released_graph), _keywords(released_network)
+    for option in options:
+        if option not in for_graph + for_network:
+            known = list(dict.fromkeys((*for_graph, *for_network, "network_seed")))
+            raise UsageError(f"giph has no option {option}{alternatives(option, known, len(known))}")
     apart = seed if network_seed is None else network_seed
-    network = released_network(_seed("network_seed", apart), **shared, **of_network)
+    graph = released_graph(seed, **{key: value for key, value in options.items() if key in for_graph})
+    network = released_network(
+        _seed("network_seed", apart), **{key: value for key, value in options.items() if key in for_network}
+    )
     return problem_document(f"giph-{seed}-{apart}", graph.document(), network.document())
 
 
@@ -315,15 +322,10 @@ def problem_document(name: str, graph: Document, network: Document) -> Document:
     return combine(graph, network, name=name, description=f"A random graph of {counts}", source=SOURCE)
 
 
-_NETWORK_OPTIONS = (
-    "devices",
-    "support",
-    "speed",
-    "bandwidth",
-    "delay",
-    "speed_heterogeneity",
-    "bandwidth_heterogeneity",
-)
+def _keywords(function: Callable[..., Any]) -> list[str]:
+    """Return the keyword-only options of a generator."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
 
 
 def _symmetric(values: Floats) -> Floats:

@@ -52,7 +52,8 @@ SCHEDULE_KINDS = ("gantt", "memory", "graph")
 """Plots of a schedule."""
 RUN_KINDS = ("convergence", "profile", "gap")
 """Plots of runs; the first one also of a single run."""
-KINDS = SCHEDULE_KINDS + RUN_KINDS
+KINDS = (*SCHEDULE_KINDS, *RUN_KINDS, "curve")
+"""All plots: also the learning curves of trainings."""
 
 
 def checked_kind(kind: str, known: tuple[str, ...] = KINDS) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from placeopt.learning.batch import Batch, Levels
+from placeopt.learning.networks.batch import Batch, Levels
 
 
 def feed_forward(*sizes: int) -> nn.Sequential:

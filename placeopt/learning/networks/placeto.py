@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from placeopt.errors import UsageError
-from placeopt.learning.batch import Batch
-from placeopt.learning.layers import feed_forward
-from placeopt.learning.views import Observation, Relatives, View, scaled
+from placeopt.learning.graphs.views import Observation, Relatives, View, scaled
+from placeopt.learning.networks.batch import Batch
+from placeopt.learning.networks.layers import feed_forward
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.policies.simulator import Run

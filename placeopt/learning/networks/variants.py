@@ -11,10 +11,10 @@ import torch
 from torch import nn
 
 from placeopt.errors import UsageError, suggestion
-from placeopt.learning.gpnet import EDGE_DATA
-from placeopt.learning.networks import Giph, GiphNoEdges, GiphPolicyOnly, GiphSteps, GraphSage
-from placeopt.learning.placeto import Placeto, PlacetoView
-from placeopt.learning.views import GpNetView, Potential, TaskView, View
+from placeopt.learning.graphs.gpnet import EDGE_DATA
+from placeopt.learning.graphs.views import ExecutionView, GpNetView, Potential, TaskView, View
+from placeopt.learning.networks.giph import Giph, GiphNoEdges, GiphPolicyOnly, GiphSteps, GraphSage
+from placeopt.learning.networks.placeto import Placeto, PlacetoView
 
 Fault = Literal["one-way", "frozen-masks", "no-task-mask", "zero-ends", "five-steps", "incoming-means"]
 """Faults of the released code of GiPH in views and networks, which `make_agent` can reproduce.
@@ -90,6 +90,11 @@ VARIANTS: Mapping[str, Variant] = {
         TaskView,
         lambda n, faults, _: Giph(n, EDGE_DATA, one_way="one-way" in faults),
     ),
+    "giph-plus": Variant(
+        "two more features: critical tasks, and ends by insertion (not in the paper)",
+        ExecutionView,
+        lambda n, faults, _: Giph(n, EDGE_DATA, one_way="one-way" in faults),
+    ),
     "placeto": Variant(
         "places one task after the other (Addanki et al. 2019)",
         PlacetoView,
@@ -136,7 +141,7 @@ def make_agent(
             torch.seed()
         else:
             torch.manual_seed(seed)
-        network = variant.network(nodes, faults, devices)
+        network = variant.network(nodes + variant.view.more, faults, devices)
     make_view = partial(
         variant.view,
         potential=potential,

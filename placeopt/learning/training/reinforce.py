@@ -35,9 +35,9 @@ from numpy.random import Generator
 from torch import Tensor
 
 from placeopt.errors import UsageError, counted, suggestion, visible
-from placeopt.learning.batch import Batch
+from placeopt.learning.networks.batch import Batch
+from placeopt.learning.networks.variants import Agent
 from placeopt.learning.search import Decision, Search, guide, one_thread
-from placeopt.learning.variants import Agent
 from placeopt.model.arrays import Float, Int
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem

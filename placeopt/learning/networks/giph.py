@@ -13,8 +13,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from placeopt.learning.batch import Batch
-from placeopt.learning.layers import Messages, feed_forward, mean_into, with_edge_means
+from placeopt.learning.networks.batch import Batch
+from placeopt.learning.networks.layers import Messages, feed_forward, mean_into, with_edge_means
 
 EMBEDDING = 5
 """Size of the embedding in each direction."""

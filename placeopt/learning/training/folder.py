@@ -12,12 +12,19 @@ import torch
 
 from placeopt.errors import MissingExtraError, UsageError, suggestion, unwritable
 from placeopt.io.files import write_whole
-from placeopt.learning.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
-from placeopt.learning.checkpoints import Header, Source, load_checkpoint, save_checkpoint, save_policy
-from placeopt.learning.reinforce import FAULTS as TRAINING_FAULTS
-from placeopt.learning.reinforce import Progress, Settings, Trainer
-from placeopt.learning.variants import FAULTS, VARIANTS, make_agent
-from placeopt.learning.views import Potential
+from placeopt.learning.graphs.views import Potential
+from placeopt.learning.networks.variants import FAULTS, VARIANTS, make_agent
+from placeopt.learning.training.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
+from placeopt.learning.training.checkpoints import (
+    Header,
+    Source,
+    load_checkpoint,
+    own_version,
+    save_checkpoint,
+    save_policy,
+)
+from placeopt.learning.training.reinforce import FAULTS as TRAINING_FAULTS
+from placeopt.learning.training.reinforce import Progress, Settings, Trainer
 from placeopt.model.problem import Metric, Objective, Problem, Term
 
 POLICY, CHECKPOINT, CURVE, PICTURE = "policy.safetensors", "checkpoint.safetensors", "curve.csv", "curve.svg"
@@ -117,6 +124,8 @@ class Training:
         The trainer; `trainer.progress` is its state.
     resumed
         Number of episodes before this process.
+    note
+        Why a resumed training may end with other weights than one without a break; empty if it cannot.
     """
 
     def __init__(self, folder: Path, recipe: Recipe, device: str = "cpu", *, resume: bool = False) -> None:
@@ -132,7 +141,7 @@ class Training:
             If the problems have changed since the checkpoint was written, a value is not valid, or the folder cannot
             be written.
         """
-        self.folder, self.recipe = folder, recipe
+        self.folder, self.recipe, self.note = folder, recipe, ""
         train, evaluation, found = _problems(recipe)
         self._source = Source(recipe.data_set, recipe.problems, recipe.evaluate_on, found, recipe.command())
         agent = make_agent(
@@ -154,6 +163,7 @@ class Training:
                     "expected the same files, or a new folder"
                 )
             checkpoint.restore(self.trainer)
+            self.note = _versions(checkpoint.header)
         else:
             try:
                 folder.mkdir(exist_ok=True)
@@ -257,7 +267,7 @@ def torch_device(name: str) -> str:
     """
     known = ("auto", "cpu", "cuda")
     if name not in known:
-        raise UsageError(f"unknown device {name}{suggestion(name, known)}; expected one of {', '.join(known)}")
+        raise UsageError(f"unknown device {name}; expected one of {', '.join(known)}")
     there = bool(torch.cuda.is_available())
     if name == "cuda" and not there:
         raise UsageError("--device cuda: PyTorch finds no GPU; expected cpu, or auto")
@@ -273,6 +283,16 @@ def curve_text(progress: Progress) -> str:
         lines.append(f"{point.episode},{point.ratio!r},{mean}")
         done = point.episode
     return "\n".join(lines) + "\n"
+
+
+def _versions(header: Header) -> str:
+    """Return a note if other versions of the libraries wrote a checkpoint."""
+    now = {"placeopt": own_version(), "torch": str(torch.__version__)}
+    before = {"placeopt": header.placeopt, "torch": header.torch}
+    other = [f"{name} {before[name]} (now {now[name]})" for name in now if before[name] != now[name]]
+    if not other:
+        return ""
+    return f"the checkpoint was written with {' and '.join(other)}; the weights may differ from those without a break"
 
 
 def _problems(recipe: Recipe) -> tuple[Cases | list[Problem], Cases | list[Problem], str]:

@@ -29,9 +29,9 @@ from torch import Tensor
 from placeopt.bridges.extras import require
 from placeopt.errors import DocumentError, Issue, UsageError, counted, listing, unwritable
 from placeopt.io.files import StrPath, UnreadableError, read_file, write_whole
-from placeopt.learning.reinforce import Point, Progress, Settings, Trainer
-from placeopt.learning.variants import Agent, Fault, make_agent
-from placeopt.learning.views import Potential
+from placeopt.learning.graphs.views import Potential
+from placeopt.learning.networks.variants import Agent, Fault, make_agent
+from placeopt.learning.training.reinforce import Point, Progress, Settings, Trainer
 
 FORMAT = 1
 """Version of the header that this version of placeopt writes."""
@@ -39,8 +39,8 @@ FORMAT = 1
 KEY = "placeopt"
 """Name of the header among the texts of the file."""
 
-WEIGHTS = Path(__file__).parent / "weights" / "giph.safetensors"
-"""The policy that comes with placeopt."""
+PACKAGED = {name: Path(__file__).parents[1] / "weights" / f"{name}.safetensors" for name in ("giph-plus", "giph")}
+"""The policies that come with placeopt, the default one first."""
 
 MOST_DEVICES = 100_000
 """Largest number of devices of a network that is read, so that a wrong header takes no memory."""
@@ -103,7 +103,7 @@ class Header(BaseModel):
     episode
         Number of episodes after which the network had the weights.
     ratio
-        Their evaluation (`placeopt.learning.reinforce.Point`); None if they were not evaluated.
+        Their evaluation (`placeopt.learning.training.reinforce.Point`); None if they were not evaluated.
     command
         The command that trains them.
     state
@@ -290,15 +290,11 @@ def load_checkpoint(path: StrPath) -> Checkpoint:
 def _header(kind: Kind, trainer: Trainer, source: Source, point: Point, state: State | None = None) -> Header:
     agent = trainer.agent
     nodes, edges = trainer.features
-    try:
-        ours = version("placeopt")
-    except PackageNotFoundError:
-        ours = "unknown"
     return Header(
         format=FORMAT,
         kind=kind,
-        placeopt=ours,
-        torch=torch.__version__,
+        placeopt=own_version(),
+        torch=str(torch.__version__),
         variant=agent.name,
         potential=agent.potential,
         faults=agent.faults,
@@ -311,6 +307,14 @@ def _header(kind: Kind, trainer: Trainer, source: Source, point: Point, state: S
         ratio=None if np.isnan(point.ratio) else point.ratio,
         state=state,
     )
+
+
+def own_version() -> str:
+    """Return the version of placeopt; "unknown" if it is not installed."""
+    try:
+        return version("placeopt")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None:
@@ -341,7 +345,7 @@ def _read(path: StrPath, kind: Kind) -> tuple[Header, dict[str, Tensor]]:
         raise _error(file, [Issue(str(error))]) from None
     try:
         tensors: dict[str, Tensor] = load(data)
-        texts = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+        texts = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__") or {}
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise _error(file, [Issue(f"is not a complete file of the format safetensors: {error}")]) from None
     if KEY not in texts:
@@ -353,7 +357,7 @@ def _read(path: StrPath, kind: Kind) -> tuple[Header, dict[str, Tensor]]:
             file, [Issue(f"holds a {header.kind}; expected a {kind}, which `placeopt train` writes as {other}")]
         )
     if wrong := _not_finite(tensors):
-        raise _error(file, [Issue(f"has weights that are not finite: {listing(wrong)}; train them anew")])
+        raise _error(file, [Issue(f"has weights that are not finite: {listing(wrong)}; train them again")])
     return header, tensors
 
 
@@ -401,7 +405,8 @@ def _shape_issues(tensors: Mapping[str, Tensor], expected: Mapping[str, Iterable
 
 
 def _not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
-    return [name for name, each in tensors.items() if not bool(torch.isfinite(each).all())]
+    single = {name: each for name, each in tensors.items() if each.dtype == torch.float32}  # others are wrong anyway
+    return [name for name, each in single.items() if not bool(torch.isfinite(each).all())]
 
 
 def _error(file: str, issues: Iterable[Issue]) -> DocumentError:

@@ -10,14 +10,15 @@ in the released code (github.com/uidmice/placement-rl); the paper states no scal
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from placeopt.learning.gpnet import GpNet
-from placeopt.learning.traits import Traits, fitted_traits
+from placeopt.learning.graphs.execution import Execution
+from placeopt.learning.graphs.gpnet import GpNet
+from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.policies.simulator import Run
@@ -71,6 +72,8 @@ class View:
         Expected number of moves.
     """
 
+    more: ClassVar[int] = 0
+    """Number of features of a node beside those of the paper."""
     period: int | None = None
     """Number of moves after which the search starts again from its first placement; None: never."""
 
@@ -182,13 +185,29 @@ class GpNetView(View):
         net, problem = self.net, self.problem
         if not self._limited and problem.n_groups == problem.n_tasks:
             return np.ones(net.n_nodes, dtype=np.bool_)
-        table = np.zeros((problem.n_groups, problem.n_devices), dtype=np.bool_)
-        for k, members in enumerate(self.space.members):
-            table[k, self.space.options(self.device, int(members[0]))] = True
-        return table[problem.group[net.task], net.device]
+        return self.space.table(self.device)[problem.group[net.task], net.device]
 
     def decode(self, choice: int) -> tuple[int, int]:
         return int(self.net.task[choice]), int(self.net.device[choice])
+
+
+class ExecutionView(GpNetView):
+    """gpNet with two more features of nodes: whether the task is critical, and its end by insertion; not in the paper.
+
+    See `placeopt.learning.graphs.execution`.
+    """
+
+    more = 2
+
+    def __init__(self, problem: Problem, device: Int, *, steps: int = 1, **rest: Any) -> None:
+        super().__init__(problem, device, steps=steps, **rest)
+        self._execution = Execution(self.net, steps)
+
+    def observe(self, run: Run) -> Observation:
+        seen = super().observe(run)
+        critical, later = self._execution.features(self.device, run, self.net.potential(run.start, run.end))
+        columns = np.stack([critical, scaled(later)]).T.astype(np.float32)
+        return seen._replace(nodes=np.concatenate([seen.nodes, columns], axis=1))
 
 
 class TaskView(GpNetView):

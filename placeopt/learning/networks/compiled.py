@@ -13,8 +13,8 @@ import numpy as np
 from torch import nn
 
 from placeopt.kernels import kernel
-from placeopt.learning.networks import Giph
-from placeopt.learning.views import Observation
+from placeopt.learning.graphs.views import Observation
+from placeopt.learning.networks.giph import Giph
 from placeopt.model.arrays import Float, Int
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from placeopt.learning.views import Observation
+from placeopt.learning.graphs.views import Observation
 from placeopt.model.arrays import Int
 
 
