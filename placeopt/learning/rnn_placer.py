@@ -3,8 +3,8 @@
 A. Mirhoseini, A. Goldie, H. Pham, B. Steiner, Q. V. Le, J. Dean: A hierarchical model for device placement (HDP), ICLR
 2018. Only its placer is used, as in Y. Hu et al., GiPH, MLSys 2023 (section 5 and appendix B.7): a sequence-to-sequence
 model (`rnn_network`) draws complete placements. REINFORCE trains it with the reward -sqrt(makespan) and, as a baseline,
-the mean of all earlier rewards. Both papers draw 4 placements for each update and use C = 5 and T = 10; HDP clips
-gradients to the norm 1.
+the mean of all earlier rewards. Both papers draw 4 placements for each update. HDP and the released code of GiPH use
+C = 5 and T = 10; HDP clips gradients to the norm 1.
 
 The input of each task, in topological order, is: its type, one-hot; its work; the bytes of each out-edge; its consumers
 in the sequence, as 0 or 1. Work and bytes are divided by their maxima. A problem does not contain the "type of hardware

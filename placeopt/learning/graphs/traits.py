@@ -46,7 +46,8 @@ def fitted_traits(problem: Problem) -> Traits:
     (Y. Hu et al., MLSys 2023, appendix B.7). The fit minimises the squared error of log w_ik = log C_i - log SP_k over
     all feasible pairs, so it is exact, up to the unit and the rounding to ticks, if w_ik = C_i / SP_k (equation 2
     there). The features are scaled to [-1, 1], so the unit does not matter. Devices that have no task in common,
-    directly or through others, are assumed to have equal mean speeds, as durations do not compare them. O(n m + m^3).
+    directly or through others, are assumed to have equal geometric mean speeds, as durations do not compare them.
+    O(n m + m^3).
     """
     positive = problem.feasible & (problem.duration > 0)
     known = positive.astype(np.float64)

@@ -68,8 +68,16 @@ class View:
     ----------
     device
         (n,) the first placement.
+    rng
+        Random numbers of the view: Placeto draws the order of tasks.
+    space, traits
+        The moves of the problem, and work and speed; by default computed from the problem.
     steps
         Expected number of moves.
+    potential
+        The start-time potential among the features.
+    freeze_masks, mask_tasks
+        Faults of the released code (`placeopt.learning.networks.variants.Fault`).
     """
 
     more: ClassVar[int] = 0

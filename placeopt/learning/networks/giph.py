@@ -3,7 +3,7 @@
 Hu et al. 2023, sections 4.2.2 and 4.2.3, appendix B.6, tables 4 and 5. A network is a `torch.nn.Module` whose
 `forward` maps a `Batch` to one score for each choice. Details that the paper leaves open follow the released code
 (github.com/uidmice/placement-rl, `placement_agent.py`): the mean of messages, embeddings that start from the
-transformed features, PyTorch's initial weights.
+transformed features, one transformation for both directions, PyTorch's initial weights.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Giph(Scored):
 
 
 class GiphSteps(Scored):
-    """GiPH-k: k synchronous steps of message passing in both directions (equation 4, for t = 0, ..., k - 1).
+    """GiPH-k: k synchronous steps of message passing in both directions (equation 4).
+
+    As in the released code, t = 0, ..., k - 1. The paper states t = 0, ..., k, which would be k + 1 steps.
 
     Parameters
     ----------
@@ -140,7 +142,8 @@ class GraphSage(Scored):
     """GraphSAGE-NE: the features of GiPH-NE and three GraphSAGE layers with mean aggregation along the edges.
 
     W. Hamilton, R. Ying, J. Leskovec: Inductive representation learning on large graphs, NeurIPS 2017, algorithm 1:
-    h_u = W_self h_u + W_mean mean(h_v). ReLU follows all layers but the last.
+    h_u = W_self h_u + W_mean mean(h_v). As in the released code, ReLU follows all layers but the last, and embeddings
+    are not scaled to length 1.
     """
 
     def __init__(self, nodes: int, edges: int, *, incoming: bool = False) -> None:
