@@ -153,7 +153,7 @@ def random_placement(problem: Problem, rng: Generator) -> Int:
     feasible, memory = problem.group_feasible(), group_memory(problem)
     if (stuck := np.flatnonzero(~feasible.any(axis=1))).size:
         task = problem.task_names[int(np.flatnonzero(problem.group == stuck[0])[0])]
-        raise UsageError(f"no device can run task {visible(task)} with its colocation group, so there is no placement")
+        raise UsageError(f"no device can run task {visible(task)} with its colocation group")
     options = [np.flatnonzero(row) for row in feasible]
     left, right = problem.group[problem.separation].T if len(problem.separation) else (np.empty(0, np.int64),) * 2
     for _ in range(TRIES):

@@ -205,14 +205,14 @@ class TestInterruption:
 
         with monkeypatch.context() as patched:
             patched.setattr(Trainer, "_update", interrupted)
-            done = train(tmp_path / "run", "-n", 6)
+            done = train(tmp_path / "a run", "-n", 6)
         assert done.code == code
         assert "stopping" in done.err
-        assert "stopped after 3 of 6 episodes; `placeopt train --out" in done.err
-        assert recipe_of(load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").header).settings.episodes == 6
-        assert resume(tmp_path / "run").code == 0
+        assert f"stopped after 3 of 6 episodes; `placeopt train --out '{tmp_path / 'a run'}' --resume`" in done.err
+        assert recipe_of(load_checkpoint(tmp_path / "a run" / "checkpoint.safetensors").header).settings.episodes == 6
+        assert resume(tmp_path / "a run").code == 0
         assert train(tmp_path / "whole", "-n", 6).code == 0
-        assert same(tmp_path / "run", tmp_path / "whole")
+        assert same(tmp_path / "a run", tmp_path / "whole")
 
     def test_weights_that_diverge_leave_the_best_ones(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         steps = 0
@@ -242,6 +242,8 @@ class TestRefusals:
             (("--device", "gpu"), "unknown device gpu; expected one of auto, cpu, cuda"),
             (("--rate", 0), "rate: 0.0 is out of range; expected more than 0"),
             (("--rate", "nan"), "rate: nan is out of range"),
+            (("--seed", 2**63), "seed: 9223372036854775808 is too large; expected at most"),
+            (("--objective", "energy"), "objective: energy is 0 for the random first placements of the evaluation"),
             (("--batch", 3, "--peers", 2), "batch: 3 is not a multiple of peers, 2"),
             (("--data-set", "giph-single"), "expected either problem files or a data set to train on"),
             (("--evaluate-on", PROBLEMS / "nothing.yaml"), "nothing.yaml: no such file"),

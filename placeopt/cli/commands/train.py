@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -133,7 +134,8 @@ def train(
         if drawn is None:
             print_notes("no picture of the curve: it needs matplotlib: pip install 'placeopt[plots]'")
         if done < total:
-            print_notes(f"stopped after {done:,} of {total:,} episodes; `placeopt train --out {out} --resume` goes on")
+            again = f"placeopt train --out {quote(str(out))} --resume"
+            print_notes(f"stopped after {done:,} of {total:,} episodes; `{again}` goes on")
     raise typer.Exit(stop.code if stop.is_set() else 0)
 
 
@@ -167,7 +169,7 @@ def _print(training: Training, header: Header, done: int) -> None:
             f"{header.variant}, {counted(done, 'episode')}{before}, on {counted(len(trainer.train_set), 'problem')}",
         ),
         ("ratio", f"{header.ratio:.4f} after {counted(header.episode, 'episode')}, {first:.4f} at first"),
-        ("use", f"placeopt solve PROBLEM --solver giph --set weights={training.folder / POLICY}"),
+        ("use", f"placeopt solve PROBLEM --solver giph --set weights={quote(str(training.folder / POLICY))}"),
     ]
     for label, text in facts:
         stdout_console().print(f"{label:<8} {text}", soft_wrap=True, markup=False)

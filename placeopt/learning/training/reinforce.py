@@ -11,6 +11,7 @@ with the mean b_t of the rewards before t as the baseline.
 
 Departures and choices:
 
+- Section 4.1 of the paper writes the reward with the opposite sign; its text rewards an improvement.
 - As the weights do not change during an episode, all its states go through the network in one batch at its end. The
   gradient is the same as with one pass for each step.
 - Rewards are divided by the mean value of the evaluation's first placements, the same for all problems. Adam does not
