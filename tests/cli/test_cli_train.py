@@ -181,7 +181,7 @@ class TestResuming:
     def test_there_must_be_a_checkpoint(self, tmp_path: Path) -> None:
         done = resume(tmp_path)
         assert done.code == 2
-        assert "there is no " in done.err
+        assert "nothing to resume: " in done.err
         assert "checkpoint.safetensors does not exist; expected the folder of an earlier training" in done.err
 
     def test_a_broken_checkpoint_is_named(self, tmp_path: Path) -> None:
