@@ -1,4 +1,4 @@
-"""Train GiPH, its variants and its rivals, and print the paper's figures and tables beside ours.
+"""Train GiPH, its variants and its rivals, and compare the paper's figures and tables with ours.
 
     python benchmarks/giph_learned.py FOLDER [PART ...] [--cases 150] [--seeds 3] [--images docs/images]
 
@@ -11,7 +11,7 @@ is the makespan of the best placement, without noise, divided by the longest pat
 
 convergence   figures 14 and 15: validation SLR against episodes, with and without the start-time potential
 steps         figure 4: SLR against steps, on a single and on multiple networks, without noise and with 20 %; on unseen
-              networks as the headline, on the released split beside it
+              networks as the headline, on the released split for comparison
 depth         figure 5: SLR against depth of the graph
 table6        table 6: share of cases on which one policy is better than, equal to or worse than another
 table7        table 7 and figure 17: seconds for each sample in training and in use
@@ -310,7 +310,7 @@ class Evaluation:
         self.draw("steps", data_set, 0.0, found)
 
     def rnn(self) -> None:
-        """The RNN placer, trained anew on each case."""
+        """The RNN placer, trained on each case separately."""
         problems = self.problems("giph-unseen")[:RNN_CASES]
         cases = len(problems)
 
@@ -340,11 +340,11 @@ class Evaluation:
         for header in ("variant", "fault of the released code", "SLR", "difference"):
             table.add_column(header, justify="left" if header[0] in "vf" else "right")
         for variant, faults in FAULTS.items():
-            mended = self.slr("giph-multiple", variant)[:, -1]
-            table.add_row(variant, "", plus_minus(mended), "")
+            fixed = self.slr("giph-multiple", variant)[:, -1]
+            table.add_row(variant, "", plus_minus(fixed), "")
             for names in (*((name,) for name in faults), faults) if len(faults) > 1 else (faults,):
                 row = self.slr("giph-multiple", variant, faults=tuple(sorted(names)))[:, -1]
-                table.add_row(variant, ", ".join(names), plus_minus(row), plus_minus(row - mended))
+                table.add_row(variant, ", ".join(names), plus_minus(row), plus_minus(row - fixed))
         console.print(table)
 
     def noise(self) -> None:

@@ -181,8 +181,8 @@ class TestResuming:
     def test_there_must_be_a_checkpoint(self, tmp_path: Path) -> None:
         done = resume(tmp_path)
         assert done.code == 2
-        assert "there is no " in done.err
-        assert "checkpoint.safetensors to resume; expected the folder of an earlier training" in done.err
+        assert "nothing to resume: " in done.err
+        assert "checkpoint.safetensors does not exist; expected the folder of an earlier training" in done.err
 
     def test_a_broken_checkpoint_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "checkpoint.safetensors").write_bytes(b"\0" * 9)
@@ -281,7 +281,7 @@ class TestRefusals:
     def test_the_folder_must_be_writable(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         assert "file: it is a file; expected a folder" in train(tmp_path / "file").err
-        assert "there is no folder" in train(tmp_path / "no" / "run").err
+        assert "is not a folder" in train(tmp_path / "no" / "run").err
 
     @pytest.mark.parametrize("library", ["torch", "safetensors"])
     def test_missing_libraries(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str) -> None:

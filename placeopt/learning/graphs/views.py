@@ -81,7 +81,7 @@ class View:
     """
 
     more: ClassVar[int] = 0
-    """Number of features of a node beside those of the paper."""
+    """Number of features of a node in addition to those of the paper."""
     period: int | None = None
     """Number of moves after which the search starts again from its first placement; None: never."""
 

@@ -222,7 +222,7 @@ def resumed_recipe(folder: Path, values: Mapping[str, Any]) -> Recipe:
     """
     path = folder / CHECKPOINT
     if not path.exists():
-        raise UsageError(f"there is no {path} to resume; expected the folder of an earlier training")
+        raise UsageError(f"nothing to resume: {path} does not exist; expected the folder of an earlier training")
     header = load_checkpoint(path).header
     recipe = recipe_of(header)
     before = recipe.values()
@@ -249,7 +249,7 @@ def check_new(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"cannot write {folder}: it is a file; expected a folder")
     if not folder.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {folder}: there is no folder {folder.parent}")
+        raise UsageError(f"cannot write {folder}: {folder.parent} is not a folder")
     there = [name for name in (CHECKPOINT, POLICY, CURVE, PICTURE) if (folder / name).exists()]
     if CHECKPOINT in there:
         raise UsageError(f"{folder} has a training; expected --resume to go on with it, or another folder")

@@ -181,16 +181,16 @@ def test_giph_k_sees_k_steps_only() -> None:
 
 @pytest.mark.parametrize("name", ["giph-3", "placeto"])
 def test_zero_ends_change_the_scores(name: str) -> None:
-    mended, faulty = make_agent(name, devices=6), make_agent(name, devices=6, faults=frozenset({"zero-ends"}))
-    seen = observe(mended, random_problem(2))
-    assert scores(mended, seen) != pytest.approx(scores(faulty, seen), abs=1e-6)
+    fixed, faulty = make_agent(name, devices=6), make_agent(name, devices=6, faults=frozenset({"zero-ends"}))
+    seen = observe(fixed, random_problem(2))
+    assert scores(fixed, seen) != pytest.approx(scores(faulty, seen), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["giph-ne", "giph-ne-pol", "graphsage-ne"])
 def test_incoming_means_change_the_scores(name: str) -> None:
-    mended, faulty = make_agent(name), make_agent(name, faults=frozenset({"incoming-means"}))
-    seen = observe(mended, random_problem(2))
-    assert scores(mended, seen) != pytest.approx(scores(faulty, seen), abs=1e-6)
+    fixed, faulty = make_agent(name), make_agent(name, faults=frozenset({"incoming-means"}))
+    seen = observe(fixed, random_problem(2))
+    assert scores(fixed, seen) != pytest.approx(scores(faulty, seen), abs=1e-6)
 
 
 @pytest.fixture
