@@ -76,6 +76,11 @@ class Search:
         """Whether moves are left."""
         return len(self.history) < self.steps
 
+    @property
+    def expected(self) -> float:
+        """The value without noise of the placement with the least observed value."""
+        return self._rows[-1][2]
+
     def advance(self, choice: int) -> float:
         """Make the move of a choice; return how much the value decreases."""
         task, device = self.view.decode(choice)

@@ -21,7 +21,8 @@ Departures and choices:
   the mean of their returns G_t at step t, and advantages are divided by their standard deviation: W. Kool, H. van Hoof,
   M. Welling, "Buy 4 REINFORCE samples, get a baseline for free!", ICLR 2019 workshop; Z. Shao et al., "DeepSeekMath",
   2024, arXiv:2402.03300, section 4.1 (the deviation). The factor gamma^t is left out. Not in the paper of GiPH.
-- The best weights by the evaluation are kept.
+- The best weights by the evaluation are kept. With noise, the evaluation counts the value without noise of the placement
+  with the least observed value, since the least observed value itself favours luck.
 """
 
 from __future__ import annotations
@@ -323,7 +324,7 @@ class Trainer:
         progress = self.progress
         searches = [self._search(*case, seed) for seed, case in enumerate(self._pairs())]
         guide(searches, self.network, self.device)
-        ratio = float(np.mean([search.best / self._reference(search) for search in searches]))
+        ratio = float(np.mean([search.expected / self._reference(search) for search in searches]))
         best = progress.best_point
         if best is None or ratio < best.ratio:
             progress.best = {name: value.detach().cpu().clone() for name, value in self.network.state_dict().items()}
