@@ -21,8 +21,8 @@ Departures and choices:
   the mean of their returns G_t at step t, and advantages are divided by their standard deviation: W. Kool, H. van Hoof,
   M. Welling, "Buy 4 REINFORCE samples, get a baseline for free!", ICLR 2019 workshop; Z. Shao et al., "DeepSeekMath",
   2024, arXiv:2402.03300, section 4.1 (the deviation). The factor gamma^t is left out. Not in the paper of GiPH.
-- The best weights by the evaluation are kept. With noise, the evaluation counts the value without noise of the placement
-  with the least observed value, since the least observed value itself favours luck.
+- The best weights by the evaluation are kept. With noise, the evaluation counts the values without noise of the best
+  placements, as the least observed value favours lucky executions.
 """
 
 from __future__ import annotations
