@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from placeopt.errors import UsageError
-from placeopt.learning.graphs.views import Observation, View
+from placeopt.learning.graphs.views import Moment, Observation, View
 from placeopt.learning.networks.batch import Batch
 from placeopt.learning.networks.compiled import CompiledGiph
 from placeopt.model.arrays import Float, Int
@@ -118,12 +118,25 @@ class Search:
 
 
 class Decision(NamedTuple):
-    """A choice in a search: what the network observed, and what it chose."""
+    """A choice in a search.
 
-    observation: Observation
+    Attributes
+    ----------
+    choice
+        What the network chose.
+    gain
+        Decrease of the value.
+    """
+
+    view: View
+    moment: Moment | Observation
     choice: int
     gain: float
-    """Decrease of the value."""
+
+    @property
+    def observation(self) -> Observation:
+        """What the network observed, once the search is over; computed again, as graphs need much memory."""
+        return self.view.recall(self.moment)
 
 
 @one_thread()
@@ -161,7 +174,8 @@ def step(searches: Sequence[Search], network: nn.Module, device: torch.device | 
     made = []
     for search, observation, row in zip(searches, observations, rows, strict=True):
         choice = drawn(row[: len(observation.allowed)], search.rng)
-        made.append(Decision(observation, choice, search.advance(choice)))
+        moment = search.view.remember(observation, search.run)
+        made.append(Decision(search.view, moment, choice, search.advance(choice)))
     return made
 
 

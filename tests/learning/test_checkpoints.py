@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from learning import random_problem
+from learned_problems import random_problem
 
 from placeopt.errors import DocumentError, UsageError
 from placeopt.model.problem import Objective, Term

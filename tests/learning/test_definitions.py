@@ -9,13 +9,14 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
+from learned_problems import built, placement, random_problem  # noqa: E402
+
 from placeopt.learning.graphs.views import GpNetView, Observation, TaskView  # noqa: E402
 from placeopt.learning.networks.batch import Batch  # noqa: E402
 from placeopt.learning.networks.giph import EMBEDDING  # noqa: E402
 from placeopt.learning.networks.variants import make_agent  # noqa: E402
 from placeopt.model.problem import Problem  # noqa: E402
 from placeopt.policies import Simulator  # noqa: E402
-from tests.support.learning import built, placement, random_problem  # noqa: E402
 
 Array = np.ndarray
 Weights = dict[str, Array]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from learned_problems import built, placement, random_problem
 
 from placeopt.learning.graphs.execution import Execution, mark_critical, write_insertion, write_successors
 from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.learning.graphs.views import ExecutionView
 from placeopt.model.problem import Problem
 from placeopt.policies import Policy, State, run_episode
-from tests.support.learning import built, placement, random_problem
 
 
 def ends_by_insertion(problem: Problem, state: State, task: int, device: int) -> int:

@@ -6,13 +6,13 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from learned_problems import built, placement, random_problem
 
 from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.learning.graphs.views import GpNetView, TaskView, scaled
 from placeopt.model.problem import Problem
 from placeopt.policies import Policy, Simulator, State, run_episode
-from tests.support.learning import built, placement, random_problem
 
 
 def edges_by_definition(problem: Problem, device: np.ndarray) -> set[tuple[tuple[int, int], tuple[int, int]]]:

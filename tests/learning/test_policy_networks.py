@@ -9,6 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
+from learned_problems import built, placement, random_problem  # noqa: E402
+
 from placeopt.errors import UsageError  # noqa: E402
 from placeopt.learning.graphs.views import Observation  # noqa: E402
 from placeopt.learning.networks.batch import Batch  # noqa: E402
@@ -17,7 +19,6 @@ from placeopt.learning.networks.giph import Giph, GiphSteps  # noqa: E402
 from placeopt.learning.networks.variants import VARIANTS, Agent, make_agent  # noqa: E402
 from placeopt.model.problem import Problem  # noqa: E402
 from placeopt.policies import Simulator  # noqa: E402
-from tests.support.learning import built, placement, random_problem  # noqa: E402
 
 GRAPHS = [name for name in VARIANTS if name != "placeto"]
 """Variants with a score for each node."""

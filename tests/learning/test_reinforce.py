@@ -10,15 +10,16 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 
+from learned_problems import built, placement, random_problem  # noqa: E402
+
 from placeopt.errors import UsageError  # noqa: E402
 from placeopt.learning.networks.batch import Batch  # noqa: E402
 from placeopt.learning.networks.giph import Giph  # noqa: E402
 from placeopt.learning.networks.variants import VARIANTS, make_agent  # noqa: E402
-from placeopt.learning.search import LearnedPolicy, Search, guide  # noqa: E402
+from placeopt.learning.search import LearnedPolicy, Search, guide, step  # noqa: E402
 from placeopt.learning.training.reinforce import Settings, Trainer, baselines, discounted, policy_factors  # noqa: E402
 from placeopt.model.problem import Objective, Problem, Term  # noqa: E402
 from placeopt.policies import run_episode  # noqa: E402
-from tests.support.learning import built, placement, random_problem  # noqa: E402
 
 PROBLEMS = [random_problem(seed, 8) for seed in range(4)]
 
@@ -63,9 +64,9 @@ def test_the_gradient_of_an_episode_is_the_sum_over_its_steps() -> None:
     trainer._add_gradient(decisions, factors)
     together = [parameter.grad.clone() for parameter in agent.network.parameters()]
     agent.network.zero_grad()
-    for step, factor in zip(decisions, factors.tolist(), strict=True):
-        batch = Batch([step.observation])
-        (-factor * batch.log_probabilities(agent.network(batch))[0, step.choice]).backward()
+    for made, factor in zip(decisions, factors.tolist(), strict=True):
+        batch = Batch([made.observation])
+        (-factor * batch.log_probabilities(agent.network(batch))[0, made.choice]).backward()
     for found, parameter in zip(together, agent.network.parameters(), strict=True):
         assert found.numpy() == pytest.approx(parameter.grad.numpy(), abs=1e-4)
 
@@ -231,3 +232,22 @@ def test_training_learns_to_leave_a_slow_device() -> None:
     trainer = Trainer(agent, problems, problems, Settings(episodes=160, batch=8, peers=8, every=40, cases=6, steps=1))
     curve = trainer.run().curve
     assert min(point.ratio for point in curve[1:]) < 0.7 * curve[0].ratio
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_decisions_recall_what_the_network_observed(name: str) -> None:
+    agent = make_agent(name, devices=6)
+    problem = PROBLEMS[1]
+    search = Search(problem, placement(problem), agent.make_view, steps=9, noise=0.3, seed=4)
+    seen, decisions = [], []
+    while search.active:
+        seen.append(search.view.observe(search.run))
+        decisions += step([search], agent.network)
+    for decision, expected in zip(decisions, seen, strict=True):
+        found = decision.observation
+        assert (found.nodes == expected.nodes).all()
+        assert (found.edges == expected.edges).all()
+        assert (found.source == expected.source).all()
+        assert (found.target == expected.target).all()
+        assert (found.allowed == expected.allowed).all()
+        assert found.current == expected.current

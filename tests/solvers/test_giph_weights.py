@@ -10,12 +10,13 @@ import pytest
 pytest.importorskip("torch", reason="needs placeopt[torch]")
 pytest.importorskip("safetensors", reason="needs placeopt[torch]")
 
+from learned_problems import built
+
 import placeopt as po
 from placeopt.errors import UsageError
 from placeopt.learning.networks.variants import make_agent
 from placeopt.learning.training.checkpoints import save_policy
 from placeopt.learning.training.reinforce import Settings, Trainer
-from tests.support.learning import built
 
 
 def test_weights_of_placeto_are_checked_before_the_search(tmp_path: Path) -> None:

@@ -61,6 +61,14 @@ def scaled(values: Float) -> Float:
         return np.where(width > 0, 2 * (values - low) / width - 1, 0.0)
 
 
+class Moment(NamedTuple):
+    """A state of a search from which a gpNet can be observed again: a thousandth of the memory."""
+
+    device: Int
+    run: Run
+    allowed: Bool
+
+
 class View:
     """Base class of views: the placement of one search.
 
@@ -130,6 +138,15 @@ class View:
         """The task and the device of a choice."""
         raise NotImplementedError
 
+    def remember(self, seen: Observation, run: Run) -> Moment | Observation:  # noqa: ARG002 - for subclasses
+        """What `recall` needs to return an observation again, before the next move."""
+        return seen
+
+    def recall(self, moment: Moment | Observation) -> Observation:
+        """The observation of a moment; the search must be over, as the placement of the view changes."""
+        assert isinstance(moment, Observation)
+        return moment
+
 
 class GpNetView(View):
     """Nodes are all pairs of a task and a device, and a choice is a node.
@@ -158,12 +175,22 @@ class GpNetView(View):
         self.net.move(tasks, device)
 
     def observe(self, run: Run) -> Observation:
+        return self._observation(run, self._mask())
+
+    def remember(self, seen: Observation, run: Run) -> Moment | Observation:
+        return Moment(self.device.copy(), run, seen.allowed)
+
+    def recall(self, moment: Moment | Observation) -> Observation:
+        assert isinstance(moment, Moment)
+        self.place(moment.device)
+        return self._observation(moment.run, moment.allowed)
+
+    def _observation(self, run: Run, allowed: Bool) -> Observation:
         net, nodes = self.net, self._nodes
         if self.potential != "none":
             nodes = nodes.copy()
             nodes[:, 3] = scaled(self._potential(run))
         edges = scaled(net.data).T.astype(np.float32)
-        allowed = self._mask()
         return Observation(nodes, edges, net.source.copy(), net.target.copy(), net.depth, net.height, allowed)
 
     def _potential(self, run: Run) -> Float:
@@ -211,8 +238,8 @@ class ExecutionView(GpNetView):
         super().__init__(problem, device, steps=steps, **rest)
         self._execution = Execution(self.net, steps)
 
-    def observe(self, run: Run) -> Observation:
-        seen = super().observe(run)
+    def _observation(self, run: Run, allowed: Bool) -> Observation:
+        seen = super()._observation(run, allowed)
         critical, later = self._execution.features(self.device, run, self.net.potential(run.start, run.end))
         columns = np.stack([critical, scaled(later)]).T.astype(np.float32)
         return seen._replace(nodes=np.concatenate([seen.nodes, columns], axis=1))
@@ -229,6 +256,8 @@ class TaskView(GpNetView):
     The finish time is the last arrival of an input plus the duration, as in `State.finish_times`; ties go to the device
     with the lowest index.
     """
+
+    remember, recall = View.remember, View.recall
 
     def observe(self, run: Run) -> Observation:
         net, problem = self.net, self.problem

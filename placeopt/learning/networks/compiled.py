@@ -105,6 +105,7 @@ class CompiledGiph:
         """Whether a network has a compiled version."""
         return type(network) is Giph and not network.one_way
 
+    @np.errstate(invalid="ignore", over="ignore")  # huge weights: the caller rejects undefined probabilities
     def log_probabilities(self, seen: Observation) -> Float:
         """(c,) log-probabilities of the choices, -inf where masked."""
         start = self._dense("transform", seen.nodes.astype(np.float64))
@@ -119,8 +120,7 @@ class CompiledGiph:
             parts.append(found)
         scores = self._dense("score", np.concatenate(parts, axis=1))[:, 0]
         scores = np.where(seen.allowed, scores, -np.inf)
-        with np.errstate(invalid="ignore"):  # huge weights: the caller rejects undefined probabilities
-            scores = scores - scores.max()
+        scores = scores - scores.max()
         found_scores: Float = scores - np.log(np.exp(scores).sum())
         return found_scores
 

@@ -37,6 +37,7 @@ from numpy.random import Generator
 from torch import Tensor
 
 from placeopt.errors import UsageError, counted, suggestion, visible
+from placeopt.learning.graphs.views import Observation
 from placeopt.learning.networks.batch import Batch
 from placeopt.learning.networks.variants import Agent
 from placeopt.learning.search import Decision, Search, guide, one_thread
@@ -307,11 +308,13 @@ class Trainer:
         """Add the gradient of an episode: the sum of factor * grad log pi(a_t | s_t), to be maximised."""
         low = 0
         while low < len(decisions):
-            high, edges = low, 0
-            while high < len(decisions) and (high == low or edges < EDGES):
-                edges += len(decisions[high].observation.source)
-                high += 1
-            batch = Batch([step.observation for step in decisions[low:high]], self.device)
+            seen: list[Observation] = []
+            edges = 0
+            while low + len(seen) < len(decisions) and edges < EDGES:
+                seen.append(decisions[low + len(seen)].observation)
+                edges += max(len(seen[-1].source), 1)
+            high = low + len(seen)
+            batch = Batch(seen, self.device)
             logs = batch.log_probabilities(self.network(batch))
             choice = torch.tensor([step.choice for step in decisions[low:high]], device=logs.device)
             chosen = logs.gather(1, choice.unsqueeze(1)).squeeze(1)
