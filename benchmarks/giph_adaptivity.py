@@ -2,6 +2,8 @@
 
     python benchmarks/giph_adaptivity.py [--graphs 12] [--networks 5] [--changes 20] [--auto SECONDS] [--images FOLDER]
     python benchmarks/giph_adaptivity.py --released cycle        # or single: the networks and graphs of the code
+    python benchmarks/giph_adaptivity.py --policies giph=FILE giph-plus    # trained policies: files, or of the package
+    python benchmarks/giph_adaptivity.py --rnn                   # the RNN placer, trained again after each change
 
 A network of 20 devices loses two devices, loses two more, gains two, and gains two more, in a cycle, so that it has 16
 to 20 devices. New devices are slower: on average half the speed, half the bandwidth and twice the delay. Each hardware
@@ -11,7 +13,7 @@ generator; the paper uses 20 graphs on one network. With --released, networks an
 
 After each change, every search has 2 |V| steps. A policy continues from its own placement before the change, with the
 tasks of lost devices on random devices. `random` draws further placements in addition to this one. `heft` and `peft`
-start from scratch. With --auto, the solver `auto` also continues from its own placement and has SECONDS per change.
+start from scratch, and so does the RNN placer, with RNN_PLACEMENTS placements. With --auto, the solver `auto` also continues from its own placement and has SECONDS per change.
 (In the released code, every search starts at a random placement after each change.)
 
 `moved` is the share of tasks that a search moves from a device that still exists. `relocation` is the cost of these
@@ -40,7 +42,7 @@ from placeopt.generate.networks import Document
 from placeopt.model.metrics import critical_path
 from placeopt.model.objective import GONE, relocation_ticks
 from placeopt.model.problem import Problem
-from placeopt.policies import POLICIES, random_placement, run_episode, sample_placements
+from placeopt.policies import POLICIES, Policy, random_placement, run_episode, sample_placements
 
 FIRST_SEED = 1000
 """Seed of the first network."""
@@ -48,6 +50,9 @@ MIGRATION = 100 * GIGA
 """Bytes to move for each task."""
 SEARCHES = ("random", "random-task-eft", "annealing-2", "annealing")
 HEURISTICS = ("heft", "peft")
+RNN_PLACEMENTS = 400
+LEARNED: dict[str, Policy] = {}
+"""Trained policies by name."""
 
 
 def sequences(arguments: argparse.Namespace) -> Iterator[tuple[list[DeviceNetwork], list[int], Sequence[Document]]]:
@@ -83,8 +88,14 @@ def placed(problem: Problem, name: str, device: np.ndarray, seconds: float, seed
     if name == "random":
         found = sample_placements(problem, device, steps=2 * problem.n_tasks, seed=seed)
         return found.device, int(found.best[-1])
-    if name in POLICIES:
-        found = run_episode(problem, POLICIES[name](), device, steps=2 * problem.n_tasks, seed=seed)
+    if name == "rnn-placer":
+        from placeopt.learning.rnn_placer import place_by_rnn
+
+        found = place_by_rnn(problem, device, steps=RNN_PLACEMENTS, seed=seed)
+        return found.device, int(found.best[-1])
+    if name in POLICIES or name in LEARNED:
+        policy = LEARNED[name] if name in LEARNED else POLICIES[name]()
+        found = run_episode(problem, policy, device, steps=2 * problem.n_tasks, seed=seed)
         return found.device, int(found.best[-1])
     limited: dict[str, Any] = {}
     if name == "auto":
@@ -93,6 +104,17 @@ def placed(problem: Problem, name: str, device: np.ndarray, seconds: float, seed
     assert result.schedule is not None
     assert result.makespan is not None
     return result.schedule.device, result.makespan
+
+
+def learned(text: str) -> tuple[str, Policy]:
+    """The name and the policy of NAME=FILE, of FILE, or of a policy that comes with placeopt."""
+    from placeopt.learning.search import LearnedPolicy
+    from placeopt.learning.training.checkpoints import PACKAGED, load_policy
+
+    name, _, file = text.rpartition("=")
+    agent = load_policy(PACKAGED.get(file, Path(file))).agent
+    name = name or (file if file in PACKAGED else Path(file).stem)
+    return name, LearnedPolicy(name, agent.network, agent.make_view)
 
 
 class Adaption:
@@ -142,10 +164,13 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=20)
     parser.add_argument("--released", choices=("cycle", "single"), help="the networks and graphs of the released code")
     parser.add_argument("--auto", type=float, metavar="SECONDS", help="run the solver auto with SECONDS per change")
+    parser.add_argument("--policies", nargs="*", default=[], metavar="[NAME=]FILE", help="trained policies")
+    parser.add_argument("--rnn", action="store_true", help="run the RNN placer")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figure; no figure by default")
     arguments = parser.parse_args()
     console = Console(width=130)
-    names = [*SEARCHES, *HEURISTICS]
+    LEARNED.update(learned(text) for text in arguments.policies)
+    names = [*SEARCHES, *LEARNED, *["rnn-placer"] * arguments.rnn, *HEURISTICS]
     if arguments.auto is not None and "auto" in po.solvers():
         names.append("auto")
     elif arguments.auto is not None:

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 from giph_runs import (
     GRID,
+    WITHOUT_GAPS,
     Store,
     Trained,
     constructed,
@@ -61,7 +62,7 @@ from placeopt.model.problem import Problem
 
 console = Console(width=150)
 
-HEURISTICS = ("heft", "peft")
+HEURISTICS = ("heft", "peft", WITHOUT_GAPS)
 """Constructive solvers."""
 SEARCHES = ("random", "random-task-eft", "annealing")
 """Searches that are not learned."""
@@ -345,6 +346,9 @@ class Evaluation:
             for names in (*((name,) for name in faults), faults) if len(faults) > 1 else (faults,):
                 row = self.slr("giph-multiple", variant, faults=tuple(sorted(names)))[:, -1]
                 table.add_row(variant, ", ".join(names), plus_minus(row), plus_minus(row - fixed))
+        heft, without = (self.slr("giph-multiple", name)[:, -1] for name in ("heft", WITHOUT_GAPS))
+        table.add_row("heft", "", plus_minus(heft), "")
+        table.add_row("heft", "no gaps", plus_minus(without), plus_minus(without - heft))
         console.print(table)
 
     def noise(self) -> None:

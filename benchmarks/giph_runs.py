@@ -26,12 +26,16 @@ from placeopt.learning.training.cases import Cases
 from placeopt.learning.training.checkpoints import load_policy
 from placeopt.learning.training.folder import CHECKPOINT, POLICY, Recipe, Training
 from placeopt.learning.training.reinforce import Settings
+from placeopt.model.levels import bottom_levels, falling
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
 
 GRID = np.linspace(0, 2, 21)
 """Steps per task at which curves are kept."""
+
+WITHOUT_GAPS = "heft, no gaps"
+"""HEFT as in the released code."""
 
 START = 20
 """Seed of first placements, as in the released code."""
@@ -192,8 +196,26 @@ def longest_paths(problems: Sequence[Problem]) -> np.ndarray:
     return np.array([critical_path(problem) for problem in problems], dtype=float)
 
 
+def heft_without_gaps(problem: Problem) -> int:
+    """The makespan of HEFT if tasks go to the end of a device's sequence, never into a gap: as in the released code."""
+    end = np.zeros(problem.n_tasks, dtype=np.int64)
+    device, free = np.zeros(problem.n_tasks, dtype=np.int64), np.zeros(problem.n_devices, dtype=np.int64)
+    for i in falling(bottom_levels(problem)).tolist():
+        ready = np.full(problem.n_devices, problem.release[i])
+        for k in problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]].tolist():
+            u = problem.edge_source[k]
+            moving = problem.transfer(problem.payload[k], device[u], np.arange(problem.n_devices))
+            ready = np.maximum(ready, end[u] + moving)
+        finish = np.where(problem.feasible[i], np.maximum(ready, free) + problem.duration[i], np.iinfo(np.int64).max)
+        device[i] = finish.argmin()
+        end[i] = free[device[i]] = finish.min()
+    return int(end.max(initial=0))
+
+
 def constructed(problems: Sequence[Problem], solver: str) -> np.ndarray:
     """(problems,) makespans of a constructive solver."""
+    if solver == WITHOUT_GAPS:
+        return np.array([heft_without_gaps(problem) for problem in problems], dtype=float)
     return np.array([po.solve(problem, solver).makespan for problem in problems], dtype=float)
 
 
