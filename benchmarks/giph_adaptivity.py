@@ -13,8 +13,9 @@ generator; the paper uses 20 graphs on one network. With --released, networks an
 
 After each change, every search has 2 |V| steps. A policy continues from its own placement before the change, with the
 tasks of lost devices on random devices. `random` draws further placements in addition to this one. `heft` and `peft`
-start from scratch, and so does the RNN placer, with RNN_PLACEMENTS placements. With --auto, the solver `auto` also continues from its own placement and has SECONDS per change.
-(In the released code, every search starts at a random placement after each change.)
+start from scratch, and so does the RNN placer, with RNN_PLACEMENTS placements. With --auto, the solver `auto` also
+continues from its own placement and has SECONDS per change. (In the released code, every search starts at a random
+placement after each change.)
 
 `moved` is the share of tasks that a search moves from a device that still exists. `relocation` is the cost of these
 moves as a multiple of the new makespan, in the metric of that name (GiPH, section 5.3). Each task has MIGRATION bytes
