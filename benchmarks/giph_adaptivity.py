@@ -128,7 +128,7 @@ class Adaption:
         self.relocation: list[float] = []
 
     def run(self, problems: Sequence[Problem], seed: int) -> None:
-        """Place one graph on a sequence of networks."""
+        """Place one graph on a sequence of networks; for Placeto, these contain lost devices, which can run nothing."""
         before: list[str] | None = None
         row = []
         for change, problem in enumerate(problems):
@@ -141,7 +141,8 @@ class Adaption:
         self.slr.append(row)
 
     def _add_moves(self, problem: Problem, before: Sequence[str], device: np.ndarray, span: int) -> None:
-        place = {name: index for index, name in enumerate(problem.device_names)}
+        able = problem.feasible.any(axis=0)
+        place = {name: index for index, name in enumerate(problem.device_names) if able[index]}
         current = np.array([place.get(name, GONE) for name in before])
         there = current != GONE
         self.moved.append(float((device != current)[there].mean()) if there.any() else math.nan)
@@ -181,11 +182,13 @@ def main() -> None:
     for networks, new, graphs in sequences(arguments):
         slower.append(new)
         documents = [network.document() for network in networks]
+        with_lost = [network.document(idle=True) for network in networks]
         devices = [len(document["devices"]) for document in documents]
         for index, graph in enumerate(graphs):
             problems = [po.compile(problem_document("adapting", graph, document)) for document in documents]
+            fixed = [po.compile(problem_document("adapting", graph, document)) for document in with_lost]
             for search in searches:
-                search.run(problems, 1000 * index)
+                search.run(fixed if search.name.startswith("placeto") else problems, 1000 * index)
     results = {search.name: np.array(search.slr) for search in searches}
     marks = list(range(0, len(devices), 5))
     title = f"SLR after changes of the network: {len(graphs)} graphs on each of {len(slower)} networks"

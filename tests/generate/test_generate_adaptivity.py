@@ -85,3 +85,16 @@ def test_lost_devices_are_not_in_the_document() -> None:
 
 def test_the_first_network_is_the_released_one() -> None:
     assert released_changes("single")[0].document() == released_network(1).document()
+
+
+def test_idle_devices_change_nothing() -> None:
+    networks, _ = paper_changes(seed=2, changes=2)
+    graph = adaptivity_graphs()[0]
+    left, every = (
+        po.compile(problem_document("idle", graph, networks[-1].document(idle=idle))) for idle in (False, True)
+    )
+    able = every.feasible.any(axis=0)
+    assert (left.n_devices, every.n_devices) == (16, 20)
+    assert [name for name, can in zip(every.device_names, able, strict=True) if can] == list(left.device_names)
+    assert (every.duration[:, able] == left.duration).all()
+    assert (every.latency[able][:, able] == left.latency).all()

@@ -100,10 +100,10 @@ class DeviceNetwork:
     speed: Floats
     hardware: tuple[tuple[int, ...], ...]
 
-    def document(self) -> Document:
+    def document(self, *, idle: bool = False) -> Document:
         """Return the sections `devices` and `links`: d0, d1, ... with features hw0, hw1, ...
 
-        A device without hardware types can run nothing and is left out.
+        A device without hardware types can run nothing and is left out, unless `idle` is true.
         """
         devices: Document = {
             f"d{index}": {
@@ -112,7 +112,7 @@ class DeviceNetwork:
                 "features": [f"hw{kind}" for kind in sorted(kinds)],
             }
             for index, (speed, kinds) in enumerate(zip(self.speed.tolist(), self.hardware, strict=True))
-            if kinds
+            if kinds or idle
         }
         delay, inverse = self.delay.tolist(), self.inverse_bandwidth.tolist()
         overrides = [
@@ -122,7 +122,7 @@ class DeviceNetwork:
                 "latency": f"{delay[a][b]:.9f} s",
             }
             for a, b in combinations(range(len(self.speed)), 2)
-            if self.hardware[a] and self.hardware[b]
+            if idle or (self.hardware[a] and self.hardware[b])
         ]
         return {"devices": devices} | ({"links": {"overrides": overrides}} if overrides else {})
 
