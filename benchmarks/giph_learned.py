@@ -20,6 +20,7 @@ traffic       figure 9: the case study, sensor fusion of connected vehicles
 rnn           the RNN placer of section 5, trained anew on each of RNN_CASES cases
 noise         not in the paper: noise from 0 to 0.5
 faults        not in the paper: what the faults of the released code change
+packaged      the policies that come with placeopt, one training each, with --seeds seeds of the search
 beyond        not in the paper: a shared baseline of episodes from one placement; features of the execution
 
 Figures 11 and 16 are in `giph_objectives.py`, figure 6 in `giph_adaptivity.py`.
@@ -46,17 +47,18 @@ from giph_runs import (
     constructed,
     episodes,
     first_placements,
-    interval,
     longest_paths,
     on_grid,
     test_problems,
 )  # fmt: skip
+from giph_sets import interval
 from rich.console import Console
 from rich.table import Table
 
 from placeopt.learning.networks.variants import Agent
 from placeopt.learning.rnn_placer import place_by_rnn
 from placeopt.learning.search import Search, guide
+from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 from placeopt.model.metrics import shape
 from placeopt.model.problem import Problem
 
@@ -362,6 +364,20 @@ class Evaluation:
             table.add_row(name, *(plus_minus(self.slr("giph-unseen", name, level)[:, -1]) for level in levels))
         console.print(table)
 
+    def packaged(self) -> None:
+        """The policies that come with placeopt."""
+        problems = self.problems("giph-unseen")
+        table = Table(title=f"giph-unseen: SLR after 2 |V| steps; {self.cases} cases, {self.seeds} seeds of the search")
+        for header in ("policy", "SLR", "against annealing", "against heft"):
+            table.add_column(header, justify="left" if header == "policy" else "right")
+        annealing, heft = (self.slr("giph-unseen", name)[:, -1] for name in ("annealing", "heft"))
+        for name, path in PACKAGED.items():
+            agent = load_policy(path).agent
+            rows = [on_grid(problems, episodes(problems, agent, seed=seed))[:, -1] for seed in range(self.seeds)]
+            row = np.mean(rows, axis=0) / longest_paths(problems)
+            table.add_row(name, plus_minus(row), plus_minus(row - annealing), plus_minus(row - heft))
+        console.print(table)
+
     def beyond(self) -> None:
         """Training with peers, and features of the execution."""
         table = Table(title=f"giph-unseen: SLR after 2 |V| steps; {self.cases} cases, {self.seeds} trainings")
@@ -397,7 +413,8 @@ class Evaluation:
 
 
 PARTS = (
-    "convergence", "steps", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "faults", "beyond",
+    "convergence", "steps", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "faults",
+    "packaged", "beyond",
 )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from giph_runs import GRID, interval
+from giph_runs import GRID
+from giph_sets import interval
 
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import Picture, line_legend, line_sample, new_picture, styled

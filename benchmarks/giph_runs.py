@@ -217,8 +217,3 @@ def constructed(problems: Sequence[Problem], solver: str) -> np.ndarray:
     if solver == WITHOUT_GAPS:
         return np.array([heft_without_gaps(problem) for problem in problems], dtype=float)
     return np.array([po.solve(problem, solver).makespan for problem in problems], dtype=float)
-
-
-def interval(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over the first axis and the half width of its 95 % confidence interval."""
-    return values.mean(axis=0), 1.96 * values.std(axis=0, ddof=1) / np.sqrt(len(values))
