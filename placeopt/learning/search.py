@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 from numpy.random import Generator
-from numpy.typing import NDArray
-from torch import nn
 
 from placeopt.errors import UsageError
 from placeopt.learning.graphs.views import Moment, Observation, View
-from placeopt.learning.networks.batch import Batch
 from placeopt.learning.networks.compiled import CompiledGiph
+from placeopt.learning.networks.variants import Network
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies.episode import Episode, prepare
 from placeopt.policies.state import Policy, State, Step
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 TOGETHER = 64
 """Number of searches that a network guides at the same time."""
@@ -28,6 +29,8 @@ TOGETHER = 64
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Run PyTorch on one thread: with these small matrices, threads only wait for each other."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -67,7 +70,7 @@ class Search:
         self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
         self.run = self.start = self.simulator.run(self.first)
         self.best, self.kept = self.run.value, self.first
-        self._compiled: tuple[nn.Module, CompiledGiph] | None = None
+        self._compiled: tuple[Network, CompiledGiph] | None = None
         self._rows: list[tuple[float, ...]] = []
         self._record(self.simulator.expected(self.first))
 
@@ -101,10 +104,10 @@ class Search:
             self.run = self.start
         return gain
 
-    def compiled(self, network: nn.Module) -> CompiledGiph:
+    def compiled(self, network: Network) -> CompiledGiph:
         """The compiled network, whose weights must not change during the search."""
         if self._compiled is None or self._compiled[0] is not network:
-            self._compiled = network, CompiledGiph(network, self.steps)
+            self._compiled = network, compiled_network(network, self.steps)
         return self._compiled[1]
 
     def _record(self, expected: float) -> None:
@@ -139,9 +142,8 @@ class Decision(NamedTuple):
         return self.view.recall(self.moment)
 
 
-@one_thread()
 def guide(
-    searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu", *, record: bool = False
+    searches: Sequence[Search], network: Network, device: torch.device | str = "cpu", *, record: bool = False
 ) -> list[list[Decision]]:
     """Run searches to their ends; with `record`, return the decisions of each.
 
@@ -158,7 +160,7 @@ def guide(
     return decisions
 
 
-def step(searches: Sequence[Search], network: nn.Module, device: torch.device | str = "cpu") -> list[Decision]:
+def step(searches: Sequence[Search], network: Network, device: torch.device | str = "cpu") -> list[Decision]:
     """Make one move in each search; return the decisions.
 
     GiPH's own network runs compiled on a CPU (`CompiledGiph`), one search after the other. Other networks run in
@@ -170,7 +172,7 @@ def step(searches: Sequence[Search], network: nn.Module, device: torch.device | 
             each.compiled(network).log_probabilities(seen) for each, seen in zip(searches, observations, strict=True)
         ]
     else:
-        rows = list(_log_probabilities(observations, network, device))
+        rows = _log_probabilities(observations, network, device)
     made = []
     for search, observation, row in zip(searches, observations, rows, strict=True):
         choice = drawn(row[: len(observation.allowed)], search.rng)
@@ -179,18 +181,34 @@ def step(searches: Sequence[Search], network: nn.Module, device: torch.device | 
     return made
 
 
-def compilable(network: nn.Module, device: torch.device | str) -> bool:
-    """Whether `step` runs a network compiled, so that lockstep gains nothing."""
-    return torch.device(device).type == "cpu" and CompiledGiph.supports(network)
+def compilable(network: Network, device: torch.device | str = "cpu") -> bool:
+    """Whether `step` runs a network compiled, so that lockstep gains nothing and PyTorch is not needed."""
+    if isinstance(network, Mapping):
+        return True
+    import torch
+
+    from placeopt.learning.networks.giph import Giph
+
+    return torch.device(device).type == "cpu" and type(network) is Giph and not network.one_way
+
+
+def compiled_network(network: Network, steps: int) -> CompiledGiph:
+    """The compiled version of a `compilable` network, for one search."""
+    if not isinstance(network, Mapping):
+        network = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
+    return CompiledGiph(network, steps)
 
 
 def _log_probabilities(
     observations: Sequence[Observation], network: nn.Module, device: torch.device | str
-) -> NDArray[np.float64]:
-    with torch.inference_mode():
+) -> list[Float]:
+    import torch
+
+    from placeopt.learning.networks.batch import Batch
+
+    with one_thread(), torch.inference_mode():
         batch = Batch(observations, device)
-        found: NDArray[np.float64] = batch.log_probabilities(network(batch)).double().cpu().numpy()
-    return found
+        return list(batch.log_probabilities(network(batch)).double().cpu().numpy())
 
 
 def drawn(logs: Float, rng: Generator) -> int:
@@ -223,17 +241,15 @@ class LearnedPolicy(Policy):
         Creates a view from a problem and a placement; such as `GpNetView`.
     """
 
-    def __init__(self, name: str, network: nn.Module, make_view: MakeView, device: torch.device | str = "cpu") -> None:
+    def __init__(self, name: str, network: Network, make_view: MakeView, device: torch.device | str = "cpu") -> None:
         self.name, self.network, self._make_view, self._device = name, network, make_view, device
 
     def begin(self, problem: Problem, steps: int, rng: Generator) -> None:
         """Forget the previous episode."""
         super().begin(problem, steps, rng)
         self._view: View | None = None
-        compiled = compilable(self.network, self._device)
-        self._compiled = CompiledGiph(self.network, steps) if compiled else None
+        self._compiled = compiled_network(self.network, steps) if compilable(self.network, self._device) else None
 
-    @one_thread()
     def move(self, state: State) -> tuple[int, int]:
         """Draw a move by its score."""
         if self._view is None:

@@ -30,7 +30,6 @@ import numpy as np
 from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
-from placeopt.errors import MissingExtraError
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
@@ -45,7 +44,7 @@ from ..baselines._sampling import Sampler
 
 if TYPE_CHECKING:
     from placeopt.learning.search import Search
-    from placeopt.learning.training.checkpoints import Policy
+    from placeopt.learning.training.weights import Policy
 
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of restarts."""
@@ -76,7 +75,7 @@ class Giph:
 
     name: ClassVar[str] = "giph"
     info: ClassVar[Info] = Info(
-        summary="moves chosen by a trained graph neural network (GiPH, Hu et al. 2023); needs placeopt[torch]",
+        summary="moves chosen by a trained graph neural network (GiPH, Hu et al. 2023)",
         family="search",
         guarantee="none",
         complexity="O(m e) per move, as many moves as time allows",
@@ -94,7 +93,7 @@ class Giph:
         Raises
         ------
         MissingExtraError
-            If PyTorch or safetensors is not installed.
+            If the weights need PyTorch, which is not installed.
         DocumentError
             If the weights cannot be read.
         UsageError
@@ -123,16 +122,10 @@ class Giph:
 
 
 def _policy(weights: str, problem: Problem) -> Policy:
-    try:
-        import safetensors  # noqa: F401
-        import torch  # noqa: F401
-    except ImportError:
-        message = "the solver giph needs PyTorch and safetensors: pip install 'placeopt[torch]'"
-        raise MissingExtraError(message) from None
-    from placeopt.learning.networks.placeto import check_devices
-    from placeopt.learning.training.checkpoints import PACKAGED, load_policy
+    from placeopt.learning.graphs.placeto import check_devices
+    from placeopt.learning.training.weights import PACKAGED, load_policy
 
-    policy = load_policy(PACKAGED.get(weights, weights))
+    policy = load_policy(PACKAGED.get(weights, weights), compiled=True)
     if policy.agent.name == "placeto":
         check_devices(policy.agent.devices, problem.n_devices)
     return policy
@@ -152,7 +145,7 @@ class _Run:
         self.bound = best_bound(problem).value
         self.moves = self.started = 0
         self.note = ""
-        self.cost = Cost(problem, compiled=compilable(self.network, "cpu"))
+        self.cost = Cost(problem, compiled=compilable(self.network))
         limit = options.planned_seconds
         self.seconds = DEFAULT if limit is None else SHARE * limit
         self.width = settings.searches or self.cost.searches(self.steps, self.seconds)
@@ -163,7 +156,7 @@ class _Run:
     def run(self) -> Termination:
         """Search until a limit; return why it stopped."""
         from placeopt.learning.graphs.traits import fitted_traits
-        from placeopt.learning.search import Search, one_thread, step
+        from placeopt.learning.search import Search, step
         from placeopt.policies.state import Space
 
         problem, sampler = self.problem, self.sampler
@@ -174,30 +167,29 @@ class _Run:
             return Termination.COMPLETED
         make_view = partial(self.make_view, space=Space(problem), traits=fitted_traits(problem))
         planned = max(int(self.seconds / self.cost(self.width)), 1)
-        with one_thread():
-            while self.left is None or self.left > 0:
-                count = self.width if self.left is None else min(self.width, self.left)
-                searches: list[Search] = []
-                while len(searches) < count:
-                    seed = int(self.rng.integers(2**31))
-                    searches.append(Search(problem, self._start(), make_view, steps=self.steps, seed=seed))
-                    self.started += 1
-                    self._look(searches[-1])
-                    if (why := self._stop()) is not None:
-                        return why
-                for _ in range(self.steps):
-                    runs = [search.run for search in searches]
-                    step(searches, self.network)
-                    self.moves += count
-                    planned -= 1
-                    for search, before in zip(searches, runs, strict=True):
-                        if search.run is not before:
-                            self._look(search)
-                    if (why := self._stop()) is not None:
-                        return why
-                    if planned <= 0 and self.left is None:
-                        return Termination.COMPLETED
-                self.left = None if self.left is None else self.left - count
+        while self.left is None or self.left > 0:
+            count = self.width if self.left is None else min(self.width, self.left)
+            searches: list[Search] = []
+            while len(searches) < count:
+                seed = int(self.rng.integers(2**31))
+                searches.append(Search(problem, self._start(), make_view, steps=self.steps, seed=seed))
+                self.started += 1
+                self._look(searches[-1])
+                if (why := self._stop()) is not None:
+                    return why
+            for _ in range(self.steps):
+                runs = [search.run for search in searches]
+                step(searches, self.network)
+                self.moves += count
+                planned -= 1
+                for search, before in zip(searches, runs, strict=True):
+                    if search.run is not before:
+                        self._look(search)
+                if (why := self._stop()) is not None:
+                    return why
+                if planned <= 0 and self.left is None:
+                    return Termination.COMPLETED
+            self.left = None if self.left is None else self.left - count
         return Termination.COMPLETED
 
     def _start(self) -> Int:

@@ -16,8 +16,8 @@ from placeopt.cli.progress import training_bar
 from placeopt.cli.streams import tolerate_lost_stdout
 
 if TYPE_CHECKING:
-    from placeopt.learning.training.checkpoints import Header
     from placeopt.learning.training.folder import Training
+    from placeopt.learning.training.weights import Header
 
 
 def train(

@@ -1,21 +1,47 @@
 """The network of GiPH in compiled code: the same scores as in PyTorch, some ten times faster for a single search.
 
 A search makes its moves one by one, and a graph has tens of levels with a few nodes each. PyTorch spends nearly all of
-the time between operations. Training computes gradients of many states at once with PyTorch; see `networks.Giph`.
+the time between operations. Training computes gradients of many states at once with PyTorch; see `networks.giph`. This
+module does not need PyTorch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import nn
+from numpy.typing import NDArray
 
 from placeopt.kernels import kernel
+from placeopt.learning.graphs.gpnet import EDGE_DATA
 from placeopt.learning.graphs.views import Observation
-from placeopt.learning.networks.giph import Giph
 from placeopt.model.arrays import Float, Int
+
+EMBEDDING = 5
+"""Size of the embedding in each direction."""
+HIDDEN = 16
+"""Hidden units of the score function, and of GraphSAGE-NE."""
+
+Layers = Mapping[str, NDArray[np.floating[Any]]]
+"""The weights of `networks.giph.Giph` under the names of its `state_dict`."""
+
+
+def layer_shapes(nodes: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of `Layers` for gpNets with this number of features of a node (Hu et al. 2023, table 5)."""
+    message = EMBEDDING + EDGE_DATA
+    sizes = {  # of each linear layer: outputs and inputs
+        "score.0": (HIDDEN, 2 * EMBEDDING),
+        "score.2": (1, HIDDEN),
+        "transform.0": (nodes, nodes),
+        "transform.2": (EMBEDDING, nodes),
+    }
+    for way in ("along", "against"):
+        sizes |= {f"{way}.message": (message, message), f"{way}.update": (EMBEDDING, message)}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, size in sizes.items():
+        shapes |= {f"{name}.weight": size, f"{name}.bias": size[:1]}
+    return shapes
 
 
 class Order(NamedTuple):
@@ -80,30 +106,23 @@ def order_by(level: Int, receiver: Int) -> Order:
 
 
 class CompiledGiph:
-    """Scores of one observation by a network of the class `Giph`.
+    """Scores of the observations of one search by a network of the class `Giph`.
 
     Parameters
     ----------
+    layers
+        The weights.
     steps
         Expected number of observations: much work waits for the compiler, little work runs in plain Python. The results
         are the same.
     """
 
-    def __init__(self, network: nn.Module, steps: int = 1) -> None:
-        assert type(network) is Giph
+    def __init__(self, layers: Layers, steps: int = 1) -> None:
         self._steps = steps
-        self._layers = {
-            name: np.ascontiguousarray(value.detach().cpu().numpy(), dtype=np.float64)
-            for name, value in network.state_dict().items()
-        }
+        self._layers = {name: np.ascontiguousarray(value, dtype=np.float64) for name, value in layers.items()}
         self._weights = [Weights(*(self._layers[f"{way}.{part}"] for part in _PARTS)) for way in ("along", "against")]
         self._orders: tuple[Int, tuple[Order, Order]] | None = None
         self._pass: Callable[..., Any] | None = None
-
-    @staticmethod
-    def supports(network: nn.Module) -> bool:
-        """Whether a network has a compiled version."""
-        return type(network) is Giph and not network.one_way
 
     @np.errstate(invalid="ignore", over="ignore")  # huge weights: the caller rejects undefined probabilities
     def log_probabilities(self, seen: Observation) -> Float:

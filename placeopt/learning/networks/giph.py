@@ -14,12 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from placeopt.learning.networks.batch import Batch
+from placeopt.learning.networks.compiled import EMBEDDING, HIDDEN
 from placeopt.learning.networks.layers import Messages, feed_forward, mean_into, with_edge_means
-
-EMBEDDING = 5
-"""Size of the embedding in each direction."""
-HIDDEN = 16
-"""Hidden units of the score function, and of GraphSAGE-NE."""
 
 
 class Scored(nn.Module):  # type: ignore[misc,unused-ignore]

@@ -1,9 +1,6 @@
-"""Policies and checkpoints: weights in files of the format safetensors, with all parameters in the header.
+"""Policies and checkpoints of a trainer: writing both, and going on from a checkpoint.
 
-The format (https://huggingface.co/docs/safetensors) holds named tensors and texts; reading it executes no code. The
-text `placeopt` is the `Header` as JSON.
-
-A policy holds the weights of a network under their names. A checkpoint holds the state of a `Trainer`:
+`weights` describes the files and reads them. A checkpoint holds the state of a `Trainer`:
 
     weights.NAME            the current weights
     best.NAME               the weights with the best evaluation
@@ -16,121 +13,33 @@ machine and on a CPU. A GPU adds numbers in varying order.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
 from placeopt.bridges.extras import require
-from placeopt.errors import DocumentError, Issue, UsageError, counted, listing, unwritable
-from placeopt.io.files import StrPath, UnreadableError, read_file, write_whole
-from placeopt.learning.graphs.views import Potential
-from placeopt.learning.networks.variants import Agent, Fault, make_agent
-from placeopt.learning.training.reinforce import Point, Progress, Settings, Trainer
-
-FORMAT = 1
-"""Version of the header that this version of placeopt writes."""
-
-KEY = "placeopt"
-"""Name of the header among the texts of the file."""
-
-PACKAGED = {name: Path(__file__).parents[1] / "weights" / f"{name}.safetensors" for name in ("giph-plus", "giph")}
-"""The policies that come with placeopt, the default one first."""
-
-MOST_DEVICES = 100_000
-"""Largest number of devices of a network that is read, so that a wrong header takes no memory."""
-
-Kind = Literal["policy", "checkpoint"]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class Features(BaseModel):
-    """Numbers of features that the network receives of each node and of each edge."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    nodes: int
-    edges: int
-
-
-class Random(BaseModel):
-    """The state of NumPy's generator PCG64."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    state: int
-    inc: int
-    has_uint32: int
-    uinteger: int
-
-
-class State(BaseModel):
-    """The part of a checkpoint that is not a tensor."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    curve: tuple[tuple[int, Finite], ...] = Field(min_length=1)
-    returns: tuple[Finite, ...]
-    rng: Random
-
-
-class Header(BaseModel):
-    """Everything needed to use weights, and to train them again.
-
-    Attributes
-    ----------
-    format, kind
-        Version of the header, and what the file holds.
-    placeopt, torch
-        Versions of the libraries that wrote the file.
-    variant, potential, faults, devices
-        Arguments of `make_agent`.
-    features
-        Numbers of features; a different number does not fit the weights.
-    settings
-        Parameters of training, with the seed.
-    objective
-        What the searches minimise.
-    data_set, train, evaluation
-        The data set, the problem files to train on, and those to evaluate on.
-    digest
-        Hash of the problems in files; empty without.
-    episode
-        Number of episodes after which the network had the weights.
-    ratio
-        Their evaluation (`placeopt.learning.training.reinforce.Point`); None if they were not evaluated.
-    command
-        The command that trains them.
-    state
-        The rest of a checkpoint.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    format: int
-    kind: Kind
-    placeopt: str
-    torch: str
-    variant: str
-    potential: Potential
-    faults: frozenset[Fault]
-    devices: int = Field(ge=1, le=MOST_DEVICES)
-    features: Features
-    settings: Settings
-    objective: str
-    data_set: str | None
-    train: tuple[str, ...]
-    evaluation: tuple[str, ...]
-    digest: str
-    episode: int = Field(ge=0)
-    ratio: Finite | None
-    command: str
-    state: State | None = None
+from placeopt.errors import Issue, UsageError, listing, unwritable
+from placeopt.io.files import StrPath, write_whole
+from placeopt.learning.training.reinforce import Point, Progress, Trainer
+from placeopt.learning.training.weights import (
+    FORMAT,
+    KEY,
+    PACKAGED,
+    Features,
+    Header,
+    Kind,
+    Policy,
+    Random,
+    State,
+    file_error,
+    load_policy,
+    read_weights,
+    shape_issues,
+)
 
 
 class Source(NamedTuple):
@@ -141,13 +50,6 @@ class Source(NamedTuple):
     evaluation: tuple[str, ...] = ()
     digest: str = ""
     command: str = ""
-
-
-class Policy(NamedTuple):
-    """A network with trained weights, and how they were made."""
-
-    agent: Agent
-    header: Header
 
 
 class Checkpoint(NamedTuple):
@@ -178,7 +80,7 @@ class Checkpoint(NamedTuple):
             kept = {key: found for key in _ADAM if (found := self.tensors.get(f"adam.{key}.{name}")) is not None}
             if kept:  # Adam has no state of a parameter without a gradient so far
                 wanted = {f"adam.{key}.{name}": parameter.shape if key != "step" else () for key in _ADAM}
-                issues += _shape_issues(self.tensors, wanted)
+                issues += shape_issues(self.tensors, wanted)
                 moments[place] = kept
         rng = np.random.default_rng()
         try:
@@ -191,7 +93,7 @@ class Checkpoint(NamedTuple):
         except (ValueError, OverflowError, TypeError) as error:
             issues.append(Issue(f"is not the state of a random number generator: {error}", ("state", "rng")))
         if issues:
-            raise _error(self.file, issues)
+            raise file_error(self.file, issues)
         network.load_state_dict(self._part("weights"))
         optimiser = trainer.optimiser
         optimiser.load_state_dict({"state": moments, "param_groups": optimiser.state_dict()["param_groups"]})
@@ -199,7 +101,7 @@ class Checkpoint(NamedTuple):
         trainer.progress = Progress(rng, self.header.episode, curve, list(state.returns), self._part("best"))
 
     def _issues(self, part: str, expected: Mapping[str, Tensor]) -> list[Issue]:
-        return _shape_issues(self.tensors, {f"{part}.{name}": each.shape for name, each in expected.items()})
+        return shape_issues(self.tensors, {f"{part}.{name}": each.shape for name, each in expected.items()})
 
     def _part(self, part: str) -> dict[str, Tensor]:
         return {
@@ -216,7 +118,7 @@ def save_policy(path: StrPath, trainer: Trainer, source: Source | None = None) -
     Raises
     ------
     UsageError
-        If weights are not finite, or the file cannot be written.
+        If weights are not finite or not of the type float32, or the file cannot be written.
     MissingExtraError
         If safetensors is not installed.
     """
@@ -248,43 +150,18 @@ def save_checkpoint(path: StrPath, trainer: Trainer, source: Source | None = Non
     return header
 
 
-def load_policy(path: StrPath, agent: Agent | None = None) -> Policy:
-    """Read the weights of a policy.
-
-    Parameters
-    ----------
-    agent
-        Where the weights belong if the variant is not one of placeopt's; by default, the header decides.
+def load_checkpoint(path: StrPath) -> Checkpoint:
+    """Read a checkpoint; `Checkpoint.restore` checks its tensors.
 
     Raises
     ------
     DocumentError
-        If the file is not a complete policy of this version of placeopt or an earlier one; lists every issue.
-    MissingExtraError
-        If safetensors is not installed.
+        If the file is not a complete checkpoint of this version of placeopt or an earlier one.
     """
-    header, tensors = _read(path, "policy")
-    if agent is None:
-        try:
-            agent = make_agent(header.variant, devices=header.devices, potential=header.potential, faults=header.faults)
-        except UsageError as error:
-            raise _error(str(path), [Issue(str(error), ("variant",))]) from None
-    expected = {name: each.shape for name, each in agent.network.state_dict().items()}
-    issues = _shape_issues(tensors, expected)
-    if unknown := [name for name in tensors if name not in expected]:
-        issues.append(Issue(f"has {counted(len(unknown), 'tensor')} that {agent.name} lacks: {listing(unknown)}"))
-    if issues:
-        raise _error(str(path), issues)
-    agent.network.load_state_dict(tensors)
-    return Policy(agent, header)
-
-
-def load_checkpoint(path: StrPath) -> Checkpoint:
-    """Read a checkpoint; `Checkpoint.restore` checks its tensors. Raises as `load_policy`."""
-    header, tensors = _read(path, "checkpoint")
+    header, arrays = read_weights(path, "checkpoint")
     if header.state is None:
-        raise _error(str(path), [Issue("is missing; expected the state of a training", ("state",))])
-    return Checkpoint(header, tensors, str(path))
+        raise file_error(path, [Issue("is missing; expected the state of a training", ("state",))])
+    return Checkpoint(header, {name: torch.from_numpy(each) for name, each in arrays.items()}, str(path))
 
 
 def _header(kind: Kind, trainer: Trainer, source: Source, point: Point, state: State | None = None) -> Header:
@@ -321,7 +198,9 @@ def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None
     require("safetensors", "torch", "weights of learned policies")
     from safetensors.torch import save
 
-    if wrong := _not_finite(tensors):
+    if wrong := [name for name, each in tensors.items() if each.dtype != torch.float32]:
+        raise UsageError(f"{path}: not written: expected values of the type torch.float32 in {listing(wrong)}")
+    if wrong := [name for name, each in tensors.items() if not bool(torch.isfinite(each).all())]:
         raise UsageError(f"{path}: not written: values are not finite in {listing(wrong)}; train with a smaller rate")
     # Sets in order, and one text only: the same content gives the same bytes.
     text = json.dumps(header.model_dump(), default=sorted, allow_nan=False)
@@ -332,88 +211,8 @@ def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None
         raise UsageError(unwritable(path, error)) from None
 
 
-def _read(path: StrPath, kind: Kind) -> tuple[Header, dict[str, Tensor]]:
-    """Read and check the header and the tensors of a file."""
-    require("safetensors", "torch", "weights of learned policies")
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    file = str(path)
-    try:
-        data = read_file(path)
-    except UnreadableError as error:
-        raise _error(file, [Issue(str(error))]) from None
-    try:
-        tensors: dict[str, Tensor] = load(data)
-        texts = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__") or {}
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise _error(file, [Issue(f"is not a complete file of the format safetensors: {error}")]) from None
-    if KEY not in texts:
-        raise _error(file, [Issue("was not written by placeopt; expected a file that `placeopt train` wrote")])
-    header = _checked_header(file, texts[KEY])
-    if header.kind != kind:
-        other = {"policy": "policy.safetensors", "checkpoint": "checkpoint.safetensors"}[kind]
-        raise _error(
-            file, [Issue(f"holds a {header.kind}; expected a {kind}, which `placeopt train` writes as {other}")]
-        )
-    if wrong := _not_finite(tensors):
-        raise _error(file, [Issue(f"has weights that are not finite: {listing(wrong)}; train them again")])
-    return header, tensors
-
-
-def _checked_header(file: str, text: str) -> Header:
-    try:
-        stated = json.loads(text)
-        found = stated.get("format") if isinstance(stated, dict) else None
-    except (ValueError, RecursionError) as error:
-        raise _error(file, [Issue(f"its header is not valid JSON: {error}")]) from None
-    if isinstance(found, int) and found > FORMAT:
-        message = (
-            f"was written by a newer version of placeopt (format {found}, expected at most {FORMAT}): update placeopt"
-        )
-        raise _error(file, [Issue(message)])
-    try:
-        return Header.model_validate_json(text)
-    except ValidationError as error:
-        issues = [
-            Issue(f"{_shortened(detail['input'])}: {detail['msg'].lower()}", ("header", *detail["loc"]))
-            for detail in error.errors(include_url=False)
-        ]
-        raise _error(file, issues) from None
-    except UsageError as error:  # from Settings
-        raise _error(file, [Issue(str(error), ("header", "settings"))]) from None
-
-
-def _shortened(value: object, most: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
-def _shape_issues(tensors: Mapping[str, Tensor], expected: Mapping[str, Iterable[int]]) -> list[Issue]:
-    """Return an issue for each tensor that is missing, or has another shape or type."""
-
-    def found() -> Iterator[Issue]:
-        for name, shape in expected.items():
-            if name not in tensors:
-                yield Issue(f"the tensor {name} is missing")
-            elif tuple(tensors[name].shape) != tuple(shape):
-                yield Issue(f"the tensor {name} has shape {tuple(tensors[name].shape)}; expected {tuple(shape)}")
-            elif tensors[name].dtype != torch.float32:
-                yield Issue(f"the tensor {name} holds {tensors[name].dtype}; expected torch.float32")
-
-    return list(found())
-
-
-def _not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
-    single = {name: each for name, each in tensors.items() if each.dtype == torch.float32}  # others are wrong anyway
-    return [name for name, each in single.items() if not bool(torch.isfinite(each).all())]
-
-
-def _error(file: str, issues: Iterable[Issue]) -> DocumentError:
-    return DocumentError([Issue(issue.message, issue.path, file) for issue in issues])
-
-
 __all__ = [
+    "PACKAGED",
     "Checkpoint",
     "Header",
     "Policy",

@@ -16,15 +16,16 @@ from placeopt.learning.graphs.views import Potential
 from placeopt.learning.networks.variants import FAULTS, VARIANTS, make_agent
 from placeopt.learning.training.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
 from placeopt.learning.training.checkpoints import (
-    Header,
     Source,
     load_checkpoint,
     own_version,
     save_checkpoint,
     save_policy,
 )
-from placeopt.learning.training.reinforce import FAULTS as TRAINING_FAULTS
-from placeopt.learning.training.reinforce import Progress, Settings, Trainer
+from placeopt.learning.training.reinforce import Progress, Trainer
+from placeopt.learning.training.settings import FAULTS as TRAINING_FAULTS
+from placeopt.learning.training.settings import Settings
+from placeopt.learning.training.weights import Header
 from placeopt.model.problem import Metric, Objective, Problem, Term
 
 POLICY, CHECKPOINT, CURVE, PICTURE = "policy.safetensors", "checkpoint.safetensors", "curve.csv", "curve.svg"

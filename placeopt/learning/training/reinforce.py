@@ -29,35 +29,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.random import Generator
 from torch import Tensor
 
-from placeopt.errors import UsageError, counted, suggestion, visible
+from placeopt.errors import UsageError, counted, visible
 from placeopt.learning.graphs.views import Observation
 from placeopt.learning.networks.batch import Batch
 from placeopt.learning.networks.variants import Agent
 from placeopt.learning.search import Decision, Search, guide, one_thread
+from placeopt.learning.training.settings import Settings as Settings
 from placeopt.model.arrays import Float, Int
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies.episode import random_placement
-
-Fault = Literal["undiscounted", "late-baseline", "repeated-cases", "placeto-returns"]
-"""Faults of the released code of GiPH in training, which `Training` can reproduce.
-
-undiscounted      the factor gamma^t of the gradient is absent
-late-baseline     the baseline b_t contains r_t
-repeated-cases    every evaluation resets the random numbers, so that the same problems follow each other again
-placeto-returns   Placeto's returns are accumulated in the wrong direction, and rewards leak into the next episode
-"""
-FAULTS: tuple[Fault, ...] = get_args(Fault)
-
-MOST_SEED = 2**63 - 1
-"""Largest seed that PyTorch accepts."""
 
 EDGES = 400_000
 """Edges of a batch in the gradient; larger episodes are divided, which does not change the gradient."""
@@ -69,69 +57,6 @@ class Problems(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int, /) -> Problem: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Parameters of training. The defaults are those of the paper.
-
-    Attributes
-    ----------
-    episodes
-        Number of episodes.
-    steps
-        Moves of an episode for each task.
-    batch
-        Episodes for each update of the weights.
-    peers
-        Episodes of an update that share a problem and a first placement; divides `batch`. 1: the baseline of the paper.
-    gamma
-        Discount factor.
-    rate
-        Learning rate of Adam.
-    noise
-        Noise of durations and transfer times.
-    every
-        Episodes between two evaluations.
-    cases
-        Problems of an evaluation.
-    seed
-        Seed of all random numbers.
-    faults
-        Faults of the released code to reproduce.
-    """
-
-    episodes: int = 200
-    steps: float = 2.0
-    batch: int = 1
-    peers: int = 1
-    gamma: float = 0.97
-    rate: float = 0.01
-    noise: float = 0.0
-    every: int = 5
-    cases: int = 20
-    seed: int = 0
-    faults: frozenset[Fault] = frozenset()
-
-    def __post_init__(self) -> None:
-        for name, least in (("episodes", 0), ("batch", 1), ("peers", 1), ("every", 1), ("cases", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise UsageError(f"{name}: {getattr(self, name)} is too small; expected at least {least}")
-        if self.seed > MOST_SEED:
-            raise UsageError(f"seed: {self.seed} is too large; expected at most {MOST_SEED}")
-        for name, most in (("gamma", 1.0), ("rate", 1e3), ("steps", 1e6)):
-            if not 0 < getattr(self, name) <= most:
-                raise UsageError(
-                    f"{name}: {getattr(self, name)} is out of range; expected more than 0, at most {most:g}"
-                )
-        if not 0 <= self.noise < 1:
-            raise UsageError(f"noise: {self.noise} is out of range; expected a share from 0 to less than 1")
-        if self.batch % self.peers:
-            raise UsageError(f"batch: {self.batch} is not a multiple of peers, {self.peers}")
-        for fault in self.faults:
-            if fault not in FAULTS:
-                known = ", ".join(FAULTS)
-                raise UsageError(f"unknown fault {fault}{suggestion(fault, FAULTS)}; expected one of {known}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +120,8 @@ class Trainer:
     Raises
     ------
     UsageError
-        If a set is empty, a problem has no task or no random placement, or the objective is 0 for all first placements.
+        If a set is empty, a problem has no task or no random placement, the objective is 0 for all first placements, or
+        the network is compiled.
     """
 
     def __init__(
@@ -213,7 +139,7 @@ class Trainer:
         for name, problems in (("train", train), ("evaluation", evaluation)):
             if not len(problems):
                 raise UsageError(f"{name}: no problems; expected at least one")
-        self.network = agent.network.to(device)
+        self.network = agent.module.to(device)
         self.optimiser = torch.optim.Adam(self.network.parameters(), lr=self.settings.rate)
         case_rng = np.random.default_rng([self.settings.seed, 1])
         chosen = case_rng.choice(len(evaluation), min(self.settings.cases, len(evaluation)), replace=False)

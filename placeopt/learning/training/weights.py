@@ -1,0 +1,254 @@
+"""Files of weights: their header, and how they are read. Policies of GiPH's own network need no PyTorch.
+
+The files have the format safetensors (`tensors`), which holds named tensors and texts; reading it executes no code. The
+text `placeopt` is the `Header` as JSON. A policy holds the weights of a network under their names. What a checkpoint
+holds is in `checkpoints`, which writes both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from placeopt.errors import DocumentError, Issue, UsageError, counted, listing
+from placeopt.io.files import StrPath, UnreadableError, read_file
+from placeopt.learning.graphs.views import Potential
+from placeopt.learning.networks.compiled import layer_shapes
+from placeopt.learning.networks.variants import VARIANTS, Agent, Fault, make_agent, runs_compiled, view_maker
+from placeopt.learning.training.settings import Settings
+from placeopt.learning.training.tensors import SINGLE, InvalidTensorsError, read_tensors
+
+FORMAT = 1
+"""Version of the header that this version of placeopt writes."""
+
+KEY = "placeopt"
+"""Name of the header among the texts of the file."""
+
+PACKAGED = {name: Path(__file__).parents[1] / "weights" / f"{name}.safetensors" for name in ("giph-plus", "giph")}
+"""The policies that come with placeopt, the default one first."""
+
+MOST_DEVICES = 100_000
+"""Largest number of devices of a network that is read, so that a wrong header takes no memory."""
+
+Kind = Literal["policy", "checkpoint"]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Arrays = dict[str, NDArray[np.float32]]
+
+
+class Features(BaseModel):
+    """Numbers of features that the network receives of each node and of each edge."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    nodes: int
+    edges: int
+
+
+class Random(BaseModel):
+    """The state of NumPy's generator PCG64."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    state: int
+    inc: int
+    has_uint32: int
+    uinteger: int
+
+
+class State(BaseModel):
+    """The part of a checkpoint that is not a tensor."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    curve: tuple[tuple[int, Finite], ...] = Field(min_length=1)
+    returns: tuple[Finite, ...]
+    rng: Random
+
+
+class Header(BaseModel):
+    """Everything needed to use weights, and to train them again.
+
+    Attributes
+    ----------
+    format, kind
+        Version of the header, and what the file holds.
+    placeopt, torch
+        Versions of the libraries that wrote the file.
+    variant, potential, faults, devices
+        Arguments of `make_agent`.
+    features
+        Numbers of features; a different number does not fit the weights.
+    settings
+        Parameters of training, with the seed.
+    objective
+        What the searches minimise.
+    data_set, train, evaluation
+        The data set, the problem files to train on, and those to evaluate on.
+    digest
+        Hash of the problems in files; empty without.
+    episode
+        Number of episodes after which the network had the weights.
+    ratio
+        Their evaluation (`placeopt.learning.training.reinforce.Point`); None if they were not evaluated.
+    command
+        The command that trains them.
+    state
+        The rest of a checkpoint.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: int
+    kind: Kind
+    placeopt: str
+    torch: str
+    variant: str
+    potential: Potential
+    faults: frozenset[Fault]
+    devices: int = Field(ge=1, le=MOST_DEVICES)
+    features: Features
+    settings: Settings
+    objective: str
+    data_set: str | None
+    train: tuple[str, ...]
+    evaluation: tuple[str, ...]
+    digest: str
+    episode: int = Field(ge=0)
+    ratio: Finite | None
+    command: str
+    state: State | None = None
+
+
+class Policy(NamedTuple):
+    """A network with trained weights, and how they were made."""
+
+    agent: Agent
+    header: Header
+
+
+def load_policy(path: StrPath, agent: Agent | None = None, *, compiled: bool = False) -> Policy:
+    """Read the weights of a policy.
+
+    Parameters
+    ----------
+    agent
+        Where the weights belong if the variant is not one of placeopt's; by default, the header decides.
+    compiled
+        Whether the policy is for searches only: GiPH's own network then runs compiled and needs no PyTorch. Networks of
+        other variants are in PyTorch nevertheless.
+
+    Raises
+    ------
+    DocumentError
+        If the file is not a complete policy of this version of placeopt or an earlier one; lists every issue.
+    MissingExtraError
+        If the policy needs PyTorch, which is not installed.
+    """
+    header, arrays = read_weights(path, "policy")
+    name, potential, faults = header.variant, header.potential, header.faults
+    if agent is None and compiled and runs_compiled(name, faults):
+        agent = Agent(name, arrays, view_maker(name, potential, faults), header.devices, potential, faults)
+        expected = layer_shapes(VARIANTS[name].nodes(potential))
+    else:
+        agent = agent or _initial(path, header)
+        expected = {name: tuple(each.shape) for name, each in agent.module.state_dict().items()}
+    issues = shape_issues(arrays, expected)
+    if unknown := [name for name in arrays if name not in expected]:
+        issues.append(Issue(f"has {counted(len(unknown), 'tensor')} that {agent.name} lacks: {listing(unknown)}"))
+    if issues:
+        raise file_error(path, issues)
+    if agent.network is not arrays:
+        import torch
+
+        agent.module.load_state_dict({name: torch.from_numpy(each) for name, each in arrays.items()})
+    return Policy(agent, header)
+
+
+def _initial(path: StrPath, header: Header) -> Agent:
+    """The agent of a header, with initial weights."""
+    try:
+        return make_agent(header.variant, devices=header.devices, potential=header.potential, faults=header.faults)
+    except UsageError as error:
+        raise file_error(path, [Issue(str(error), ("variant",))]) from None
+
+
+def read_weights(path: StrPath, kind: Kind) -> tuple[Header, Arrays]:
+    """Read the header and the tensors of a file.
+
+    Raises
+    ------
+    DocumentError
+        If the file is not complete, or not one of this kind that this version of placeopt or an earlier one wrote.
+    """
+    try:
+        content = read_tensors(read_file(path))
+    except UnreadableError as error:
+        raise file_error(path, [Issue(str(error))]) from None
+    except InvalidTensorsError as error:
+        raise file_error(path, [Issue(f"is not a complete file of the format safetensors: {error}")]) from None
+    if KEY not in content.texts:
+        raise file_error(path, [Issue("was not written by placeopt; expected a file that `placeopt train` wrote")])
+    header = _checked_header(path, content.texts[KEY])
+    if header.kind != kind:
+        other = {"policy": "policy.safetensors", "checkpoint": "checkpoint.safetensors"}[kind]
+        message = f"holds a {header.kind}; expected a {kind}, which `placeopt train` writes as {other}"
+        raise file_error(path, [Issue(message)])
+    wrong = {name: each.kind for name, each in content.tensors.items() if each.kind != SINGLE}
+    if wrong:
+        raise file_error(path, [Issue(f"the tensor {name} holds {wrong[name]}; expected {SINGLE}") for name in wrong])
+    arrays = {name: each.array() for name, each in content.tensors.items()}
+    if infinite := [name for name, each in arrays.items() if not np.isfinite(each).all()]:
+        raise file_error(path, [Issue(f"has weights that are not finite: {listing(infinite)}; train them again")])
+    return header, arrays
+
+
+def _checked_header(path: StrPath, text: str) -> Header:
+    try:
+        stated = json.loads(text)
+        found = stated.get("format") if isinstance(stated, dict) else None
+    except (ValueError, RecursionError) as error:
+        raise file_error(path, [Issue(f"its header is not valid JSON: {error}")]) from None
+    if isinstance(found, int) and found > FORMAT:
+        message = (
+            f"was written by a newer version of placeopt (format {found}, expected at most {FORMAT}): update placeopt"
+        )
+        raise file_error(path, [Issue(message)])
+    try:
+        return Header.model_validate_json(text)
+    except ValidationError as error:
+        issues = [
+            Issue(f"{_shortened(detail['input'])}: {detail['msg'].lower()}", ("header", *detail["loc"]))
+            for detail in error.errors(include_url=False)
+        ]
+        raise file_error(path, issues) from None
+    except UsageError as error:  # from Settings
+        raise file_error(path, [Issue(str(error), ("header", "settings"))]) from None
+
+
+def _shortened(value: object, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def shape_issues(tensors: Mapping[str, Any], expected: Mapping[str, Iterable[int]]) -> list[Issue]:
+    """Return an issue for each tensor, an array or one of PyTorch, that is missing or has another shape."""
+
+    def found() -> Iterator[Issue]:
+        for name, shape in expected.items():
+            if name not in tensors:
+                yield Issue(f"the tensor {name} is missing")
+            elif tuple(tensors[name].shape) != tuple(shape):
+                yield Issue(f"the tensor {name} has shape {tuple(tensors[name].shape)}; expected {tuple(shape)}")
+
+    return list(found())
+
+
+def file_error(path: StrPath, issues: Iterable[Issue]) -> DocumentError:
+    """An error with these issues of a file."""
+    return DocumentError([Issue(issue.message, issue.path, str(path)) for issue in issues])
