@@ -23,9 +23,8 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 from safetensors.torch import load, save  # noqa: E402
 
 from placeopt.learning.networks.variants import make_agent  # noqa: E402
+from placeopt.learning.search import LearnedPolicy  # noqa: E402
 from placeopt.learning.training.checkpoints import (  # noqa: E402
-    FORMAT,
-    KEY,
     PACKAGED,
     Source,
     load_checkpoint,
@@ -34,6 +33,8 @@ from placeopt.learning.training.checkpoints import (  # noqa: E402
     save_policy,
 )
 from placeopt.learning.training.reinforce import Settings, Trainer  # noqa: E402
+from placeopt.learning.training.weights import FORMAT, KEY  # noqa: E402
+from placeopt.policies import random_placement, run_episode  # noqa: E402
 
 PROBLEMS = [random_problem(seed, tasks=6, devices=4) for seed in range(3)]
 SETTINGS = Settings(episodes=7, every=3, cases=2, steps=1.0)
@@ -112,6 +113,41 @@ class TestPolicies:
         agent, _ = load_policy(policy, mine)
         assert agent is mine
         assert same(mine.network.state_dict(), load_policy(policy).agent.network.state_dict())
+
+    def test_a_network_with_values_of_another_type_is_not_written(self, tmp_path: Path) -> None:
+        trainer = make_trainer(settings=replace(SETTINGS, episodes=0))
+        trainer.run()
+        trainer.progress.best["score.0.bias"] = trainer.progress.best["score.0.bias"].double()
+        with pytest.raises(UsageError, match=r"expected values of the type torch\.float32 in score\.0\.bias"):
+            save_policy(tmp_path / "policy", trainer)
+
+    @pytest.mark.parametrize(
+        ("name", "compiled"), [("giph", True), ("giph-task-eft", True), ("giph-plus", True), ("giph-3", False)]
+    )
+    def test_a_compiled_policy_makes_the_same_moves(self, name: str, compiled: bool, tmp_path: Path) -> None:
+        trainer = make_trainer(name, replace(SETTINGS, episodes=2))
+        trainer.run()
+        save_policy(tmp_path / "policy", trainer)
+        found = []
+        for only_searches in (False, True):
+            agent, header = load_policy(tmp_path / "policy", compiled=only_searches)
+            assert (agent.name, header.variant) == (name, name)
+            assert isinstance(agent.network, dict) == (only_searches and compiled)
+            policy = LearnedPolicy(name, agent.network, agent.make_view)
+            start = random_placement(PROBLEMS[0], np.random.default_rng(0))
+            found.append(run_episode(PROBLEMS[0], policy, start, steps=12, seed=2).history)
+        assert found[0] == found[1]
+
+    def test_faults_of_the_network_have_no_compiled_version(self, tmp_path: Path) -> None:
+        trainer = make_trainer(settings=replace(SETTINGS, episodes=0), faults=frozenset({"one-way"}))
+        trainer.run()
+        save_policy(tmp_path / "policy", trainer)
+        assert load_policy(tmp_path / "policy", compiled=True).agent.module.one_way
+
+    def test_a_compiled_policy_cannot_be_trained(self) -> None:
+        agent = load_policy(PACKAGED["giph"], compiled=True).agent
+        with pytest.raises(UsageError, match="the agent giph has a compiled network, for searches only"):
+            Trainer(agent, PROBLEMS, PROBLEMS, SETTINGS)
 
     def test_a_trainer_that_has_not_run_has_no_weights(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="has no weights yet"):
@@ -288,8 +324,8 @@ BROKEN = {
     "missing-tensor": (tensor(BIAS, lambda _: None), f"the tensor {BIAS} is missing"),
     "unknown-tensor": (tensor("extra", lambda _: torch.ones(1)), "has 1 tensor that giph lacks: extra"),
     "wrong-shape": (tensor(BIAS, lambda each: each[1:]), rf"the tensor {BIAS} has shape \(15,\); expected \(16,\)"),
-    "wrong-type": (tensor(BIAS, lambda each: each.double()), f"{BIAS} holds torch.float64; expected torch.float32"),
-    "eight-bits": (tensor(BIAS, lambda each: each.to(torch.float8_e4m3fn)), "holds torch.float8_e4m3fn; expected"),
+    "wrong-type": (tensor(BIAS, lambda each: each.double()), f"{BIAS} holds F64; expected F32"),
+    "eight-bits": (tensor(BIAS, lambda each: each.to(torch.float8_e4m3fn)), "holds F8_E4M3; expected F32"),
     "nan": (tensor(BIAS, lambda each: each * float("nan")), f"weights that are not finite: {BIAS}; train them again"),
     "infinite": (tensor(BIAS, lambda each: each + float("inf")), "has weights that are not finite"),
 }  # fmt: skip
@@ -302,6 +338,9 @@ class TestBrokenFiles:
         rewrite(policy, change)
         with pytest.raises(DocumentError, match=message) as error:
             load_policy(policy)
+        if case != "unknown-variant":  # PyTorch's network states what is expected, or `layer_shapes`
+            with pytest.raises(DocumentError, match=message):
+                load_policy(policy, compiled=case != "other-variant")
         assert {issue.file for issue in error.value.issues} == {str(policy)}
 
     def test_every_wrong_tensor_is_listed(self, policy: Path) -> None:

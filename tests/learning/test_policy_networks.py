@@ -12,11 +12,12 @@ torch = pytest.importorskip("torch", reason="needs placeopt[torch]")
 from learned_problems import built, placement, random_problem  # noqa: E402
 
 from placeopt.errors import UsageError  # noqa: E402
-from placeopt.learning.graphs.views import Observation  # noqa: E402
+from placeopt.learning.graphs.views import Observation, Potential  # noqa: E402
 from placeopt.learning.networks.batch import Batch  # noqa: E402
-from placeopt.learning.networks.compiled import CompiledGiph, pass_messages  # noqa: E402
+from placeopt.learning.networks.compiled import CompiledGiph, layer_shapes, pass_messages  # noqa: E402
 from placeopt.learning.networks.giph import Giph, GiphSteps  # noqa: E402
-from placeopt.learning.networks.variants import VARIANTS, Agent, make_agent  # noqa: E402
+from placeopt.learning.networks.variants import FAULTS, VARIANTS, Agent, make_agent, runs_compiled  # noqa: E402
+from placeopt.learning.search import compilable, compiled_network  # noqa: E402
 from placeopt.model.problem import Problem  # noqa: E402
 from placeopt.policies import Simulator  # noqa: E402
 
@@ -276,8 +277,8 @@ def test_the_compiled_network_scores_like_pytorch(name: str) -> None:
     problem = random_problem(5)
     view = agent.make_view(problem, placement(problem), rng=np.random.default_rng(0))
     simulator = Simulator(problem, 9, 0.0, np.random.default_rng(0))
-    plain = CompiledGiph(agent.network)
-    fast = CompiledGiph(agent.network)
+    plain = compiled_network(agent.network, 1)
+    fast = CompiledGiph({key: each.numpy() for key, each in agent.network.state_dict().items()})
     fast._pass = pass_messages.compiled()
     for _ in range(4):
         seen = view.observe(simulator.run(view.device))
@@ -289,7 +290,17 @@ def test_the_compiled_network_scores_like_pytorch(name: str) -> None:
         view.move(*view.decode(int(np.flatnonzero(seen.allowed)[-1])))
 
 
-def test_faults_have_no_compiled_version() -> None:
-    assert CompiledGiph.supports(make_agent("giph").network)
-    assert not CompiledGiph.supports(make_agent("giph", faults=frozenset({"one-way"})).network)
-    assert not CompiledGiph.supports(make_agent("giph-3").network)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_which_variants_run_compiled(name: str) -> None:
+    for faults in (frozenset(), *(frozenset({fault}) for fault in FAULTS)):
+        network = make_agent(name, faults=faults).network
+        assert runs_compiled(name, faults) == compilable(network) == (type(network) is Giph and not network.one_way)
+    assert not compilable(make_agent(name).network, "meta")
+
+
+@pytest.mark.parametrize("name", ["giph", "giph-task-eft", "giph-plus"])
+@pytest.mark.parametrize("potential", ["paper", "none"])
+def test_the_shapes_of_the_compiled_network_are_those_in_pytorch(name: str, potential: Potential) -> None:
+    weights = make_agent(name, potential=potential).network.state_dict()
+    shapes = layer_shapes(VARIANTS[name].nodes(potential))
+    assert [(key, tuple(each.shape)) for key, each in weights.items()] == list(shapes.items())

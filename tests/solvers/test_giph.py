@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -10,27 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from placeopt_solvers.search import giph
 from test_search import OBJECTIVES, constrained
 
 import placeopt as po
 from placeopt.errors import DocumentError, MissingExtraError, UsageError
 from placeopt.generate.giph.sets import SETS, sampled
 from placeopt.generate.random_graphs import random_document
+from placeopt.learning.networks.variants import VARIANTS, make_agent
+from placeopt.learning.search import LearnedPolicy
+from placeopt.learning.training.weights import PACKAGED, load_policy
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies import RandomTaskEft, random_placement, run_episode
 from placeopt.solver import Termination
 from placeopt.testing import CASES, check_solver
-
-pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'placeopt[torch]'")
-pytest.importorskip("safetensors", reason="safetensors is not installed: pip install 'placeopt[torch]'")
-
-from placeopt_solvers.search import giph
-
-from placeopt.learning.networks.variants import VARIANTS, make_agent
-from placeopt.learning.search import LearnedPolicy
-from placeopt.learning.training.checkpoints import PACKAGED, load_policy, save_policy
-from placeopt.learning.training.reinforce import Settings, Trainer
 
 PROBLEM = po.compile(random_document(12, 5, delay=5.0, seed=3))
 
@@ -39,8 +34,17 @@ def solve(problem: Problem = PROBLEM, **options: Any) -> po.Result:
     return po.solve(problem, "giph", **{"workers": 1, "seed": 1, "restarts": 4} | options)
 
 
+def need_pytorch() -> None:
+    for library in ("torch", "safetensors"):
+        pytest.importorskip(library, reason=f"{library} is not installed: pip install 'placeopt[torch]'")
+
+
 def untrained(path: Path, name: str) -> str:
     """A file with initial weights."""
+    need_pytorch()
+    from placeopt.learning.training.checkpoints import save_policy
+    from placeopt.learning.training.reinforce import Settings, Trainer
+
     trainer = Trainer(make_agent(name, devices=5), [PROBLEM], [PROBLEM], Settings(episodes=0, cases=1))
     trainer.run()
     save_policy(path, trainer)
@@ -174,11 +178,39 @@ def test_weights_that_cannot_be_read(tmp_path: Path) -> None:
         solve(po.compile(random_document(6, 4, seed=0)), weights=untrained(tmp_path / "placeto", "placeto"))
 
 
-@pytest.mark.parametrize("library", ["torch", "safetensors"])
-def test_missing_libraries(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match=r"giph needs PyTorch and safetensors: pip install 'placeopt\[torch\]'"):
-        solve()
+WITHOUT_LIBRARIES = """
+import sys
+
+sys.modules["torch"] = sys.modules["safetensors"] = None
+import placeopt as po
+
+for weights in ("giph-plus", "giph"):
+    schedule = po.solve(po.load(sys.argv[1]), "giph", weights=weights, restarts=2, seed=1, workers=1).schedule
+    print(schedule.device.tolist(), schedule.start.tolist())
+"""
+
+
+def test_the_policies_of_the_package_need_no_libraries() -> None:
+    path = str(Path(__file__).parents[2] / "problems" / "heft-10.yaml")
+    done = subprocess.run([sys.executable, "-c", WITHOUT_LIBRARIES, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    with_libraries = []
+    for weights in ("giph-plus", "giph"):
+        schedule = solve(po.load(path), weights=weights, restarts=2).schedule
+        assert schedule is not None
+        with_libraries.append(f"{schedule.device.tolist()} {schedule.start.tolist()}")
+    assert done.stdout.splitlines() == with_libraries
+
+
+def test_other_variants_need_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, other = untrained(tmp_path / "giph", "giph-task-eft"), untrained(tmp_path / "giph-3", "giph-3")
+    for library in ("torch", "safetensors"):
+        monkeypatch.setitem(sys.modules, library, None)
+    assert solve(weights=compiled).feasible
+    with pytest.raises(
+        MissingExtraError, match=r"policies of the variant giph-3 need torch: pip install 'placeopt\[torch\]'"
+    ):
+        solve(weights=other)
 
 
 def test_a_graph_that_is_too_large_keeps_its_first_placement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +241,8 @@ def test_the_policy_beats_untrained_weights_and_random_task_eft_on_unseen_networ
     """At equal numbers of steps, on graphs and networks that training has not seen."""
     chosen = SETS["giph-unseen"]().test
     problems = [po.compile(chosen.document(graph, network)) for graph, network in sampled(chosen, 12, seed=3)]
-    agent = load_policy(PACKAGED["giph-plus"]).agent
+    need_pytorch()
+    agent = load_policy(PACKAGED["giph-plus"], compiled=True).agent
     starts = [random_placement(problem, np.random.default_rng(0)) for problem in problems]
     ratios = {}
     for name, policy in {
