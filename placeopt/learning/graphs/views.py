@@ -186,19 +186,22 @@ class GpNetView(View):
         return self._observation(moment.run, moment.allowed)
 
     def _observation(self, run: Run, allowed: Bool) -> Observation:
-        net, nodes = self.net, self._nodes
-        if self.potential != "none":
-            nodes = nodes.copy()
-            nodes[:, 3] = scaled(self._potential(run))
+        net = self.net
+        nodes = self._features(run, net.potential(run.start, run.end))
         edges = scaled(net.data).T.astype(np.float32)
         return Observation(nodes, edges, net.source.copy(), net.target.copy(), net.depth, net.height, allowed)
 
-    def _potential(self, run: Run) -> Float:
-        found = self.net.potential(run.start, run.end)
+    def _features(self, run: Run, potential: Float) -> Single:  # noqa: ARG002 - for subclasses
+        """(N, f) features of the nodes, from an execution and their start-time potential."""
+        if self.potential == "none":
+            return self._nodes
         if self.potential == "released":
-            found[self.net.pivot] = 0.0
-            found[self._entry] = 0.0
-        return found
+            potential = potential.copy()
+            potential[self.net.pivot] = 0.0
+            potential[self._entry] = 0.0
+        nodes = self._nodes.copy()
+        nodes[:, 3] = scaled(potential)
+        return nodes
 
     def _mask(self) -> Bool:
         if self.freeze_masks and self.moves > self.problem.n_tasks and self._allowed is not None:
@@ -238,11 +241,10 @@ class ExecutionView(GpNetView):
         super().__init__(problem, device, steps=steps, **rest)
         self._execution = Execution(self.net, steps)
 
-    def _observation(self, run: Run, allowed: Bool) -> Observation:
-        seen = super()._observation(run, allowed)
-        critical, later = self._execution.features(self.device, run, self.net.potential(run.start, run.end))
+    def _features(self, run: Run, potential: Float) -> Single:
+        critical, later = self._execution.features(self.device, run, potential)
         columns = np.stack([critical, scaled(later)]).T.astype(np.float32)
-        return seen._replace(nodes=np.concatenate([seen.nodes, columns], axis=1))
+        return np.concatenate([super()._features(run, potential), columns], axis=1)
 
 
 class TaskView(GpNetView):
