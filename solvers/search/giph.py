@@ -60,14 +60,15 @@ class GiphSettings(Settings):
     """Settings of giph."""
 
     weights: str = "giph-plus"
-    """giph-plus or giph, which come with placeopt, or a file that `placeopt train` wrote, of any variant."""
+    """giph-plus or giph, which come with placeopt, or a file that `placeopt train` wrote, of any variant. Variants other
+    than giph, giph-plus and giph-task-eft need placeopt[torch]."""
     steps: int | None = Field(default=None, ge=1)
     """Moves after each starting placement; by default two for each task."""
     restarts: int | None = Field(default=None, ge=1)
     """Number of starting placements; by default as many as fit into the time limit, or into ten seconds without one."""
     searches: int | None = Field(default=None, ge=1, le=1024)
-    """Number of searches in lockstep; by default one for weights of the variant giph. For others it is at most 16, and
-    less for large graphs and short time limits."""
+    """Number of searches in lockstep; by default one for weights that do not need placeopt[torch]. For others it is at
+    most 16, and less for large graphs and short time limits."""
 
 
 class Giph:
