@@ -23,6 +23,7 @@ Departures from the paper, and choices:
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -30,6 +31,7 @@ import numpy as np
 from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
+from placeopt.errors import DocumentError, Issue, suggestion
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
@@ -126,6 +128,8 @@ def _policy(weights: str, problem: Problem) -> Policy:
     from placeopt.learning.graphs.placeto import check_devices
     from placeopt.learning.training.weights import PACKAGED, load_policy
 
+    if weights not in PACKAGED and not os.path.exists(weights) and (meant := suggestion(weights, PACKAGED)):
+        raise DocumentError([Issue(f"no such file{meant}", file=weights)])
     policy = load_policy(PACKAGED.get(weights, weights), compiled=True)
     if policy.agent.name == "placeto":
         check_devices(policy.agent.devices, problem.n_devices)

@@ -171,6 +171,8 @@ def test_trained_weights_are_better_than_initial_ones(tmp_path: Path) -> None:
 def test_weights_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="nothing: no such file"):
         solve(weights=str(tmp_path / "nothing"))
+    with pytest.raises(DocumentError, match=r"gipf: no such file; did you mean giph\?"):
+        solve(weights="gipf")
     (tmp_path / "weights").write_bytes(b"1234567890")
     with pytest.raises(DocumentError, match="weights: is not a complete file of the format safetensors"):
         solve(weights=str(tmp_path / "weights"))
