@@ -62,8 +62,8 @@ class GiphSettings(Settings):
     """Settings of giph."""
 
     weights: str = "giph-plus"
-    """giph-plus or giph, which come with placeopt, or a file that `placeopt train` wrote, of any variant. Variants other
-    than giph, giph-plus and giph-task-eft need placeopt[torch]."""
+    """giph-plus or giph, which come with placeopt, or a file that `placeopt train` wrote, of any variant. Variants
+    other than giph, giph-plus and giph-task-eft need placeopt[torch]."""
     steps: int | None = Field(default=None, ge=1)
     """Moves after each starting placement; by default two for each task."""
     restarts: int | None = Field(default=None, ge=1)

@@ -324,8 +324,8 @@ BROKEN = {
     "missing-tensor": (tensor(BIAS, lambda _: None), f"the tensor {BIAS} is missing"),
     "unknown-tensor": (tensor("extra", lambda _: torch.ones(1)), "has 1 tensor that giph lacks: extra"),
     "wrong-shape": (tensor(BIAS, lambda each: each[1:]), rf"the tensor {BIAS} has shape \(15,\); expected \(16,\)"),
-    "wrong-type": (tensor(BIAS, lambda each: each.double()), f"{BIAS} holds F64; expected F32"),
-    "eight-bits": (tensor(BIAS, lambda each: each.to(torch.float8_e4m3fn)), "holds F8_E4M3; expected F32"),
+    "wrong-type": (tensor(BIAS, lambda each: each.double()), f"has values of the type F64 in {BIAS}; expected F32"),
+    "eight-bits": (tensor(BIAS, lambda each: each.to(torch.float8_e4m3fn)), "has values of the type F8_E4M3 in "),
     "nan": (tensor(BIAS, lambda each: each * float("nan")), f"weights that are not finite: {BIAS}; train them again"),
     "infinite": (tensor(BIAS, lambda each: each + float("inf")), "has weights that are not finite"),
 }  # fmt: skip

@@ -8,12 +8,12 @@ and the place of its values, which cover the rest of the file without gaps. `__m
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from placeopt.errors import visible
 
 SINGLE = "F32"
 """The type of 32-bit floats."""
@@ -25,24 +25,22 @@ class InvalidTensorsError(Exception):
     """The content of a file is not complete, or does not have the format; the message gives the reason."""
 
 
-class Entry(NamedTuple):
-    """A tensor in a file."""
-
-    kind: str
-    """The type of the values, such as F32."""
-    shape: tuple[int, ...]
-    values: bytes
-
-    def array(self) -> NDArray[np.float32]:
-        """The values of a tensor of the type F32."""
-        return np.frombuffer(self.values, "<f4").reshape(self.shape).astype(np.float32)
-
-
 class Content(NamedTuple):
-    """The content of a file: tensors and texts by name."""
+    """The content of a file.
 
-    tensors: Mapping[str, Entry]
-    texts: Mapping[str, str]
+    Attributes
+    ----------
+    arrays
+        The tensors of the type F32 by name.
+    others
+        The types of all other tensors, whose values are not read.
+    texts
+        The texts by name.
+    """
+
+    arrays: dict[str, NDArray[np.float32]]
+    others: dict[str, str]
+    texts: dict[str, str]
 
 
 def read_tensors(data: bytes) -> Content:
@@ -65,32 +63,40 @@ def read_tensors(data: bytes) -> Content:
     texts = header.pop(METADATA, None) or {}
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise InvalidTensorsError(f"{METADATA} does not contain texts")
-    values = data[start:]
-    tensors, places = {}, []
-    for name, stated in header.items():
-        kind, shape, (begin, end) = _checked(name, stated)
-        tensors[name] = Entry(kind, shape, values[begin:end])
-        places.append((begin, end))
-        if kind == SINGLE and 4 * prod(shape) != end - begin:
-            raise InvalidTensorsError(f"{name} has {end - begin:,} bytes, which does not fit its shape {shape}")
+    entries = {name: _checked(name, stated) for name, stated in header.items()}
     covered = 0
-    for begin, end in sorted(places):
+    for begin, end in sorted(entry.place for entry in entries.values()):
         if begin != covered or end < begin:
             raise InvalidTensorsError(f"the values of its tensors have a gap or overlap at byte {start + covered:,}")
         covered = end
-    if covered != len(values):
-        raise InvalidTensorsError(f"its tensors have {covered:,} bytes, but {len(values):,} follow the header")
-    return Content(tensors, texts)
+    if start + covered != len(data):
+        raise InvalidTensorsError(f"its tensors have {covered:,} bytes, but {len(data) - start:,} follow the header")
+    arrays = {name: _array(name, entry, data, start) for name, entry in entries.items() if entry.kind == SINGLE}
+    return Content(arrays, {name: entry.kind for name, entry in entries.items() if entry.kind != SINGLE}, texts)
 
 
-def _checked(name: str, stated: Any) -> tuple[str, tuple[int, ...], tuple[int, int]]:
-    """The type, the shape and the place of a tensor."""
+class _Entry(NamedTuple):
+    kind: str
+    shape: tuple[int, ...]
+    place: tuple[int, int]  # bytes after the header
+
+
+def _checked(name: str, stated: Any) -> _Entry:
     stated = stated if isinstance(stated, dict) else {}
     kind, shape, place = (stated.get(key) for key in ("dtype", "shape", "data_offsets"))
     if isinstance(kind, str) and _sizes(shape) and _sizes(place) and len(place) == 2:
-        return kind, tuple(shape), (place[0], place[1])
-    raise InvalidTensorsError(f"{name} does not have a dtype, a shape and two data_offsets")
+        return _Entry(kind, tuple(shape), (place[0], place[1]))
+    raise InvalidTensorsError(f"{visible(name)} does not have a dtype, a shape and two data_offsets")
 
 
 def _sizes(values: Any) -> bool:
     return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+
+
+def _array(name: str, entry: _Entry, data: bytes, start: int) -> NDArray[np.float32]:
+    begin, end = entry.place
+    try:
+        values = np.frombuffer(data[start + begin : start + end], "<f4").reshape(entry.shape)
+    except (ValueError, OverflowError):
+        raise InvalidTensorsError(f"the values of {visible(name)} do not fit its shape") from None
+    return values.astype(np.float32)  # a copy that can be written, in the byte order of this machine

@@ -151,23 +151,27 @@ def load_policy(path: StrPath, agent: Agent | None = None, *, compiled: bool = F
         If the policy needs PyTorch, which is not installed.
     """
     header, arrays = read_weights(path, "policy")
-    name, potential, faults = header.variant, header.potential, header.faults
-    if agent is None and compiled and runs_compiled(name, faults):
-        agent = Agent(name, arrays, view_maker(name, potential, faults), header.devices, potential, faults)
-        expected = layer_shapes(VARIANTS[name].nodes(potential))
-    else:
-        agent = agent or _initial(path, header)
-        expected = {name: tuple(each.shape) for name, each in agent.module.state_dict().items()}
+    if agent is None and compiled and runs_compiled(header.variant, header.faults):
+        name, potential, faults = header.variant, header.potential, header.faults
+        _check(path, name, arrays, layer_shapes(VARIANTS[name].nodes(potential)))
+        view = view_maker(name, potential, faults)
+        return Policy(Agent(name, arrays, view, header.devices, potential, faults), header)
+    agent = agent or _initial(path, header)
+    network = agent.module
+    _check(path, agent.name, arrays, {name: each.shape for name, each in network.state_dict().items()})
+    import torch
+
+    network.load_state_dict({name: torch.from_numpy(each) for name, each in arrays.items()})
+    return Policy(agent, header)
+
+
+def _check(path: StrPath, agent: str, arrays: Arrays, expected: Mapping[str, Iterable[int]]) -> None:
+    """Raise a DocumentError if the tensors of a file are not the weights of an agent's network."""
     issues = shape_issues(arrays, expected)
     if unknown := [name for name in arrays if name not in expected]:
-        issues.append(Issue(f"has {counted(len(unknown), 'tensor')} that {agent.name} lacks: {listing(unknown)}"))
+        issues.append(Issue(f"has {counted(len(unknown), 'tensor')} that {agent} lacks: {listing(unknown)}"))
     if issues:
         raise file_error(path, issues)
-    if agent.network is not arrays:
-        import torch
-
-        agent.module.load_state_dict({name: torch.from_numpy(each) for name, each in arrays.items()})
-    return Policy(agent, header)
 
 
 def _initial(path: StrPath, header: Header) -> Agent:
@@ -199,13 +203,14 @@ def read_weights(path: StrPath, kind: Kind) -> tuple[Header, Arrays]:
         other = {"policy": "policy.safetensors", "checkpoint": "checkpoint.safetensors"}[kind]
         message = f"holds a {header.kind}; expected a {kind}, which `placeopt train` writes as {other}"
         raise file_error(path, [Issue(message)])
-    wrong = {name: each.kind for name, each in content.tensors.items() if each.kind != SINGLE}
-    if wrong:
-        raise file_error(path, [Issue(f"the tensor {name} holds {wrong[name]}; expected {SINGLE}") for name in wrong])
-    arrays = {name: each.array() for name, each in content.tensors.items()}
-    if infinite := [name for name, each in arrays.items() if not np.isfinite(each).all()]:
+    if content.others:
+        kinds, names = sorted(set(content.others.values())), list(content.others)
+        raise file_error(
+            path, [Issue(f"has values of the type {listing(kinds)} in {listing(names)}; expected {SINGLE}")]
+        )
+    if infinite := [name for name, each in content.arrays.items() if not np.isfinite(each).all()]:
         raise file_error(path, [Issue(f"has weights that are not finite: {listing(infinite)}; train them again")])
-    return header, arrays
+    return header, content.arrays
 
 
 def _checked_header(path: StrPath, text: str) -> Header:
