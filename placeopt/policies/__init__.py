@@ -11,6 +11,7 @@ Two kinds of cost are counted: executed placements, and computed finish times of
 
 state       `State`, the input of a policy; `Policy`, the base class
 simulator   executes and counts placements
+critical    critical paths of executions
 values      values of executed placements under an objective
 episode     `run_episode`, `sample_placements`, `random_placement`
 baselines   random moves, earliest finish time, best device

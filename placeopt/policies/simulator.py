@@ -12,6 +12,7 @@ from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import edge_transfers
+from placeopt.policies.critical import CriticalPaths
 from placeopt.policies.values import Valuation
 from placeopt.simulation.loops import FIFO, fill_ticks, make_instance, make_work, run_events, run_fifo
 from placeopt.simulation.run import steps_of
@@ -54,6 +55,8 @@ class Simulator:
         self.problem, self.noise, self.ledger = problem, noise, Ledger()
         self.valuation = Valuation(problem, objective)
         self._rng, self._instance, self._work = rng, make_instance(problem), make_work(problem)
+        self._evaluations = evaluations
+        self._critical: CriticalPaths | None = None
         steps = steps_of(problem, self._instance.port) * evaluations
         instance, work = self._instance, self._work
         self._fill = fill_ticks.select(steps, chunked=True)
@@ -69,6 +72,14 @@ class Simulator:
     def expected(self, device: Int) -> float:
         """The value without noise; not counted, because it serves only to assess a search."""
         return self._execute(device, 0.0).value
+
+    def critical_path(self, device: Int, run: Run) -> list[int]:
+        """The critical path of an execution, first to last."""
+        if self._critical is None:
+            self._critical = CriticalPaths(self.problem, self._evaluations)
+        before = self._critical.links(device, run.start, run.end).before
+        path: list[int] = self._critical.path(run.start, run.end, run.edge_ticks, before).tolist()
+        return path
 
     def _execute(self, device: Int, noise: float) -> Run:
         instance, work = self._instance, self._work

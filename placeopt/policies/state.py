@@ -171,7 +171,8 @@ class State:
 
     def critical_path(self) -> list[int]:
         """The critical path, first to last: each task starts when an input arrives or its device becomes free."""
-        return self._once("path", self._critical_path)  # type: ignore[no-any-return]
+        found: list[int] = self._once("path", lambda: self._simulator.critical_path(self.device, self.run))
+        return found
 
     def _once(self, key: Any, work: Callable[[], Any]) -> Any:
         if key not in self._memo:
@@ -205,31 +206,6 @@ class State:
             local = valuation.local(self.device, self._space.members[self._space.group[task]], options)
             gains += local[options == self.device[task]] - local
         return gains
-
-    def _critical_path(self) -> list[int]:
-        problem, run = self.problem, self.run
-        start, end, moving = run.start.tolist(), run.end.tolist(), run.edge_ticks.tolist()
-        before = [-1] * problem.n_tasks
-        last = [-1] * problem.n_devices
-        position = np.empty(problem.n_tasks, dtype=np.int64)
-        position[problem.order] = np.arange(problem.n_tasks)
-        for i in np.lexsort((position, run.end, run.start)).tolist():
-            before[i] = last[self.device[i]]
-            last[self.device[i]] = i
-        path = [int(run.end.argmax())] if problem.n_tasks else []
-        while path:
-            i = path[-1]
-            latest, cause = -1, before[i]
-            if cause >= 0:
-                latest = end[cause]
-            for k in problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]].tolist():
-                u = int(problem.edge_source[k])
-                if end[u] + moving[k] > latest:
-                    latest, cause = end[u] + moving[k], u
-            if cause < 0 or latest < start[i]:  # it waits for its release time or, with ports, for another transfer
-                break
-            path.append(cause)
-        return path[::-1]
 
 
 class Policy(ABC):

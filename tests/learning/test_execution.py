@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from learned_problems import built, placement, random_problem
 
-from placeopt.learning.graphs.execution import Execution, mark_critical, write_insertion, write_successors
+from placeopt.learning.graphs.execution import Execution, write_insertion
 from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.learning.graphs.views import ExecutionView
 from placeopt.model.problem import Problem
 from placeopt.policies import Policy, State, run_episode
+from placeopt.policies.critical import trace
 
 
 def ends_by_insertion(problem: Problem, state: State, task: int, device: int) -> int:
@@ -27,6 +28,28 @@ def ends_by_insertion(problem: Problem, state: State, task: int, device: int) ->
     return start + ticks
 
 
+def by_definition(problem: Problem, state: State) -> set[int]:
+    """The critical tasks: from the first task that ends last, the latest of all causes of its start, and so on."""
+    run, device = state.run, state.device
+    position = {task: place for place, task in enumerate(problem.order.tolist())}
+    task: int | None = int(run.end.argmax())
+    found = set()
+    while task is not None:
+        found.add(task)
+        key = int(run.start[task]), int(run.end[task]), position[task]
+        others = [(int(run.start[j]), int(run.end[j]), position[j], j) for j in np.flatnonzero(device == device[task])]
+        causes = [(int(run.end[j]), j) for *before, j in sorted(others) if tuple(before) < key][-1:]
+        causes += [
+            (int(run.end[problem.edge_source[k]] + run.edge_ticks[k]), int(problem.edge_source[k]))
+            for k in range(problem.n_edges)
+            if problem.edge_target[k] == task
+        ]
+        latest = max((ticks for ticks, _ in causes), default=-1)
+        first = next((cause for ticks, cause in causes if ticks == latest), None)
+        task = None if latest < run.start[task] else first
+    return found
+
+
 class Watching(Policy):
     """Random moves; compares the features with the definitions."""
 
@@ -36,7 +59,7 @@ class Watching(Policy):
         problem, run = state.problem, state.run
         net = GpNet(problem, state.device)
         critical, later = Execution(net).features(state.device, run, net.potential(run.start, run.end))
-        path = set(state.critical_path())
+        path = by_definition(problem, state)
         assert [task in path for task in net.task.tolist()] == (critical > 0).tolist()
         for node, (task, device) in enumerate(zip(net.task.tolist(), net.device.tolist(), strict=True)):
             assert later[node] + run.end[task] == ends_by_insertion(problem, state, task, device)
@@ -76,9 +99,7 @@ def test_compiled_kernels_agree() -> None:
     device = placement(problem)
     net = GpNet(problem, device)
     plain, fast = Execution(net), Execution(net)
-    fast._link, fast._insert, fast._mark = (
-        each.compiled() for each in (write_successors, write_insertion, mark_critical)
-    )
+    fast._insert, fast._critical._trace = write_insertion.compiled(), trace.compiled()
     from placeopt.policies import Simulator
 
     run = Simulator(problem, 1, 0.0, np.random.default_rng(0)).run(device)
