@@ -10,6 +10,7 @@ from giph_results import Results, console
 from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid
 from rich.table import Table
 
+import placeopt as po
 from placeopt.generate.giph.sets import SETS
 from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 
@@ -29,6 +30,11 @@ ORDER = {
     "enas": ("giph", "giph-task-eft", "placeto"),
 }
 """Sets and variants that are trained again with PEERS."""
+
+SOLVERS: dict[str, dict[str, Any]] = {
+    "annealing": {}, "giph, giph-plus": {}, "giph, giph": {"weights": "giph"}, "lns": {}, "local-search": {}, "auto": {},
+}  # fmt: skip
+LIMITS, SECONDS_CASES = (1.0, 5.0), 30
 
 
 class FurtherParts(Results):
@@ -159,3 +165,29 @@ class FurtherParts(Results):
             table.add_row(name, "", "", plus_minus(row))
         console.print(table)
         console.print("validation: the best SLR on 20 validation cases during the training, by which to choose")
+
+    def seconds(self) -> None:
+        """Solvers with equal time limits."""
+        for data_set in ("giph-unseen", "traffic", "enas"):
+            problems = self.problems(data_set)[:SECONDS_CASES]
+            lengths = longest_paths(problems)
+            table = Table(title=f"{data_set}: SLR of solvers with one worker; {len(problems)} cases")
+            table.add_column("solver")
+            found: dict[tuple[str, float], np.ndarray] = {}
+            for limit in LIMITS:
+                table.add_column(f"{limit:g} s", justify="right")
+                table.add_column("against annealing", justify="right")
+                for solver, settings in SOLVERS.items():
+                    found[solver, limit] = np.array(
+                        [
+                            po.solve(each, solver.partition(",")[0], time_limit=limit, workers=1, **settings).makespan
+                            for each in problems
+                        ]
+                    )
+            for solver in SOLVERS:
+                cells = []
+                for limit in LIMITS:
+                    row, annealing = (found[name, limit] / lengths for name in (solver, "annealing"))
+                    cells += [plus_minus(row), plus_minus(row - annealing, sign=True)]
+                table.add_row(solver, *cells)
+            console.print(table)

@@ -24,6 +24,7 @@ features      not in the paper: GiPH without the start-time potential, with that
 faults        not in the paper: what the faults of the released code change
 packaged      the policies that come with placeopt, one training each, with --seeds seeds of the search
 beyond        not in the paper: a shared baseline of episodes from one placement; features of the execution
+seconds       not in the paper: the solver giph beside other searches with equal time limits, on an idle machine
 
 Figures 11 and 16 are in `giph_objectives.py`, figure 6 in `giph_adaptivity.py`.
 """
@@ -45,7 +46,7 @@ class Evaluation(PaperParts, FurtherParts):
 
 PARTS = (
     "convergence", "steps", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "features", "order",
-    "faults", "packaged", "beyond",
+    "faults", "packaged", "seconds", "beyond",
 )  # fmt: skip
 
 
