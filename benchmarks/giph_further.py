@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from giph_paper import below, near, plus_minus
-from giph_results import Results, console
+from giph_results import Results, show
 from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid
 from rich.table import Table
 
@@ -32,8 +32,14 @@ ORDER = {
 """Sets and variants that are trained again with PEERS."""
 
 SOLVERS: dict[str, dict[str, Any]] = {
-    "annealing": {}, "giph, giph-plus": {}, "giph, giph": {"weights": "giph"}, "lns": {}, "local-search": {}, "auto": {},
-}  # fmt: skip
+    "annealing": {},
+    "giph, giph-plus": {},
+    "giph, giph": {"weights": "giph"},
+    "lns": {},
+    "local-search": {},
+    "auto": {},
+}
+"""Solvers and their settings; the name of the weights follows a comma."""
 LIMITS, SECONDS_CASES = (1.0, 5.0), 30
 
 
@@ -49,7 +55,7 @@ class FurtherParts(Results):
             table.add_column(f"noise {level:g}", justify="right")
         for name in ("random", "random-task-eft", "annealing", "giph"):
             table.add_row(name, *(plus_minus(self.slr("giph-unseen", name, level)[:, -1]) for level in levels))
-        console.print(table)
+        show(table)
 
     def order(self) -> None:
         """Whether the order of the variants differs with a less noisy gradient."""
@@ -87,7 +93,7 @@ class FurtherParts(Results):
                 for label, name, potential in others:
                     row = self.slr("giph-sizes", name, potential=potential)[:, -1]
                     table.add_row(variant, label, plus_minus(row), plus_minus(row - full))
-        console.print(table)
+        show(table)
 
     def faults(self) -> None:
         """The faults of the released code, one by one and together."""
@@ -108,7 +114,7 @@ class FurtherParts(Results):
             once, thrice = (self.observed("giph-multiple", repeats, which) for repeats in (1, 3))
             table.add_row("random-task-eft", kind, plus_minus(once), "")
             table.add_row("random-task-eft", f"{kind}: mean of 3 runs", plus_minus(thrice), plus_minus(thrice - once))
-        console.print(table)
+        show(table)
 
     def observed(self, data_set: str, repeats: int, which: str) -> np.ndarray:
         """(cases,) last SLR of random-task-eft with noise 0.2 and a mean of several executions."""
@@ -135,7 +141,7 @@ class FurtherParts(Results):
                 differences = (plus_minus(rows - other, sign=True) for other in (annealing, heft))
                 table.add_row(data_set, name, plus_minus(rows), *differences)
             table.add_row(data_set, "annealing", plus_minus(annealing), "", plus_minus(annealing - heft, sign=True))
-        console.print(table)
+        show(table)
 
     def beyond(self) -> None:
         """Training with peers, and features of the execution."""
@@ -163,8 +169,8 @@ class FurtherParts(Results):
                 )  # fmt: skip
         for name, row in (("annealing", annealing), ("heft", heft)):
             table.add_row(name, "", "", plus_minus(row))
-        console.print(table)
-        console.print("validation: the best SLR on 20 validation cases during the training, by which to choose")
+        show(table)
+        show("validation: the best SLR on 20 validation cases during the training, by which to choose")
 
     def seconds(self) -> None:
         """Solvers with equal time limits."""
@@ -190,4 +196,4 @@ class FurtherParts(Results):
                     row, annealing = (found[name, limit] / lengths for name in (solver, "annealing"))
                     cells += [plus_minus(row), plus_minus(row - annealing, sign=True)]
                 table.add_row(solver, *cells)
-            console.print(table)
+            show(table)

@@ -36,7 +36,7 @@ from pathlib import Path
 
 from giph_further import FurtherParts
 from giph_parts import PaperParts
-from giph_results import console
+from giph_results import console, shown
 from giph_runs import Store
 
 
@@ -57,6 +57,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--cases", type=int, default=150, help="test cases of each set")
     parser.add_argument("--seeds", type=int, default=3, help="trainings of each policy")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write all tables to FILE as well")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figures; no figures by default")
     arguments = parser.parse_args()
     unknown = [part for part in arguments.parts if part not in PARTS]
@@ -66,6 +67,8 @@ def main() -> None:
     evaluation = Evaluation(store, arguments.cases, arguments.seeds, arguments.images)
     for part in arguments.parts or PARTS:
         getattr(evaluation, part)()
+    if arguments.markdown is not None:
+        arguments.markdown.write_text("\n\n".join(shown) + "\n")
 
 
 if __name__ == "__main__":

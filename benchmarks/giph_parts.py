@@ -20,7 +20,7 @@ from giph_paper import (
     wins,
     yes,
 )  # fmt: skip
-from giph_results import HEADLINE, SEARCHES, VARIANTS, Results, console
+from giph_results import HEADLINE, SEARCHES, VARIANTS, Results, show
 from giph_runs import FIFO, GRID, WITHOUT_GAPS, Trained, episodes, first_placements, longest_paths
 from giph_sets import denominator
 from rich.table import Table
@@ -65,7 +65,7 @@ class PaperParts(Results):
                     cells = [f"{rows[:, place].mean():.3f}" for place in shown]
                     improved = [f"{row[0] - row[-10:].mean():+.2f}" for row in rows]
                     table.add_row(variant, *cells, f"{rows[:, -10:].mean():.3f}", " ".join(improved))
-                console.print(table)
+                show(table)
                 if potential == "paper":
                     self.claims(f"figure 14, {data_set}", [_converging(name, curves[name]) for name in CONVERGING])
                 else:
@@ -129,7 +129,7 @@ class PaperParts(Results):
         last = {name: self.slr("giph-unseen", name)[:, -1] for name in names}
         for name in names:
             table.add_row(name, *(f"{last[name][each].mean():.2f} ({last[name][each].std():.2f})" for each in bins))
-        console.print(table)
+        show(table)
         shorter = longest_paths(problems) / np.array([denominator(problem, "shortest") for problem in problems])
         growth = {
             path: ", ".join(f"{name} {np.corrcoef(depths, last[name] * factor)[0, 1]:+.2f}" for name in names)
@@ -184,24 +184,24 @@ class PaperParts(Results):
                 name, f"{train:.3f}", f"{spent['seconds'] / spent['steps']:.4f}", f"{run:.3f}", f"{mean:.4f}",
                 f"{run / mean:.0f}", f"{slope:+.3f} ms/task",
             )  # fmt: skip
-        console.print(table)
-        console.print("Our training seconds contain the 41 evaluations of 20 cases, the paper's do not.")
+        show(table)
+        show("Our training seconds contain the 41 evaluations of 20 cases, the paper's do not.")
         whole = self.store.seconds(Trained("giph", "giph-multiple"))["seconds"]
-        console.print(f"200 episodes of giph on giph-multiple with all evaluations: {whole:.0f} CPU seconds")
+        show(f"200 episodes of giph on giph-multiple with all evaluations: {whole:.0f} CPU seconds")
         large = po.compile(random_document(40, 20, seed=1))  # all tasks on all devices
         for name, path in PACKAGED.items():
             agent = load_policy(path).agent
             search = Search(large, first_placements([large])[0], agent.make_view, steps=400)
             start = time.process_time()
             guide([search], agent.network)
-            console.print(f"{name}: {1e3 * (time.process_time() - start) / 400:.2f} ms a step on 40 tasks x 20 devices")
+            show(f"{name}: {1e3 * (time.process_time() - start) / 400:.2f} ms a step on 40 tasks x 20 devices")
 
     def learning(self) -> None:
         """Figure 7."""
         self._set("enas", "figure 7, left", (*SEARCHES, *HEADLINE, "heft"))
         problems = self.problems("enas")
         single = np.array([min(_on_one(problem)) for problem in problems]) / longest_paths(problems)
-        console.print(f"enas: all tasks on the best single device: SLR {plus_minus(single)}")
+        show(f"enas: all tasks on the best single device: SLR {plus_minus(single)}")
         agent = self.store.agent(Trained("giph", "enas"))
         counts: list[int] = []
         spreads: list[float] = []
@@ -216,7 +216,7 @@ class PaperParts(Results):
             "figure 7, right",
             [yes("some tasks move more often", spread > 1.5, f"variance / mean {spread:.1f}; 1 if tasks are drawn")],
         )
-        console.print(f"moves of a task, of the tasks that moved: {pairs}")
+        show(f"moves of a task, of the tasks that moved: {pairs}")
 
     def traffic(self) -> None:
         """Figure 9."""
@@ -229,7 +229,7 @@ class PaperParts(Results):
         for name in names:
             last = self.slr("traffic", name)[:, -1]
             table.add_row(name, f"{last.mean():.3f}", *(f"{each:.3f}" for each in np.percentile(last, shares)))
-        console.print(table)
+        show(table)
 
     def _set(self, data_set: str, figure: str, names: Sequence[str]) -> None:
         each = {name: self.slrs(data_set, name) for name in names}
@@ -267,7 +267,7 @@ class PaperParts(Results):
         table.add_column("SLR", justify="right")
         for name, row in sorted(found.items(), key=lambda item: float(item[1].mean())):
             table.add_row(name, plus_minus(row))
-        console.print(table)
+        show(table)
 
 
 def _on_one(problem: Problem) -> list[int]:

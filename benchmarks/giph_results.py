@@ -28,6 +28,21 @@ from placeopt.model.problem import Problem
 
 console = Console(width=150)
 
+shown: list[str] = []
+"""Everything printed by `show`, as Markdown."""
+
+
+def show(what: Table | str) -> None:
+    """Print a table or a sentence."""
+    console.print(what)
+    if isinstance(what, str):
+        shown.append(what)
+        return
+    headers = [str(column.header) for column in what.columns]
+    lines = [headers, ["---"] * len(headers), *zip(*(column.cells for column in what.columns), strict=True)]
+    shown.append("\n".join([f"*{what.title}*", "", *(f"| {' | '.join(map(str, line))} |" for line in lines)]))
+
+
 HEURISTICS = ("heft", "peft", WITHOUT_GAPS, FIFO)
 """Constructive solvers."""
 SEARCHES = ("random", "random-task-eft", "annealing")
@@ -87,7 +102,7 @@ class Results:
 
     def claims(self, title: str, claims: Iterable[Claim]) -> None:
         """Print claims of the paper."""
-        console.print(claims_table(title, claims))
+        show(claims_table(title, claims))
 
     def table(self, title: str, found: Mapping[str, np.ndarray]) -> None:
         """Print SLRs (trainings, cases, grid) after some steps, and the range of the trainings at the end."""
@@ -100,7 +115,7 @@ class Results:
             each = np.sort(rows[:, :, -1].mean(axis=1))
             spread = f"{each[0]:.3f} to {each[-1]:.3f}" if each[-1] > each[0] else ""
             table.add_row(name, *(plus_minus(rows[:, :, place]) for place in (0, 5, 10, 20)), spread)
-        console.print(table)
+        show(table)
 
     def draw(self, kind: str, *what: Any) -> None:
         """Write a figure, if wanted."""
