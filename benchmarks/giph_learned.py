@@ -10,7 +10,7 @@ is the makespan of the best placement, without noise, divided by the longest pat
 paired by case. `giph_paper.py` has the paper's numbers, and defines the intervals and the verdict of each claim.
 
 convergence   figures 14 and 15: validation SLR against episodes, with and without the start-time potential
-steps         figure 4: SLR against steps, on a single and on multiple networks, without noise and with 20 %; on unseen
+steps, noisy  figure 4: SLR against steps, on a single and on multiple networks, without noise and with 20 %; on unseen
               networks as the headline, on the released split for comparison
 depth         figure 5: SLR against depth of the graph
 table6        table 6: share of cases on which one policy is better than, equal to or worse than another
@@ -45,7 +45,7 @@ class Evaluation(PaperParts, FurtherParts):
 
 
 PARTS = (
-    "convergence", "steps", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "features", "order",
+    "convergence", "steps", "noisy", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "features", "order",
     "faults", "packaged", "seconds", "beyond",
 )  # fmt: skip
 

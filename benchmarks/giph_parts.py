@@ -75,45 +75,51 @@ class PaperParts(Results):
                 self.draw("convergence", data_set, potential, curves)
 
     def steps(self) -> None:
-        """Figure 4."""
+        """Figure 4 without noise."""
+        self._steps(0.0)
+
+    def noisy(self) -> None:
+        """Figure 4 with noise."""
+        self._steps(0.2)
+
+    def _steps(self, noise: float) -> None:
         for data_set in ("giph-unseen", "giph-multiple", "giph-single"):
-            for noise in (0.0, 0.2):
-                names = (*SEARCHES, *HEADLINE)
-                each = {name: self.slrs(data_set, name, noise) for name in names}
-                each["heft"] = self.slrs(data_set, "heft")
-                self.table(f"{data_set}, noise {noise:g}: SLR after steps for each task; {self.cases} cases", each)
-                found = {name: rows.mean(axis=0) for name, rows in each.items()}
-                last = {name: rows[:, :, -1] for name, rows in each.items()}
-                drawn = self.drawn(data_set)
-                giph = last["giph"]
-                claims = [
-                    below("GiPH below random placements, mean", giph - drawn, f"up to {BELOW_RANDOM} %"),
-                    below("GiPH below random placements, best so far", giph - last["random"]),
-                    below("GiPH below random-task-eft", giph - last["random-task-eft"]),
-                    below("GiPH below GiPH-task-EFT", giph - last["giph-task-eft"]),
-                    below("GiPH below Placeto", giph - last["placeto"]),
-                    below("GiPH-task-EFT below random-task-eft", last["giph-task-eft"] - last["random-task-eft"]),
-                    near("GiPH comparable with HEFT", giph, last["heft"]),
-                ]
-                share = 100 * (1 - giph.mean() / drawn.mean())
-                claims[0] = claims[0]._replace(ours=f"{share:.1f} % ({claims[0].ours})")
-                if data_set != "giph-single":
-                    claims.append(below("Placeto above random placements", last["random"] - last["placeto"]))
-                if noise:
-                    worse = {name: last[name] - self.slrs(data_set, name)[:, :, -1] for name in ("giph", "placeto")}
-                    text = "noise makes Placeto worse than it makes GiPH"
-                    claims.append(below(text, worse["giph"] - worse["placeto"]))
-                rival = min(
-                    (name for name in ("random-task-eft", "giph-task-eft", "placeto")), key=lambda x: last[x].mean()
-                )
-                reached = np.flatnonzero(found["giph"].mean(axis=0) <= last[rival].mean())
-                speed = GRID[-1] / GRID[max(reached[0], 1)] if len(reached) else 0.0
-                claims.append(
-                    Claim(f"GiPH reaches the last SLR of {rival} in fewer steps", f"up to {FASTER:g} times",
-                          f"{speed:.1f} times" if len(reached) else "not reached", "same" if speed > 1 else "reversed")
-                )  # fmt: skip
-                self.claims(f"figure 4, {data_set}, noise {noise:g}", claims)
-                self.draw("steps", data_set, noise, found)
+            names = (*SEARCHES, *HEADLINE)
+            each = {name: self.slrs(data_set, name, noise) for name in names}
+            each["heft"] = self.slrs(data_set, "heft")
+            self.table(f"{data_set}, noise {noise:g}: SLR after steps for each task; {self.cases} cases", each)
+            found = {name: rows.mean(axis=0) for name, rows in each.items()}
+            last = {name: rows[:, :, -1] for name, rows in each.items()}
+            drawn = self.drawn(data_set)
+            giph = last["giph"]
+            claims = [
+                below("GiPH below random placements, mean", giph - drawn, f"up to {BELOW_RANDOM} %"),
+                below("GiPH below random placements, best so far", giph - last["random"]),
+                below("GiPH below random-task-eft", giph - last["random-task-eft"]),
+                below("GiPH below GiPH-task-EFT", giph - last["giph-task-eft"]),
+                below("GiPH below Placeto", giph - last["placeto"]),
+                below("GiPH-task-EFT below random-task-eft", last["giph-task-eft"] - last["random-task-eft"]),
+                near("GiPH comparable with HEFT", giph, last["heft"]),
+            ]
+            share = 100 * (1 - giph.mean() / drawn.mean())
+            claims[0] = claims[0]._replace(ours=f"{share:.1f} % ({claims[0].ours})")
+            if data_set != "giph-single":
+                claims.append(below("Placeto above random placements", last["random"] - last["placeto"]))
+            if noise:
+                worse = {name: last[name] - self.slrs(data_set, name)[:, :, -1] for name in ("giph", "placeto")}
+                text = "noise makes Placeto worse than it makes GiPH"
+                claims.append(below(text, worse["giph"] - worse["placeto"]))
+            rival = min(
+                (name for name in ("random-task-eft", "giph-task-eft", "placeto")), key=lambda x: last[x].mean()
+            )
+            reached = np.flatnonzero(found["giph"].mean(axis=0) <= last[rival].mean())
+            speed = GRID[-1] / GRID[max(reached[0], 1)] if len(reached) else 0.0
+            claims.append(
+                Claim(f"GiPH reaches the last SLR of {rival} in fewer steps", f"up to {FASTER:g} times",
+                      f"{speed:.1f} times" if len(reached) else "not reached", "same" if speed > 1 else "reversed")
+            )  # fmt: skip
+            self.claims(f"figure 4, {data_set}, noise {noise:g}", claims)
+            self.draw("steps", data_set, noise, found)
 
     def depth(self) -> None:
         """Figure 5."""
