@@ -45,8 +45,8 @@ class Evaluation(PaperParts, FurtherParts):
 
 
 PARTS = (
-    "convergence", "steps", "noisy", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "features", "order",
-    "faults", "packaged", "seconds", "beyond",
+    "convergence", "steps", "noisy", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "features",
+    "order", "faults", "packaged", "seconds", "beyond",
 )  # fmt: skip
 
 
