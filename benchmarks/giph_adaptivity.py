@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from giph_paper import Claim, below, claims_table, near
 from giph_sets import interval
 from rich.console import Console
 from rich.table import Table
@@ -158,6 +159,29 @@ class Adaption:
         self.relocation.append(float(ticks[np.arange(n), device].sum()) / span)
 
 
+def claims(results: Mapping[str, np.ndarray]) -> list[Claim]:
+    """What the paper says of its searches, for those that ran; SLRs are means over all changes."""
+    mean = {name: rows[None, :, 1:].mean(axis=2) for name, rows in results.items()}
+    half = results["random"].shape[1] // 2
+    early, late = (
+        results["random"][None, :, part].mean(axis=2) for part in (slice(1, half + 1), slice(half + 1, None))
+    )
+    found = [below("random placements get worse as the network changes", early - late)]
+    if "giph" in mean:
+        found.append(near("GiPH has almost the same SLR as HEFT", mean["giph"], mean["heft"]))
+        rivals = [name for name in ("random", "random-task-eft", "giph-task-eft", "placeto") if name in mean]
+        found += [below(f"GiPH below {name}", mean["giph"] - mean[name]) for name in rivals]
+    if "placeto" in mean:
+        found.append(below("Placeto above random placements", mean["random"] - mean["placeto"]))
+    if "rnn-placer" in mean:
+        found.append(
+            below("the RNN placer, trained again, below random placements", mean["rnn-placer"] - mean["random"])
+        )
+        if "giph" in mean:
+            found.append(near("the RNN placer comparable with GiPH", mean["rnn-placer"], mean["giph"]))
+    return found
+
+
 def main() -> None:
     """Run the experiment, print the table and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -212,10 +236,14 @@ def main() -> None:
             f"{np.mean(search.relocation):.2f}",
         )
     console.print(table)
+    console.print(claims_table("figure 6", claims(results)))
     if arguments.images is not None:
         from giph_figures import draw_changes
 
-        draw_changes(results, devices, np.mean(slower, axis=0).tolist()).write(arguments.images / "giph-adaptivity.png")
+        left_out = ("annealing-2", "peft") if LEARNED else ()
+        shown = {name: rows for name, rows in results.items() if name not in left_out}
+        picture = draw_changes(shown, devices, np.mean(slower, axis=0).tolist())
+        picture.write(arguments.images / f"{'learned' if LEARNED else 'giph'}-adaptivity.png")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,11 @@ COLORS = {
     "annealing": palette.HUES[0],
     "annealing-2": palette.HUES[2],
     "auto": palette.HUES[5],
+    "giph": palette.HUES[2],
+    "giph-plus": palette.HUES[0],
+    "giph-task-eft": palette.HUES[2],
+    "placeto": palette.HUES[5],
+    "rnn-placer": palette.HUES[4],
     "heft": palette.INK,
     "peft": palette.MUTED,
 }
@@ -29,10 +34,15 @@ COLORS = {
 LINES = ("heft", "peft")
 """Heuristics drawn as horizontal lines."""
 
+DASHES = {
+    "heft": (5, 2), "peft": (1.5, 1.5), "giph-plus": (5, 2), "giph-task-eft": (4, 1.5), "placeto": (1.5, 1.5),
+    "rnn-placer": (4, 1.5),
+}  # fmt: skip
+
 
 def dashes(name: str) -> tuple[float, ...]:
-    """The dash pattern of a search; only heuristics have one."""
-    return {"heft": (5, 2), "peft": (1.5, 1.5)}.get(name, ())
+    """The dash pattern of a search: of heuristics, and of searches with the colour of another one."""
+    return DASHES.get(name, ())
 
 
 def legend(picture: Picture, names: Sequence[str]) -> None:

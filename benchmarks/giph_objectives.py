@@ -95,13 +95,16 @@ def learned(agent: Any) -> Search:
     return lambda problem, device, **rest: run_episode(problem, policy, device, **rest)
 
 
-def trained(variant: str, problems: Sequence[Problem], objective: Objective, episodes: int, seed: int) -> Search:
-    """The search of a variant of GiPH with the parameters of the paper, trained on problems."""
+def trained(
+    variant: str, problems: Sequence[Problem], objective: Objective, episodes: int, peers: int, seed: int
+) -> Search:
+    """The search of a variant of GiPH, by default with the parameters of the paper, trained on problems."""
     from placeopt.learning.networks.variants import make_agent
     from placeopt.learning.training.reinforce import Settings, Trainer
 
     agent = make_agent(variant, devices=problems[0].n_devices, seed=seed)
-    trainer = Trainer(agent, problems, problems, Settings(episodes=episodes, seed=seed), objective=objective)
+    settings = Settings(episodes=episodes, batch=peers, peers=peers, seed=seed)
+    trainer = Trainer(agent, problems, problems, settings, objective=objective)
     start = time.process_time()
     best = trainer.run().best_point
     assert best is not None
@@ -122,6 +125,7 @@ class Plan(NamedTuple):
     names: Sequence[str]
     variants: Sequence[str]
     episodes: int
+    peers: int
     seed: int
 
     def searches(self, problems: Callable[[], Sequence[Problem]], objective: Objective) -> dict[str, Search]:
@@ -130,7 +134,7 @@ class Plan(NamedTuple):
         if self.variants:
             training = problems()
             for variant in self.variants:
-                found[variant] = trained(variant, training, objective, self.episodes, self.seed)
+                found[variant] = trained(variant, training, objective, self.episodes, self.peers, self.seed)
         return found
 
 
@@ -361,10 +365,13 @@ def main() -> None:
     parser.add_argument("--searches", nargs="+", default=SEARCHES)
     parser.add_argument("--train", nargs="+", default=(), metavar="VARIANT", help="variants of GiPH, such as giph")
     parser.add_argument("--episodes", type=int, default=200, help="episodes of a training")
+    parser.add_argument("--peers", type=int, default=1, help="episodes of an update, which start from one placement")
     parser.add_argument("--frequencies", nargs="+", type=int, default=FREQUENCIES)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first placements and of the searches")
     arguments = parser.parse_args()
-    plan = Plan(arguments.cases, arguments.searches, arguments.train, arguments.episodes, arguments.seed)
+    plan = Plan(
+        arguments.cases, arguments.searches, arguments.train, arguments.episodes, arguments.peers, arguments.seed
+    )
     if "cost" in arguments.parts:
         run_cost(plan)
     if "energy" in arguments.parts:

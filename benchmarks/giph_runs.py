@@ -29,6 +29,7 @@ from placeopt.learning.training.reinforce import Settings
 from placeopt.model.levels import bottom_levels, falling
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.schedule import makespan
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
 
 GRID = np.linspace(0, 2, 21)
@@ -36,6 +37,9 @@ GRID = np.linspace(0, 2, 21)
 
 WITHOUT_GAPS = "heft, no gaps"
 """HEFT as in the released code."""
+
+FIFO = "heft, first in first out"
+"""HEFT's placement, executed first in, first out as the placements of searches are."""
 
 START = 20
 """Seed of first placements, as in the released code."""
@@ -161,9 +165,12 @@ def objective_of(metric: str) -> Objective | None:
 
 def episodes(
     problems: Sequence[Problem], search: str | Agent, *, noise: float = 0.0, seed: int = 0, metric: str = "makespan",
-    starts: Sequence[np.ndarray] | None = None,
+    starts: Sequence[np.ndarray] | None = None, repeats: int = 1,
 ) -> list[Episode]:  # fmt: skip
-    """An episode of 2 |V| steps on each problem: of a learned policy, a policy by name, or random placements."""
+    """An episode of 2 |V| steps on each problem: of a learned policy, a policy by name, or random placements.
+
+    Learned policies always observe single executions.
+    """
     objective = objective_of(metric)
     starts = first_placements(problems) if starts is None else starts
     seeds = range(10_000 * seed, 10_000 * seed + len(problems))
@@ -175,7 +182,7 @@ def episodes(
         ]
         guide(searches, search.network)
         return [each.episode(search.name) for each in searches]
-    rest: dict[str, Any] = {"noise": noise, "objective": objective}
+    rest: dict[str, Any] = {"noise": noise, "objective": objective, "repeats": repeats}
     if search == "random":
         return [sample_placements(p, d, steps=2 * p.n_tasks, seed=s, **rest) for p, d, s in cases]
     return [run_episode(p, POLICIES[search](), d, steps=2 * p.n_tasks, seed=s, **rest) for p, d, s in cases]
@@ -216,4 +223,7 @@ def constructed(problems: Sequence[Problem], solver: str) -> np.ndarray:
     """(problems,) makespans of a constructive solver."""
     if solver == WITHOUT_GAPS:
         return np.array([heft_without_gaps(problem) for problem in problems], dtype=float)
+    if solver == FIFO:
+        found = [po.simulate(problem, po.solve(problem, "heft").schedule.device) for problem in problems]
+        return np.array([makespan(*each) for each in zip(problems, found, strict=True)], dtype=float)
     return np.array([po.solve(problem, solver).makespan for problem in problems], dtype=float)

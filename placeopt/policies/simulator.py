@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,18 +46,25 @@ class Simulator:
 
     With `noise`, a task or transfer of w ticks takes a uniformly random time in [w (1 - noise), w (1 + noise)] in each
     execution (GiPH, appendix B.5), as in `placeopt.simulation.simulate_noisy`. `objective` defines the value of a run;
-    None is the makespan (`placeopt.policies.values`).
+    None is the makespan (`placeopt.policies.values`). With `repeats`, a run has the mean value of this number of
+    executions, and the times of the first.
     """
 
     def __init__(
-        self, problem: Problem, evaluations: int, noise: float, rng: Generator, objective: Objective | None = None
+        self,
+        problem: Problem,
+        evaluations: int,
+        noise: float,
+        rng: Generator,
+        objective: Objective | None = None,
+        repeats: int = 1,
     ) -> None:
-        self.problem, self.noise, self.ledger = problem, noise, Ledger()
+        self.problem, self.noise, self.repeats, self.ledger = problem, noise, repeats, Ledger()
         self.valuation = Valuation(problem, objective)
         self._rng, self._instance, self._work = rng, make_instance(problem), make_work(problem)
         self._evaluations = evaluations
         self._critical: CriticalPaths | None = None
-        steps = steps_of(problem, self._instance.port) * evaluations
+        steps = steps_of(problem, self._instance.port) * evaluations * repeats
         instance, work = self._instance, self._work
         self._fill = fill_ticks.select(steps, chunked=True)
         self._filled = prepared(self._fill, instance), prepared(self._fill, work)
@@ -66,8 +73,13 @@ class Simulator:
 
     def run(self, device: Int) -> Run:
         """Execute a placement (n,) without checking it."""
-        self.ledger.evaluations += 1
-        return self._execute(device, self.noise)
+        self.ledger.evaluations += self.repeats
+        first = self._execute(device, self.noise)
+        if self.repeats == 1:
+            return first
+        values = [first.value, *(self._execute(device, self.noise).value for _ in range(self.repeats - 1))]
+        mean = float(np.mean(values))
+        return replace(first, value=round(mean) if self.valuation.whole else mean)
 
     def expected(self, device: Int) -> float:
         """The value without noise; not counted, because it serves only to assess a search."""

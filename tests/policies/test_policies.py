@@ -226,6 +226,25 @@ class TestEpisode:
         assert simulator.expected(device) == plain.makespan
         assert simulator.ledger.evaluations == 400
 
+    def test_repeats_average_the_observed_values(self) -> None:
+        problem = giph(1)
+        device = random_placement(problem, np.random.default_rng(1))
+        single = Simulator(problem, 3, 0.2, np.random.default_rng(2))
+        spans = [single.run(device).makespan for _ in range(3)]
+        thrice = Simulator(problem, 1, 0.2, np.random.default_rng(2), repeats=3)
+        run = thrice.run(device)
+        assert run.value == round(np.mean(spans))
+        assert run.makespan == spans[0] == run.end.max()
+        assert thrice.ledger.evaluations == 3
+        for found in (
+            run_episode(problem, POLICIES["random-task-eft"](), device, steps=4, noise=0.2, repeats=3),
+            sample_placements(problem, device, steps=4, noise=0.2, repeats=3),
+        ):
+            assert found.evaluations[0] == 3
+            assert found.evaluations[-1] <= 15
+        with pytest.raises(UsageError, match="repeats: 0 is out of range"):
+            run_episode(problem, POLICIES["random-task-eft"](), device, steps=4, repeats=0)
+
     def test_shared_transfer_has_one_time(self) -> None:
         problem = build_problem(
             task_names=["a", "b", "c"],

@@ -1,0 +1,199 @@
+"""Experiments that are not in GiPH's paper, for `giph_learned.py`; its text says what each is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from giph_paper import below, near, plus_minus
+from giph_results import Results, show
+from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid
+from rich.table import Table
+
+import placeopt as po
+from placeopt.generate.giph.sets import SETS
+from placeopt.learning.training.checkpoints import PACKAGED, load_policy
+
+FAULTS: dict[str, tuple[str, ...]] = {
+    "giph": ("one-way", "frozen-masks", "undiscounted", "late-baseline", "repeated-cases"),
+    "giph-3": ("zero-ends", "five-steps"),
+    "giph-ne": ("incoming-means", "one-way"),
+    "giph-task-eft": ("no-task-mask", "one-way"),
+    "placeto": ("zero-ends", "placeto-returns"),
+}
+"""Faults of the released code that concern each variant."""
+PEERS: dict[str, Any] = {"episodes": 1600, "batch": 16, "peers": 8}
+"""Training whose gradient is less noisy: 16 episodes for each update, 8 of them from one placement."""
+ORDER = {
+    "giph-multiple": ("giph", "giph-ne-pol", "giph-task-eft", "placeto"),
+    "traffic": ("giph", "giph-task-eft"),
+}
+"""Sets and variants that are trained again with PEERS."""
+
+SOLVERS: dict[str, dict[str, Any]] = {
+    "annealing": {},
+    "giph, giph-plus": {},
+    "giph, giph": {"weights": "giph"},
+    "lns": {},
+    "local-search": {},
+    "auto": {},
+}
+"""Solvers and their settings; the name of the weights follows a comma."""
+LIMITS, SECONDS_CASES = (1.0, 5.0), 30
+
+
+class FurtherParts(Results):
+    """What changes the results."""
+
+    def noise(self) -> None:
+        """Noise from 0 to 0.5."""
+        table = Table(title=f"giph-unseen: SLR without noise of the best observed placement; {self.cases} cases")
+        table.add_column("search")
+        levels = (0.0, 0.1, 0.2, 0.3, 0.5)
+        for level in levels:
+            table.add_column(f"noise {level:g}", justify="right")
+        for name in ("random", "random-task-eft", "annealing", "giph"):
+            table.add_row(name, *(plus_minus(self.slr("giph-unseen", name, level)[:, -1]) for level in levels))
+        show(table)
+
+    def order(self) -> None:
+        """Whether the order of the variants differs with a less noisy gradient."""
+        for data_set, variants in ORDER.items():
+            names = ("random", "random-task-eft", "heft")
+            found = {name: self.slrs(data_set, name) for name in names}
+            for variant in variants:
+                found[variant] = self.slrs(data_set, variant)
+                found[f"{variant}, 8 peers"] = self.slrs(data_set, variant, **PEERS)
+            self.table(f"{data_set}: SLR after steps; 200 episodes, or 1,600 in 100 updates with peers", found)
+            for suffix in ("", ", 8 peers"):
+                best = found[f"giph{suffix}"][:, :, -1]
+                claims = [
+                    below(f"GiPH{suffix} below {variant}{suffix}", best - found[f"{variant}{suffix}"][:, :, -1])
+                    for variant in variants[1:]
+                ]
+                claims.append(near(f"GiPH{suffix} comparable with HEFT", best, found["heft"][:, :, -1]))
+                self.claims(f"{data_set}{suffix}", claims)
+
+    def features(self) -> None:
+        """Node features of GiPH."""
+        table = Table(title=f"giph-sizes: SLR after 2 |V| steps; {self.cases} cases, {self.seeds} trainings")
+        for header in ("variant", "features", "SLR", "difference"):
+            table.add_column(header, justify="left" if header[0] in "vf" else "right")
+        for variant in ("giph", "giph-3", "giph-5", "giph-ne-pol"):
+            full = self.slr("giph-sizes", variant)[:, -1]
+            table.add_row(variant, "as in the paper", plus_minus(full), "")
+            without = self.slr("giph-sizes", variant, potential="none")[:, -1]
+            table.add_row(variant, "no start-time potential", plus_minus(without), plus_minus(without - full))
+            if variant == "giph":
+                others = (
+                    ("potential of the released code", "giph", "released"),
+                    ("two more, of the execution", "giph-plus", "paper"),
+                )
+                for label, name, potential in others:
+                    row = self.slr("giph-sizes", name, potential=potential)[:, -1]
+                    table.add_row(variant, label, plus_minus(row), plus_minus(row - full))
+        show(table)
+
+    def faults(self) -> None:
+        """The faults of the released code, one by one and together."""
+        table = Table(title=f"giph-multiple: SLR after 2 |V| steps; {self.cases} cases, {self.seeds} trainings")
+        for header in ("variant", "fault of the released code", "SLR", "difference"):
+            table.add_column(header, justify="left" if header[0] in "vf" else "right")
+        for variant, faults in FAULTS.items():
+            fixed = self.slr("giph-multiple", variant)[:, -1]
+            table.add_row(variant, "", plus_minus(fixed), "")
+            for names in (*((name,) for name in faults), faults) if len(faults) > 1 else (faults,):
+                row = self.slr("giph-multiple", variant, faults=tuple(sorted(names)))[:, -1]
+                table.add_row(variant, ", ".join(names), plus_minus(row), plus_minus(row - fixed))
+        heft, without = (self.slr("giph-multiple", name)[:, -1] for name in ("heft", WITHOUT_GAPS))
+        table.add_row("heft", "", plus_minus(heft), "")
+        table.add_row("heft", "no gaps", plus_minus(without), plus_minus(without - heft))
+        for which in ("expected", "best"):
+            kind = "noise 0.2, " + ("without noise" if which == "expected" else "observed")
+            once, thrice = (self.observed("giph-multiple", repeats, which) for repeats in (1, 3))
+            table.add_row("random-task-eft", kind, plus_minus(once), "")
+            table.add_row("random-task-eft", f"{kind}: mean of 3 runs", plus_minus(thrice), plus_minus(thrice - once))
+        show(table)
+
+    def observed(self, data_set: str, repeats: int, which: str) -> np.ndarray:
+        """(cases,) last SLR of random-task-eft with noise 0.2 and a mean of several executions."""
+        problems = self.problems(data_set)
+
+        def compute() -> np.ndarray:
+            found = episodes(problems, "random-task-eft", noise=0.2, repeats=repeats)
+            return on_grid(problems, found, which)[:, -1]
+
+        return self.store.result(compute, "repeats", data_set, self.cases, repeats, which) / longest_paths(problems)
+
+    def packaged(self) -> None:
+        """The policies that come with placeopt, on all sets."""
+        table = Table(title=f"SLR after 2 |V| steps; {self.cases} cases, {self.seeds} seeds of the search")
+        for header in ("set", "policy", "SLR", "against annealing", "against heft"):
+            table.add_column(header, justify="left" if header in ("set", "policy") else "right")
+        for data_set in SETS:
+            problems = self.problems(data_set)
+            annealing, heft = (self.slrs(data_set, name)[:, :, -1] for name in ("annealing", "heft"))
+            for name, path in PACKAGED.items():
+                agent = load_policy(path).agent
+                found = [on_grid(problems, episodes(problems, agent, seed=seed))[:, -1] for seed in range(self.seeds)]
+                rows = np.array(found) / longest_paths(problems)
+                differences = (plus_minus(rows - other, sign=True) for other in (annealing, heft))
+                table.add_row(data_set, name, plus_minus(rows), *differences)
+            table.add_row(data_set, "annealing", plus_minus(annealing), "", plus_minus(annealing - heft, sign=True))
+        show(table)
+
+    def beyond(self) -> None:
+        """Training with peers, and features of the execution."""
+        table = Table(title=f"giph-unseen: SLR after 2 |V| steps; {self.cases} cases, {self.seeds} trainings")
+        table.add_column("policy")
+        table.add_column("training")
+        for header in ("validation", "SLR", "against annealing", "against heft", "CPU seconds"):
+            table.add_column(header, justify="right")
+        annealing, heft = (self.slrs("giph-unseen", name)[:, :, -1] for name in ("annealing", "heft"))
+        trainings: tuple[tuple[str, str, dict[str, Any]], ...] = (
+            ("giph", "200 episodes, as in the paper", {}),
+            ("giph", "1,600 episodes", {"episodes": 1600}),
+            ("giph", "1,600 episodes, 16 for each update", {"episodes": 1600, "batch": 16}),
+            ("giph", "1,600 episodes, 16 for each update, 8 peers", PEERS),
+            ("giph-plus", "200 episodes, as in the paper", {}),
+            ("giph-plus", "1,600 episodes, 16 for each update, 8 peers", PEERS),
+        )
+        for variant, label, rest in trainings:
+            trained = [Trained(variant, "giph-multiple", seed=s, **rest) for s in range(self.seeds)]
+            seconds = np.mean([self.store.seconds(each)["seconds"] for each in trained])
+            ratio = np.mean([min(ratio for _, ratio in self.store.curve(each)) for each in trained])
+            row = self.slrs("giph-unseen", variant, **rest)[:, :, -1]
+            table.add_row(
+                variant, label, f"{ratio:.3f}", plus_minus(row), plus_minus(row - annealing, sign=True),
+                plus_minus(row - heft, sign=True), f"{seconds:.0f}",
+            )  # fmt: skip
+        for name, row in (("annealing", annealing), ("heft", heft)):
+            table.add_row(name, "", "", plus_minus(row))
+        show(table)
+        show("validation: the best SLR on 20 validation cases during the training, by which to choose")
+
+    def seconds(self) -> None:
+        """Solvers with equal time limits."""
+        for data_set in ("giph-unseen", "traffic", "enas"):
+            problems = self.problems(data_set)[:SECONDS_CASES]
+            lengths = longest_paths(problems)
+            table = Table(title=f"{data_set}: SLR of solvers with one worker; {len(problems)} cases")
+            table.add_column("solver")
+            found: dict[tuple[str, float], np.ndarray] = {}
+            for limit in LIMITS:
+                table.add_column(f"{limit:g} s", justify="right")
+                table.add_column("against annealing", justify="right")
+                for solver, settings in SOLVERS.items():
+                    found[solver, limit] = np.array(
+                        [
+                            po.solve(each, solver.partition(",")[0], time_limit=limit, workers=1, **settings).makespan
+                            for each in problems
+                        ]
+                    )
+            for solver in SOLVERS:
+                cells = []
+                for limit in LIMITS:
+                    row, annealing = (found[name, limit] / lengths for name in (solver, "annealing"))
+                    cells += [plus_minus(row), plus_minus(row - annealing, sign=True)]
+                table.add_row(solver, *cells)
+            show(table)
