@@ -80,18 +80,20 @@ class FurtherParts(Results):
         for header in ("variant", "features", "SLR", "difference"):
             table.add_column(header, justify="left" if header[0] in "vf" else "right")
         for variant in ("giph", "giph-3", "giph-5", "giph-ne-pol"):
-            full = self.slr("giph-sizes", variant)[:, -1]
+            full = self.slrs("giph-sizes", variant)[:, :, -1]
             table.add_row(variant, "as in the paper", plus_minus(full), "")
-            without = self.slr("giph-sizes", variant, potential="none")[:, -1]
-            table.add_row(variant, "no start-time potential", plus_minus(without), plus_minus(without - full))
+            without = self.slrs("giph-sizes", variant, potential="none")[:, :, -1]
+            table.add_row(
+                variant, "no start-time potential", plus_minus(without), plus_minus(without - full, sign=True)
+            )
             if variant == "giph":
                 others = (
                     ("potential of the released code", "giph", "released"),
                     ("two more, of the execution", "giph-plus", "paper"),
                 )
                 for label, name, potential in others:
-                    row = self.slr("giph-sizes", name, potential=potential)[:, -1]
-                    table.add_row(variant, label, plus_minus(row), plus_minus(row - full))
+                    row = self.slrs("giph-sizes", name, potential=potential)[:, :, -1]
+                    table.add_row(variant, label, plus_minus(row), plus_minus(row - full, sign=True))
         show(table)
 
     def faults(self) -> None:
@@ -100,11 +102,11 @@ class FurtherParts(Results):
         for header in ("variant", "fault of the released code", "SLR", "difference"):
             table.add_column(header, justify="left" if header[0] in "vf" else "right")
         for variant, faults in FAULTS.items():
-            fixed = self.slr("giph-multiple", variant)[:, -1]
+            fixed = self.slrs("giph-multiple", variant)[:, :, -1]
             table.add_row(variant, "", plus_minus(fixed), "")
             for names in (*((name,) for name in faults), faults) if len(faults) > 1 else (faults,):
-                row = self.slr("giph-multiple", variant, faults=tuple(sorted(names)))[:, -1]
-                table.add_row(variant, ", ".join(names), plus_minus(row), plus_minus(row - fixed))
+                row = self.slrs("giph-multiple", variant, faults=tuple(sorted(names)))[:, :, -1]
+                table.add_row(variant, ", ".join(names), plus_minus(row), plus_minus(row - fixed, sign=True))
         heft, without = (self.slr("giph-multiple", name)[:, -1] for name in ("heft", WITHOUT_GAPS))
         table.add_row("heft", "", plus_minus(heft), "")
         table.add_row("heft", "no gaps", plus_minus(without), plus_minus(without - heft))
