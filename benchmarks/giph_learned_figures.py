@@ -23,6 +23,7 @@ COLORS = {
     "graphsage-ne": palette.HUES[4],
     "giph-task-eft": palette.HUES[2],
     "placeto": palette.HUES[5],
+    "giph-plus, packaged": palette.HUES[0],
     "heft": palette.INK,
 }
 """The colour of each search; the lines of one figure differ."""
@@ -30,7 +31,8 @@ COLORS = {
 
 def dashes(name: str) -> tuple[float, ...]:
     """The dash pattern of a search; only heuristics and variants with the colour of another one have one."""
-    return {"heft": (5, 2), "giph-task-eft": (4, 1.5), "placeto": (1.5, 1.5)}.get(name, ())
+    patterns = {"heft": (5, 2), "giph-task-eft": (4, 1.5), "placeto": (1.5, 1.5), "giph-plus, packaged": (4, 1.5)}
+    return patterns.get(name, ())
 
 
 def draw_steps(data_set: str, noise: float, found: Mapping[str, np.ndarray]) -> Picture:
@@ -39,7 +41,7 @@ def draw_steps(data_set: str, noise: float, found: Mapping[str, np.ndarray]) -> 
         picture = new_picture(
             4.6,
             f"{data_set}, noise {noise:g}: SLR of the best placement so far",
-            "mean over cases and trainings, 95 % confidence interval; all start from the same random placements",
+            "mean over problems and trainings, 95 % interval over problems; all start at the same placements",
         )
         line_legend(picture, [(line_sample(COLORS[name], dashes=dashes(name)), name) for name in found])
         panel = picture.subplots()

@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from placeopt.learning.networks.variants import Agent
+from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 from placeopt.model.problem import Problem
 
 console = Console(width=150)
@@ -40,7 +41,7 @@ def show(what: Table | str) -> None:
         return
     headers = [str(column.header) for column in what.columns]
     lines = [headers, ["---"] * len(headers), *zip(*(column.cells for column in what.columns), strict=True)]
-    shown.append("\n".join([f"*{what.title}*", "", *(f"| {' | '.join(map(str, line))} |" for line in lines)]))
+    shown.append("\n".join([f"*{what.title}*", "", *map(_row, lines)]))
 
 
 HEURISTICS = ("heft", "peft", WITHOUT_GAPS, FIFO)
@@ -49,7 +50,14 @@ SEARCHES = ("random", "random-task-eft", "annealing")
 """Searches that are not learned."""
 HEADLINE = ("giph", "giph-task-eft", "placeto")
 """Learned policies of figure 4."""
+COMES = "giph-plus, packaged"
+"""The policy that comes with placeopt: one training, with a seed of the search in place of each training."""
 VARIANTS = ("giph", "giph-3", "giph-5", "giph-ne", "giph-ne-pol", "graphsage-ne", "giph-task-eft")
+
+
+def _row(cells: Iterable[object]) -> str:
+    """A row of a table in Markdown."""
+    return "| " + " | ".join(str(cell).replace("|", r"\|") for cell in cells) + " |"
 
 
 class Results:
@@ -82,10 +90,14 @@ class Results:
             what = Trained(search, trained_on, seed=seed, noise=noise, objective=metric, **rest)
 
             def compute(what: Trained = what, seed: int = seed) -> np.ndarray:
-                guided: str | Agent = search if search in SEARCHES else self.store.agent(what)
+                guided: str | Agent = search
+                if search == COMES:
+                    guided = load_policy(PACKAGED["giph-plus"]).agent
+                elif search not in SEARCHES:
+                    guided = self.store.agent(what)
                 return on_grid(problems, episodes(problems, guided, noise=noise, seed=seed, metric=metric))
 
-            name = search if search in SEARCHES else what.key
+            name = search if search in (*SEARCHES, COMES) else what.key
             key = ("episodes", data_set, self.cases, name, "noise", noise, "seed", seed, metric)
             rows.append(self.store.result(compute, *key))
         divisor = longest_paths(problems)[:, None] if metric == "makespan" else 1.0
