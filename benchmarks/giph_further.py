@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from giph_paper import below, near, plus_minus
-from giph_results import Results, show
+from giph_results import COMES, Results, show
 from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid
 from rich.table import Table
 
 import placeopt as po
 from placeopt.generate.giph.sets import SETS
-from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 
 FAULTS: dict[str, tuple[str, ...]] = {
     "giph": ("one-way", "frozen-masks", "undiscounted", "late-baseline", "repeated-cases"),
@@ -130,18 +129,20 @@ class FurtherParts(Results):
     def packaged(self) -> None:
         """The policies that come with placeopt, on all sets."""
         table = Table(title=f"SLR after 2 |V| steps; {self.cases} cases, {self.seeds} seeds of the search")
-        for header in ("set", "policy", "SLR", "against annealing", "against heft"):
+        for header in ("set", "noise", "policy", "SLR", "against annealing", "at |V| / 2", "against heft"):
             table.add_column(header, justify="left" if header in ("set", "policy") else "right")
-        for data_set in SETS:
-            problems = self.problems(data_set)
-            annealing, heft = (self.slrs(data_set, name)[:, :, -1] for name in ("annealing", "heft"))
-            for name, path in PACKAGED.items():
-                agent = load_policy(path).agent
-                found = [on_grid(problems, episodes(problems, agent, seed=seed))[:, -1] for seed in range(self.seeds)]
-                rows = np.array(found) / longest_paths(problems)
-                differences = (plus_minus(rows - other, sign=True) for other in (annealing, heft))
-                table.add_row(data_set, name, plus_minus(rows), *differences)
-            table.add_row(data_set, "annealing", plus_minus(annealing), "", plus_minus(annealing - heft, sign=True))
+        noisy = [("giph-single", 0.2), ("giph-multiple", 0.2), ("giph-unseen", 0.2)]
+        for data_set, noise in [*((name, 0.0) for name in SETS), *noisy]:
+            annealing = self.slrs(data_set, "annealing", noise)
+            heft = self.slrs(data_set, "heft")[:, :, -1]
+            for name in (*COMES, "annealing"):
+                rows = self.slrs(data_set, name, noise)
+                cells = [plus_minus((rows - annealing)[:, :, place], sign=True) for place in (-1, 5)]
+                cells = ["", ""] if name == "annealing" else cells
+                last = rows[:, :, -1]
+                table.add_row(
+                    data_set, f"{noise:g}", name, plus_minus(last), *cells, plus_minus(last - heft, sign=True)
+                )
         show(table)
 
     def beyond(self) -> None:

@@ -20,7 +20,7 @@ from giph_paper import (
     wins,
     yes,
 )  # fmt: skip
-from giph_results import COMES, HEADLINE, SEARCHES, VARIANTS, Results, show
+from giph_results import HEADLINE, SEARCHES, VARIANTS, Results, show
 from giph_runs import FIFO, GRID, WITHOUT_GAPS, Trained, episodes, first_placements, longest_paths
 from giph_sets import denominator
 from rich.table import Table
@@ -33,6 +33,7 @@ from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 from placeopt.model.metrics import shape
 from placeopt.model.problem import Problem
 
+PLUS = "giph-plus, packaged"
 RNN_CASES, RNN_PLACEMENTS = 30, 400
 DEPTHS = (0, 12, 18, 26, 34, 100)
 
@@ -84,7 +85,7 @@ class PaperParts(Results):
 
     def _steps(self, noise: float) -> None:
         for data_set in ("giph-unseen", "giph-multiple", "giph-single"):
-            names = (*SEARCHES, *HEADLINE, COMES)
+            names = (*SEARCHES, *HEADLINE, PLUS)
             each = {name: self.slrs(data_set, name, noise) for name in names}
             each["heft"] = self.slrs(data_set, "heft")
             self.table(f"{data_set}, noise {noise:g}: SLR after steps for each task; {self.cases} cases", each)
@@ -206,7 +207,7 @@ class PaperParts(Results):
 
     def learning(self) -> None:
         """Figure 7."""
-        self._set("enas", "figure 7, left", (*SEARCHES, *HEADLINE, COMES, "heft"))
+        self._set("enas", "figure 7, left", (*SEARCHES, *HEADLINE, PLUS, "heft"))
         problems = self.problems("enas")
         single = np.array([min(_on_one(problem)) for problem in problems]) / longest_paths(problems)
         show(f"enas: all tasks on the best single device: SLR {plus_minus(single)}")
@@ -228,7 +229,7 @@ class PaperParts(Results):
 
     def traffic(self) -> None:
         """Figure 9."""
-        names = (*SEARCHES, "giph", "giph-task-eft", COMES, "heft")
+        names = (*SEARCHES, "giph", "giph-task-eft", PLUS, "heft")
         self._set("traffic", "figure 9, left", names)
         table = Table(title="traffic: distribution of the last SLR over cases (figure 9, right)")
         shares = (10, 25, 50, 75, 90, 99)
@@ -245,7 +246,7 @@ class PaperParts(Results):
         self.table(f"{data_set}: SLR after steps for each task; {cases} cases", each)
         found = {name: rows.mean(axis=0) for name, rows in each.items()}
         last = {name: rows[:, :, -1] for name, rows in each.items()}
-        rivals = [name for name in names if name not in ("giph", "annealing", COMES, "heft")]
+        rivals = [name for name in names if name not in ("giph", "annealing", PLUS, "heft")]
         claims = [below(f"GiPH below {name}", last["giph"] - last[name]) for name in rivals]
         if data_set == "traffic":
             claims.append(below("GiPH below heft", last["giph"] - last["heft"]))

@@ -50,8 +50,8 @@ SEARCHES = ("random", "random-task-eft", "annealing")
 """Searches that are not learned."""
 HEADLINE = ("giph", "giph-task-eft", "placeto")
 """Learned policies of figure 4."""
-COMES = "giph-plus, packaged"
-"""The policy that comes with placeopt: one training, with a seed of the search in place of each training."""
+COMES = {f"{name}, packaged": name for name in PACKAGED}
+"""The policies that come with placeopt: one training each, with a seed of the search in place of each training."""
 VARIANTS = ("giph", "giph-3", "giph-5", "giph-ne", "giph-ne-pol", "graphsage-ne", "giph-task-eft")
 
 
@@ -91,8 +91,8 @@ class Results:
 
             def compute(what: Trained = what, seed: int = seed) -> np.ndarray:
                 guided: str | Agent = search
-                if search == COMES:
-                    guided = load_policy(PACKAGED["giph-plus"]).agent
+                if search in COMES:
+                    guided = load_policy(PACKAGED[COMES[search]]).agent
                 elif search not in SEARCHES:
                     guided = self.store.agent(what)
                 return on_grid(problems, episodes(problems, guided, noise=noise, seed=seed, metric=metric))
