@@ -184,7 +184,7 @@ class TestFusion:
 
     def test_a_model_in_training_does_not_become_one_group(self) -> None:
         problem = model(memory="1 GB")
-        reduced = CeleritasFusion().apply(problem)
+        reduced = CeleritasFusion(colocation="unite").apply(problem)
         assert reduced is not None
         before, after = grain(problem), grain(reduced.problem)
         assert after.tasks < before.tasks / 3
@@ -204,8 +204,9 @@ class TestFusion:
         heft, seen = find_solver("heft"), 0
         for seed in range(60 * block, 60 * block + 60):
             problem = trainable_problem(np.random.default_rng(seed))
-            for wanted in ("celeritas-fusion", "celeritas-fusion:range=3", "celeritas-fusion:range=5,memory=1"):
-                fused = apply_passes(problem, [wanted])
+            for wanted in ("range=200", "range=3", "range=5,memory=1"):
+                how = ("first", "keep", "unite")[(seed + len(wanted)) % 3]
+                fused = apply_passes(problem, [f"celeritas-fusion:{wanted},colocation={how}"])
                 schedule = heft.solve(fused.problem, Options(), heft.settings_type()).schedule
                 if schedule is None or not fused.steps:
                     continue
@@ -214,7 +215,7 @@ class TestFusion:
                 restored = retime(problem, fused.restore(schedule))
                 assert verify(problem, restored).violations == ()
                 there = fused.project(restored)
-                assert there is not None
+                assert there is not None, how
                 assert verify(fused.problem, retime(fused.problem, there)).feasible
                 seen += 1
         assert seen > 60

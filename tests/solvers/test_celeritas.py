@@ -84,7 +84,8 @@ class TestOrderPlace:
         assert found.schedule is not None
         assert found.schedule.device.tolist() == [0, 0, 1, 1]
         assert found.schedule.start.tolist() == [0, 1, 3, 4]
-        assert found.stats == {"ccr": 19 / 4, "clusters": 2, "cluster_edges": 1, "cluster_ccr": 1 / 4}
+        clusters = {"clusters": 2, "cluster_edges": 1, "cluster_ccr": 1 / 4}
+        assert found.stats == {"ccr": 19 / 4, **clusters, "placement": "order"}
 
 
 class TestAdjusting:
