@@ -30,7 +30,7 @@ are placed on d".
 
 - first, the default, is this rule. Groups do not influence the breakpoints. The first task of a group in the order
   leads the group: its cluster takes the memory of the whole group, and has its devices and separations. The other tasks
-  take time in their own clusters but no memory. A restored schedule moves them to the device of their leader, and is
+  only take time in their own clusters. A restored schedule moves them to the device of their leader, and is
   re-timed. The coarse graph is thus an estimate, but memory, separation and feasible devices are kept. Table 2 supports
   this reading: its clusters have 103 to 165 tasks on average, near R = 200, so groups hardly cut them. The paper leaves
   open whether a first task reserves the memory of its whole group; in Baechi (section 3.1) it does.
@@ -148,12 +148,16 @@ def leaders(problem: Problem, order: Int) -> Int:
 
 
 def _led(problem: Problem, leader: Int) -> Problem:
-    """The problem without groups: the `leader` (n,) of a group has its memory, devices, separations and relocation."""
+    """The problem without groups: the `leader` (n,) of a group has its memory, devices, separations and relocation.
+
+    The other tasks may use all devices; where they cannot, they count with their longest duration.
+    """
     n, tasks = problem.n_tasks, np.arange(problem.n_tasks)
     memory, relocation = np.zeros(n, dtype=np.int64), np.zeros_like(problem.relocation)
     np.add.at(memory, leader, problem.memory)
     np.add.at(relocation, leader, problem.relocation)
     leads = (leader == tasks)[:, None]
+    longest = problem.duration.max(axis=1, keepdims=True, initial=0)
     nothing = np.zeros(n, dtype=np.int64)
     return rebuilt(
         problem,
@@ -162,7 +166,8 @@ def _led(problem: Problem, leader: Int) -> Problem:
         output=nothing,
         scratch=nothing,
         relocation=relocation,
-        feasible=np.where(leads, problem.group_feasible()[problem.group], problem.feasible),
+        duration=np.where(leads | problem.feasible, problem.duration, longest),
+        feasible=np.where(leads, problem.group_feasible()[problem.group], True),
         separation=leader[problem.separation],
     )[0]
 
