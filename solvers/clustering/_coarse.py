@@ -1,17 +1,13 @@
-"""Shared by Celeritas's placers: place the coarse graph, map the schedule back, best effort if the devices are full."""
+"""Shared by the solvers with Celeritas's fusion: place the coarse graph, map the schedule back, best effort if full."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from placeopt.kernels import Kernel, kernel
-from placeopt.model.arrays import Int
-from placeopt.model.levels import ORDERS, OrderName
 from placeopt.model.memory import used_memory
 from placeopt.model.metrics import grain
 from placeopt.model.problem import UNLIMITED, Problem
@@ -21,48 +17,8 @@ from placeopt.passes.rebuilding import contradictory
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options
 
-from .._constructive.construction import (
-    Construction,
-    PartialSchedule,
-    as_answer,
-    construct_with_repair,
-    overflow,
-    run_loop,
-    with_port_times,
-)
-from .._constructive.groups import Groups, grouped
-from .._constructive.placement_ops import append, can_host, ready_time, stays_apart
-from .._constructive.timeline import DONE, Instance, Timeline
-
-
-@dataclass(frozen=True, slots=True)
-class Placer:
-    """A placer: an order of tasks, and a kernel that places a sequence in turn.
-
-    The kernel returns DONE or the task that no device can take. Its flag lets it overfill devices instead.
-    """
-
-    name: str
-    loop: Kernel[[Instance, Timeline, Int, bool], int]
-    order: OrderName
-
-    def place(self, problem: Problem, groups: Groups, *, overfill: bool = False) -> PartialSchedule:
-        """Place the tasks in this order."""
-        return run_loop(problem, groups, self.loop, ORDERS[self.order](problem), overfill)
-
-    def repaired(self, problem: Problem) -> Construction:
-        """Return a schedule that fits into memory, with repair."""
-        return construct_with_repair(problem, partial(self.place, problem))
-
-    def overfilled(self, problem: Problem) -> Schedule | None:
-        """Return a schedule that overfills devices if a task has no other; None if separation rules out all."""
-        groups = grouped(problem)
-        nowhere = np.full(problem.n_groups, -1, dtype=np.int64)
-        free = replace(
-            groups, feasible=problem.group_feasible(), home=nowhere, room=problem.capacity.copy(), stuck=None
-        )
-        found = self.place(problem, free, overfill=True)
-        return with_port_times(problem, found.line) if found.stuck is None else None
+from .._constructive.construction import Construction, as_answer, overflow
+from ._placers import Placer
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,44 +101,3 @@ def _noted(each: Attempt, note: str) -> Attempt:
 def excess(problem: Problem, schedule: Schedule) -> int:
     """Return the total bytes over the capacities."""
     return int(np.maximum(used_memory(problem, schedule) - problem.capacity, 0).sum())
-
-
-@kernel(stays_apart, allocates=False)
-def roomiest(instance: Instance, line: Timeline, g: int) -> int:
-    """Return the device with the most memory left, enough or not, that may run group g; -1 if there is none."""
-    best = -1
-    for d in range(len(line.room)):
-        roomier = best < 0 or line.room[d] > line.room[best]
-        if roomier and instance.feasible[g, d] and stays_apart(instance, line, g, d):
-            best = d
-    return best
-
-
-@kernel(ready_time, can_host, append, roomiest, allocates=False)
-def fill_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: bool) -> int:
-    """Place by Order-Place: append the tasks in turn; return DONE or the task that no device can take."""
-    m = len(line.room)
-    current = 0
-    for position in range(len(sequence)):
-        i = sequence[position]
-        g = instance.group[i]
-        d = line.home[g]
-        if d < 0:
-            for step in range(m):
-                d = (current + step) % m
-                if can_host(instance, line, g, d):
-                    break
-                d = -1
-            if d < 0 and overfill:
-                d = roomiest(instance, line, g)
-            if d < 0:
-                return int(i)
-            if instance.feasible[g, current] and instance.memory[g] > line.room[current]:
-                current = d
-        append(instance, line, i, d, max(ready_time(instance, line, i, d), line.free[d]))
-    return DONE
-
-
-def order_placer(order: OrderName) -> Placer:
-    """Return the placer of Order-Place."""
-    return Placer("order", fill_in_order, order)

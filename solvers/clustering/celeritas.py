@@ -31,16 +31,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Int
-from placeopt.model.levels import OrderName
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.solver import Answer, Info, Options
 
-from .._constructive.placement_ops import can_host, compute_ready_times, earliest_start, link_ticks, occupy, ready_time
-from .._constructive.timeline import DONE, NEVER, Instance, Timeline
-from ._coarse import Placer, order_placer, roomiest, solve_coarse
+from ._coarse import solve_coarse
+from ._placers import adjusting_placer, order_placer
 
 
 class CeleritasSettings(CeleritasFusion):
@@ -64,53 +60,6 @@ class Celeritas:
 
     def solve(self, problem: Problem, options: Options, settings: CeleritasSettings) -> Answer:
         """Return the schedule; FAILED if no placement fits and the options are strict."""
-        placers = [each for each in both_placers(settings.order) if settings.placement in ("best", each.name)]
+        both = adjusting_placer(settings.order), order_placer(settings.order)
+        placers = [each for each in both if settings.placement in ("best", each.name)]
         return solve_coarse(problem, options, settings, *placers)
-
-
-def both_placers(order: OrderName) -> tuple[Placer, Placer]:
-    """Return the placers of Adjusting Placement and of Order-Place."""
-    return Placer("adjusting", adjust_in_order, order), order_placer(order)
-
-
-@kernel(link_ticks, allocates=False)
-def back_cost(instance: Instance, i: int, source: int, target: int) -> int:
-    """Return the ticks of the longest transfer of task i's output between two devices; 0 without consumers."""
-    cost = 0
-    c = instance.kind[source, target]
-    for k in range(instance.out_start[i], instance.out_start[i + 1]):
-        cost = max(cost, link_ticks(instance, instance.out_payload[k], source, c))
-    return cost
-
-
-@kernel(compute_ready_times, ready_time, can_host, earliest_start, occupy, back_cost, roomiest, allocates=False)
-def adjust_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: bool) -> int:
-    """Place the tasks in turn by the paper's rule; return DONE or the task that no device can take."""
-    last = -1
-    for position in range(len(sequence)):
-        i = sequence[position]
-        g = instance.group[i]
-        chosen = line.home[g]
-        if chosen < 0:
-            compute_ready_times(instance, line, i)
-            best, best_end, last_end = -1, NEVER, NEVER
-            for d in range(len(line.room)):
-                if not can_host(instance, line, g, d):
-                    continue
-                start, _ = earliest_start(instance, line, i, d, line.ready[d])
-                end = start + instance.duration[i, d]
-                if end < best_end:
-                    best, best_end = d, end
-                if d == last:
-                    last_end = end
-            chosen = best
-            if last_end < NEVER and last_end - best_end <= back_cost(instance, i, best, last):
-                chosen = last
-            if chosen < 0 and overfill:
-                chosen = roomiest(instance, line, g)
-            if chosen < 0:
-                return int(i)
-        start, gap = earliest_start(instance, line, i, chosen, ready_time(instance, line, i, chosen))
-        occupy(instance, line, i, chosen, start, gap)
-        last = chosen
-    return DONE

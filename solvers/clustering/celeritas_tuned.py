@@ -37,7 +37,7 @@ from placeopt.solver import Answer, Clock, Info, Options, Progress, Settings, Te
 
 from .._constructive.construction import as_answer
 from ._coarse import Attempt, place_coarse
-from .celeritas import both_placers
+from ._placers import adjusting_placer, order_placer
 
 RANGES = (200, 100, 50, 20, 10, 5, 2, 1)
 SHARES = (0.25, 0.5, 0.1, 0.05)
@@ -80,7 +80,8 @@ class CeleritasTuned:
                     termination = Termination.TIME_LIMIT
                     break
             tried += 1
-            attempt, stats = place_coarse(problem, options, fusion, *both_placers(fusion.order))
+            placers = adjusting_placer(fusion.order), order_placer(fusion.order)
+            attempt, stats = place_coarse(problem, options, fusion, *placers)
             if best is None or attempt.badness < best[0].badness:
                 best = attempt, stats, fusion
                 missing, over, late, span = attempt.badness

@@ -19,7 +19,8 @@ from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.solver import Answer, Info, Options
 
-from ._coarse import order_placer, solve_coarse
+from ._coarse import solve_coarse
+from ._placers import order_placer
 
 
 class OrderPlace:

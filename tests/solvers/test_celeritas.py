@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from placeopt_solvers._constructive.groups import grouped
 from placeopt_solvers._constructive.timeline import DONE, make_instance, make_timeline
-from placeopt_solvers.clustering._coarse import fill_in_order
-from placeopt_solvers.clustering.celeritas import adjust_in_order, both_placers
+from placeopt_solvers.clustering._placers import adjust_in_order, adjusting_placer, fill_in_order, order_placer
 from trainable_problems import trainable_problem
 
 import placeopt as po
@@ -142,7 +141,8 @@ class TestPlacement:
         fusion = CeleritasFusion(range=2, memory=1.0)
         reduction = fusion.apply(self.case())
         assert reduction is not None
-        coarse = [placer.repaired(reduction.problem).schedule for placer in both_placers("cpd-topo")]
+        placers = adjusting_placer("cpd-topo"), order_placer("cpd-topo")
+        coarse = [placer.repaired(reduction.problem).schedule for placer in placers]
         assert [makespan(reduction.problem, each) for each in coarse if each is not None] == [10, 11]
         found = answer(self.case(), "celeritas", range=2, memory=1.0, placement="best")
         assert found.schedule is not None
