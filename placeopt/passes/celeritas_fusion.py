@@ -40,8 +40,7 @@ are placed on d".
   each forward task shares a group with its backward task, this alone would leave a single group. A union of groups with
   several tasks is therefore limited to M bytes, and to the same share of the total mean duration per device, or
   (1 + share) times its largest group. If groups in some cluster cannot be united, the breakpoints are recomputed such
-  that no two remaining groups share a cluster. Tasks with little in common are thus tied together, which can hide the
-  parallelism of a graph.
+  that no two remaining groups share a cluster. Far fewer groups remain, and which ones depends on R.
 
 O(n (R + m) + e log e + n log n).
 """
