@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.model.arrays import Float
 from placeopt.model.memory import used_memory
 from placeopt.model.metrics import grain
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.rebuilding import contradictory
-from placeopt.simulation import retime
+from placeopt.simulation import retime, simulate
 from placeopt.solver import Answer, Options
 
 from .._constructive.construction import Construction, as_answer, overflow
@@ -29,6 +30,9 @@ class Attempt:
     ----------
     placer
         Its name.
+    execution
+        How the placement is executed: "clusters", in the order of the coarse schedule; "fifo" or "priority", as
+        `simulate` does; "" without a schedule.
     found
         The schedule of the original problem or None, and a note.
     badness
@@ -36,6 +40,7 @@ class Attempt:
     """
 
     placer: str
+    execution: str
     found: Construction
     badness: tuple[bool, int, int, int]
 
@@ -47,29 +52,38 @@ def solve_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *p
 
 
 def place_coarse(
-    problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer
+    problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer, priority: Float | None = None
 ) -> tuple[Attempt, dict[str, Any]]:
     """Return the best attempt of several placers on the fused problem, the first of equals, and statistics.
 
     Schedules of several placers are compared after re-timing on `problem`: times of the coarse graph do not decide. If
     no placer finds room for the clusters, all place the tasks themselves. If no one finds room for these, all place the
     clusters with best effort, unless the options are strict; then the fewest bytes over capacity decide first.
+
+    With `priority` (n,), each placement is also executed first in, first out, and by decreasing priority.
     """
     reduction = fusion.apply(problem)
     coarse = problem if reduction is None else reduction.problem
     # Messages report missed deadlines, and memory under port contention, of the final times.
-    final = len(placers) > 1 or problem.contention == "port" or bool((problem.deadline != UNLIMITED).any())
+    several = len(placers) > 1 or priority is not None
+    final = several or problem.contention == "port" or bool((problem.deadline != UNLIMITED).any())
 
     def attempt(placer: Placer, found: Construction, *, restore: bool) -> Attempt:
         schedule = found.schedule
         if schedule is None:
-            return Attempt(placer.name, found, (True, 0, 0, 0))
+            return Attempt(placer.name, "", found, (True, 0, 0, 0))
         if restore and reduction is not None:
             schedule = reduction.restore(schedule)
         if final:
             schedule = retime(problem, schedule)
-        late = lateness(problem, schedule), makespan(problem, schedule)
-        return Attempt(placer.name, Construction(schedule, found.note), (False, excess(problem, schedule), *late))
+        ways = {"clusters": schedule}
+        if priority is not None:
+            ways["fifo"] = simulate(problem, schedule.device)
+            ways["priority"] = simulate(problem, schedule.device, discipline="priority", priority=priority)
+        return best(
+            Attempt(placer.name, way, Construction(each, found.note), (False, *badness(problem, each)))
+            for way, each in ways.items()
+        )
 
     def best(attempts: Iterable[Attempt]) -> Attempt:
         return min(attempts, key=lambda each: each.badness)
@@ -98,6 +112,7 @@ def _noted(each: Attempt, note: str) -> Attempt:
     return replace(each, found=Construction(each.found.schedule, notes))
 
 
-def excess(problem: Problem, schedule: Schedule) -> int:
-    """Return the total bytes over the capacities."""
-    return int(np.maximum(used_memory(problem, schedule) - problem.capacity, 0).sum())
+def badness(problem: Problem, schedule: Schedule) -> tuple[int, int, int]:
+    """Return the total bytes over the capacities, and lateness and makespan in ticks."""
+    over = int(np.maximum(used_memory(problem, schedule) - problem.capacity, 0).sum())
+    return over, lateness(problem, schedule), makespan(problem, schedule)

@@ -9,8 +9,11 @@ milliseconds. This solver runs `celeritas` for each combination of
   on the graphs of `benchmarks/celeritas_models.py`);
 - R: 200, 100, 50, 20, 10, 5, 2, 1; M: 0.25, 0.5, 0.1, 0.05;
 - the placer: Adjusting Placement, Order-Place;
+- the execution of the placement: in the order of the clusters, as `celeritas`; first in, first out; by decreasing
+  bottom level (`placeopt.simulate`). The paper leaves the execution to TensorFlow, which starts tasks as they become
+  ready;
 
-and returns the schedule with the least makespan after re-timing on the original graph. The paper's values come first,
+and returns the schedule with the least makespan on the original graph. The paper's values come first,
 so the result is never longer than that of `celeritas` with its default R, M and order. Then R changes fastest, M
 slowest. Of equal schedules the first is returned. Combinations that lead to the same fusion are tried once: R at least
 the number of tasks, M without capacities, groups of one task, equal orders.
@@ -30,7 +33,7 @@ from typing import get_args
 import numpy as np
 from pydantic import Field
 
-from placeopt.model.levels import ORDERS, OrderName
+from placeopt.model.levels import ORDERS, OrderName, bottom_levels
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion, Colocation, memory_limit
 from placeopt.solver import Answer, Clock, Info, Options, Progress, Settings, Termination
@@ -45,6 +48,15 @@ COLOCATIONS: tuple[Colocation, ...] = ("first", "unite")
 """The values of R, of M and of the treatment of groups, the paper's first."""
 
 
+EXECUTIONS = {
+    "": "",
+    "clusters": "in the order of the clusters",
+    "fifo": "first in, first out",
+    "priority": "by decreasing bottom level",
+}
+"""The executions of a placement in words."""
+
+
 class TunedSettings(Settings):
     """Settings of the search."""
 
@@ -55,7 +67,7 @@ class TunedSettings(Settings):
 class CeleritasTuned:
     name = "celeritas-tuned"
     info = Info(
-        summary="celeritas with the order, R, M, groups and placer that give the least simulated makespan",
+        summary="celeritas with the order, R, M, groups, placer and execution of the least simulated makespan",
         guarantee="never worse than celeritas; may overfill devices, and reports it",
         complexity="O(k (n (R + m) + e log e + n log n)) for at most 192 combinations k",
         family="fusion",
@@ -66,7 +78,7 @@ class CeleritasTuned:
 
     def solve(self, problem: Problem, options: Options, settings: TunedSettings) -> Answer:
         """Return the best schedule; FAILED if no combination finds a placement and the options are strict."""
-        clock = Clock(options.time_limit)
+        clock, priority = Clock(options.time_limit), bottom_levels(problem)
         best: tuple[Attempt, dict[str, object], CeleritasFusion] | None = None
         termination, tried = Termination.COMPLETED, 0
         for fusion in combinations(problem):
@@ -81,7 +93,7 @@ class CeleritasTuned:
                     break
             tried += 1
             placers = adjusting_placer(fusion.order), order_placer(fusion.order)
-            attempt, stats = place_coarse(problem, options, fusion, *placers)
+            attempt, stats = place_coarse(problem, options, fusion, *placers, priority=priority)
             if best is None or attempt.badness < best[0].badness:
                 best = attempt, stats, fusion
                 missing, over, late, span = attempt.badness
@@ -92,12 +104,13 @@ class CeleritasTuned:
         answer = as_answer(problem, attempt.found)
         chosen = fusion.model_dump() | {"placement": attempt.placer}
         values = ", ".join(f"{key}={value}" for key, value in chosen.items())
-        notes = [f"celeritas with {values}: the best of {tried} combinations"] if answer.schedule is not None else []
+        what = f"celeritas with {values}, executed {EXECUTIONS[attempt.execution]}: the best of {tried} combinations"
+        notes = [what] if answer.schedule is not None else []
         return Answer(
             answer.termination if answer.schedule is None else termination,
             answer.schedule,
             message="; ".join([*notes, answer.message] if answer.message else notes),
-            stats=stats | chosen | {"combinations": tried},
+            stats=stats | chosen | {"execution": attempt.execution, "combinations": tried},
         )
 
 

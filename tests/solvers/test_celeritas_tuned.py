@@ -8,15 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placeopt_solvers.clustering.celeritas_tuned import COLOCATIONS, RANGES, SHARES, CeleritasTuned, combinations
+from placeopt_solvers.clustering.celeritas_tuned import (
+    COLOCATIONS,
+    EXECUTIONS,
+    RANGES,
+    SHARES,
+    CeleritasTuned,
+    combinations,
+)
 from trainable_problems import trainable_problem
 
 import placeopt as po
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
 from placeopt.model.building import build_problem
+from placeopt.model.levels import bottom_levels
+from placeopt.model.memory import fits
 from placeopt.model.problem import Problem
+from placeopt.model.schedule import lateness, makespan
 from placeopt.passes.celeritas_fusion import CeleritasFusion
+from placeopt.simulation import retime, simulate
 from placeopt.solver import Options, Progress, Termination
 from placeopt.solver.registry import find_solver
 from placeopt.verifier import verify
@@ -53,10 +64,31 @@ def test_a_search_beats_fixed_values() -> None:
     chosen = {key: result.stats[key] for key in ("range", "memory", "order", "colocation", "placement")}
     assert result.stats["combinations"] == 16
     words = ", ".join(f"{key}={value}" for key, value in chosen.items())
-    assert result.message == f"celeritas with {words}: the best of 16 combinations"
-    # The message names the settings that give this schedule.
+    executed = EXECUTIONS[result.stats["execution"]]
+    assert result.message == f"celeritas with {words}, executed {executed}: the best of 16 combinations"
+    # The message names the settings that give this placement.
     again = po.solve(problem, "celeritas", **chosen)
-    assert again.objective == result.objective
+    assert again.schedule is not None
+    assert result.schedule is not None
+    assert (again.schedule.device == result.schedule.device).all()
+    assert again.objective is not None
+    assert result.objective <= again.objective
+
+
+def test_executions_of_a_placement_are_compared() -> None:
+    seen = set()
+    for seed in range(40):
+        problem = trainable_problem(np.random.default_rng(seed))
+        found = solved(problem, combinations=3)
+        if found.schedule is None:
+            continue
+        device, priority = found.schedule.device, bottom_levels(problem)
+        least = makespan(problem, retime(problem, found.schedule))
+        for way in (simulate(problem, device), simulate(problem, device, discipline="priority", priority=priority)):
+            if lateness(problem, way) == 0 and fits(problem, way):
+                assert least <= makespan(problem, way)
+        seen.add(found.stats["execution"])
+    assert seen == {"clusters", "fifo", "priority"}
 
 
 def test_it_is_never_worse_than_celeritas() -> None:
