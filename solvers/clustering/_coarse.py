@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from placeopt.model.arrays import Float
+from placeopt.model.arrays import Int
+from placeopt.model.levels import bottom_levels
 from placeopt.model.memory import used_memory
 from placeopt.model.metrics import grain
 from placeopt.model.problem import UNLIMITED, Problem
@@ -21,6 +22,10 @@ from placeopt.solver import Answer, Options
 from .._constructive.construction import Construction, as_answer, overflow
 from ._placers import Placer
 
+Execution = Literal["clusters", "fifo", "priority"]
+Executions = tuple[Execution, ...]
+"""How a placement is executed: in the order of the coarse schedule, or by a discipline of `simulate`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -31,8 +36,7 @@ class Attempt:
     placer
         Its name.
     execution
-        How the placement is executed: "clusters", in the order of the coarse schedule; "fifo" or "priority", as
-        `simulate` does; "" without a schedule.
+        How its placement is executed; "" without a schedule.
     found
         The schedule of the original problem or None, and a note.
     badness
@@ -40,7 +44,7 @@ class Attempt:
     """
 
     placer: str
-    execution: str
+    execution: Execution | Literal[""]
     found: Construction
     badness: tuple[bool, int, int, int]
 
@@ -52,7 +56,11 @@ def solve_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *p
 
 
 def place_coarse(
-    problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer, priority: Float | None = None
+    problem: Problem,
+    options: Options,
+    fusion: CeleritasFusion,
+    *placers: Placer,
+    executions: Executions = ("clusters",),
 ) -> tuple[Attempt, dict[str, Any]]:
     """Return the best attempt of several placers on the fused problem, the first of equals, and statistics.
 
@@ -60,12 +68,13 @@ def place_coarse(
     no placer finds room for the clusters, all place the tasks themselves. If no one finds room for these, all place the
     clusters with best effort, unless the options are strict; then the fewest bytes over capacity decide first.
 
-    With `priority` (n,), each placement is also executed first in, first out, and by decreasing priority.
+    Each placement is executed in the order of the clusters, first in, first out, or by decreasing bottom level, or in
+    several ways, of which the best counts.
     """
     reduction = fusion.apply(problem)
     coarse = problem if reduction is None else reduction.problem
     # Messages report missed deadlines, and memory under port contention, of the final times.
-    several = len(placers) > 1 or priority is not None
+    several = len(placers) > 1 or executions != ("clusters",)
     final = several or problem.contention == "port" or bool((problem.deadline != UNLIMITED).any())
 
     def attempt(placer: Placer, found: Construction, *, restore: bool) -> Attempt:
@@ -76,10 +85,7 @@ def place_coarse(
             schedule = reduction.restore(schedule)
         if final:
             schedule = retime(problem, schedule)
-        ways = {"clusters": schedule}
-        if priority is not None:
-            ways["fifo"] = simulate(problem, schedule.device)
-            ways["priority"] = simulate(problem, schedule.device, discipline="priority", priority=priority)
+        ways = {way: schedule if way == "clusters" else executed(problem, schedule.device, way) for way in executions}
         return best(
             Attempt(placer.name, way, Construction(each, found.note), (False, *badness(problem, each)))
             for way, each in ways.items()
@@ -110,6 +116,12 @@ def _noted(each: Attempt, note: str) -> Attempt:
     """Return the attempt with a further note in front."""
     notes = "; ".join(text for text in (note, each.found.note) if text)
     return replace(each, found=Construction(each.found.schedule, notes))
+
+
+def executed(problem: Problem, device: Int, way: Literal["fifo", "priority"]) -> Schedule:
+    """Simulate a placement (n,): first in, first out, or by decreasing bottom level."""
+    priority = bottom_levels(problem) if way == "priority" else None
+    return simulate(problem, device, discipline=way, priority=priority)
 
 
 def badness(problem: Problem, schedule: Schedule) -> tuple[int, int, int]:

@@ -11,7 +11,7 @@ milliseconds. This solver runs `celeritas` for each combination of
 - the placer: Adjusting Placement, Order-Place;
 - the execution of the placement: in the order of the clusters, as `celeritas`; first in, first out; by decreasing
   bottom level (`placeopt.simulate`). The paper leaves the execution to TensorFlow, which starts tasks as they become
-  ready;
+  ready. The setting `execution` restricts it, for a runtime that does the same;
 
 and returns the schedule with the least makespan on the original graph. The paper's values come first,
 so the result is never longer than that of `celeritas` with its default R, M and order. Then R changes fastest, M
@@ -28,18 +28,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import get_args
+from typing import Literal, get_args
 
 import numpy as np
 from pydantic import Field
 
-from placeopt.model.levels import ORDERS, OrderName, bottom_levels
+from placeopt.model.levels import ORDERS, OrderName
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion, Colocation, memory_limit
 from placeopt.solver import Answer, Clock, Info, Options, Progress, Settings, Termination
 
 from .._constructive.construction import as_answer
-from ._coarse import Attempt, place_coarse
+from ._coarse import Attempt, Execution, place_coarse
 from ._placers import adjusting_placer, order_placer
 
 RANGES = (200, 100, 50, 20, 10, 5, 2, 1)
@@ -62,6 +62,9 @@ class TunedSettings(Settings):
 
     combinations: int | None = Field(default=None, ge=1)
     """Number of combinations to try at most; by default all that fit into the time limit."""
+    execution: Execution | Literal["best"] = "best"
+    """How placements are executed: clusters, in the order of the clusters; fifo, first in, first out; priority, by
+    decreasing bottom level; best, in all three ways, of which the best counts."""
 
 
 class CeleritasTuned:
@@ -78,7 +81,8 @@ class CeleritasTuned:
 
     def solve(self, problem: Problem, options: Options, settings: TunedSettings) -> Answer:
         """Return the best schedule; FAILED if no combination finds a placement and the options are strict."""
-        clock, priority = Clock(options.time_limit), bottom_levels(problem)
+        clock = Clock(options.time_limit)
+        executions = get_args(Execution) if settings.execution == "best" else (settings.execution,)
         best: tuple[Attempt, dict[str, object], CeleritasFusion] | None = None
         termination, tried = Termination.COMPLETED, 0
         for fusion in combinations(problem):
@@ -93,7 +97,7 @@ class CeleritasTuned:
                     break
             tried += 1
             placers = adjusting_placer(fusion.order), order_placer(fusion.order)
-            attempt, stats = place_coarse(problem, options, fusion, *placers, priority=priority)
+            attempt, stats = place_coarse(problem, options, fusion, *placers, executions=executions)
             if best is None or attempt.badness < best[0].badness:
                 best = attempt, stats, fusion
                 missing, over, late, span = attempt.badness

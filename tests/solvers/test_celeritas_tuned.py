@@ -91,6 +91,18 @@ def test_executions_of_a_placement_are_compared() -> None:
     assert seen == {"clusters", "fifo", "priority"}
 
 
+def test_a_single_execution() -> None:
+    problem = translator()
+    found = po.solve(problem, "celeritas-tuned", workers=1, combinations=16, execution="fifo")
+    assert found.schedule is not None
+    assert found.stats["execution"] == "fifo"
+    assert found.objective == makespan(problem, simulate(problem, found.schedule.device))
+    best = po.solve(problem, "celeritas-tuned", workers=1, combinations=16)
+    assert best.schedule is not None
+    assert best.objective is not None
+    assert best.objective <= found.objective <= makespan(problem, simulate(problem, best.schedule.device))
+
+
 def test_it_is_never_worse_than_celeritas() -> None:
     seen = 0
     for seed in range(8):
