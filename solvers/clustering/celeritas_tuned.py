@@ -13,15 +13,15 @@ milliseconds. This solver runs `celeritas` for each combination of
   bottom level (`placeopt.simulate`). The paper leaves the execution to TensorFlow, which starts tasks as they become
   ready. The setting `execution` restricts it, for a runtime that does the same;
 
-and returns the schedule with the least makespan on the original graph. The paper's values come first,
-so the result is never longer than that of `celeritas` with its default R, M and order. Then R changes fastest, M
-slowest. Of equal schedules the first is returned. Combinations that lead to the same fusion are tried once: R at least
-the number of tasks, M without capacities, groups of one task, equal orders.
+and returns the schedule with the least makespan on the original graph. The paper's values come first, so that with
+default settings the result is never longer than that of `celeritas`. Then R changes fastest, M slowest. Of equal
+schedules the first is returned. Combinations that lead to the same fusion are tried once: R at least the number of
+tasks, M without capacities, groups of one task, equal orders. R = 1 is tried once for each order.
 
 A schedule that overfills devices (best effort, see `celeritas`) loses against any other. Missed deadlines count before
 the makespan. The first combination always runs; the time limit is checked before each other one.
 
-O(k (n (R + m) + e log e + n log n)) for k combinations, at most 192.
+O(k (n (R + m) + e log e + n log n)) for k combinations, at most 171.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class CeleritasTuned:
     name = "celeritas-tuned"
     info = Info(
         summary="celeritas with the order, R, M, groups, placer and execution of the least simulated makespan",
-        guarantee="never worse than celeritas; may overfill devices, and reports it",
-        complexity="O(k (n (R + m) + e log e + n log n)) for at most 192 combinations k",
+        guarantee="never worse than celeritas, with default settings; may overfill devices, and reports it",
+        complexity="O(k (n (R + m) + e log e + n log n)) for at most 171 combinations k",
         family="fusion",
         citation=CeleritasFusion.citation,
         anytime=True,
