@@ -1,95 +1,385 @@
-"""Compare Celeritas with Baechi on generated model graphs: graph sizes after fusion, and step times.
+"""Compare Celeritas with its baselines on generated model graphs, beside the figures of its paper.
 
-    python benchmarks/celeritas_models.py [SCALE]
+    python benchmarks/celeritas_models.py [PART ...] [SCALE]
 
 The graphs are training graphs of four models of `placeopt generate model` on four V100 GPUs (`--network v100x4`). The
 link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per byte. The batch sizes require
-all four devices. The first table lists nodes and CCR before and after `celeritas-fusion`, together with table 2 of
-Celeritas. Its graphs come from TensorFlow and contain constants, reshapes and variable reads as nodes. Its model
-Tensor Holography is not generated here.
+all four devices. The paper's graphs come from TensorFlow and contain constants, reshapes and variable reads as nodes,
+about a third of them without inputs. Its model Tensor Holography is not generated here. SCALE multiplies the payloads.
 
-The other tables list step times (verified makespans in seconds) with port contention, which Celeritas models as
-well, and without contention. SCALE multiplies the payloads to increase the CCR.
+Parts, all but `large` and `batches` by default:
+
+- fusion: nodes and CCR before and after fusion, for each treatment of colocation groups.
+- steps: step times (verified makespans in seconds) of all methods, with port contention, which Celeritas models as
+  well, and without; in the order of the method's schedule, and with the same placement executed first in, first out,
+  as TensorFlow did for the paper.
+- orders: edges cut, and step times, if the operators fill one device after another in each of the three orders
+  (figure 3); and Celeritas in each order.
+- tuning: the makespans of `celeritas` by R alone, and what `celeritas-tuned` chooses.
+- paper: the paper's tables 2 to 4 cell by cell beside ours, with a verdict (`celeritas_paper.py`).
+- large: a Transformer of 41,515 operators, the size of the paper's, with batch 4. Takes two minutes.
+- batches: Inception-v3 with the paper's batch of 512, under the memory models sum and peak.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
+import time
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import Any, get_args
 
+import numpy as np
+from celeritas_paper import EQUAL_TIMES, FIGURE_3, TABLE_4, Cell, fusion_cells, ratio_cell, sign, step_cells
 from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
+from placeopt.errors import MissingExtraError
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
-from placeopt.model.metrics import ccr
-from placeopt.model.problem import Problem
+from placeopt.model.arrays import Int
+from placeopt.model.building import build_problem
+from placeopt.model.levels import ORDERS, OrderName
+from placeopt.model.metrics import Grain, grain, shape
+from placeopt.model.problem import Contention, Problem
+from placeopt.model.schedule import makespan
 from placeopt.passes import apply_passes
+from placeopt.passes.celeritas_fusion import Colocation
+from placeopt.simulation import simulate
+from placeopt.solver import Options
+from placeopt.solver.registry import find_solver
 
-MODELS = {
+MODELS: dict[str, dict[str, Any]] = {
     "inception_v3": {"batch": 256},
     "lstm_nmt": {"batch": 256, "layers": 4, "width": 2048, "granular": True},
     "transformer": {"batch": 64, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192, "split_heads": True},
     "resnet50": {"batch": 256},
 }
-PAPER = {
-    "inception_v3": ("6,332", "33.1", "59", "8.1"),
-    "lstm_nmt": ("25,463", "18.6", "154", "6.4"),
-    "transformer": ("36,352", "112.0", "220", "11.1"),
-    "resnet50": ("-",) * 4,
-}
+IN_PAPER = ("inception_v3", "lstm_nmt", "transformer")
+LARGE = {"batch": 4, "layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "split_heads": True}
 NETWORK = network_document("v100x4", bandwidth="5.701 GB/s", latency="134 us")
-SOLVERS = ("m-topo", "m-etf", "m-sct", "heft", "order-place", "celeritas")
+COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "metis": ("metis", {}),
+    "topo-fill": ("topo-fill", {}),
+    "m-topo": ("m-topo", {}),
+    "m-etf": ("m-etf", {}),
+    "m-sct": ("m-sct", {}),
+    "heft": ("heft", {}),
+    "order-place": ("order-place", {}),
+    "celeritas": ("celeritas", {}),
+    "best": ("celeritas", {"placement": "best"}),
+    "unite, best": ("celeritas", {"placement": "best", "colocation": "unite"}),
+    "tuned": ("celeritas-tuned", {}),
+}
+"""Methods: a solver and its settings."""
+RUNS = 5
+CONTENTIONS: tuple[Contention, ...] = ("port", "none")
+EXECUTIONS = ("own order", "first in, first out")
+CHOSEN = ("range", "memory", "order", "colocation", "placement", "execution")
+OURS = "not in the paper: celeritas-tuned is the best of all columns"
+RANGES = (1, 2, 5, 10, 13, 20, 50, 100, 200)
+
+
+def fusion() -> Iterable[Table]:
+    """Nodes and CCR after fusion."""
+    headers = ("model", "nodes", "sources", "groups", "CCR", *get_args(Colocation))
+    table = table_of(
+        "fusion: nodes and CCR before; clusters, CCR and groups after, by the treatment of groups", headers
+    )
+    for name in MODELS:
+        problem = model(name)
+        cells = [f"{problem.n_tasks:,}", str(shape(problem).sources), f"{problem.n_groups:,}", ratio(grain(problem))]
+        for how in get_args(Colocation):
+            coarse = fused(problem, how)
+            cells.append(f"{coarse.n_tasks:,}, {ratio(grain(coarse))}, {coarse.n_groups:,}")
+        table.add_row(name, *cells)
+    yield table
+
+
+def steps() -> Iterable[Table]:
+    """Step times of all methods."""
+    for contention in CONTENTIONS:
+        for execution in EXECUTIONS:
+            title = f"step time in seconds, contention: {contention}, {execution}"
+            table = table_of(title, ("model", *COLUMNS, "bound"))
+            for name in MODELS:
+                found = (step(name, contention, column, execution) for column in COLUMNS)
+                table.add_row(name, *map(text, found), f"{bound(name, contention):.3f}")
+            yield table
+
+
+def orders() -> Iterable[Table]:
+    """Figure 3, and Celeritas in each order."""
+    names = get_args(OrderName)
+    table = table_of(
+        "figure 3: edges cut if one device is filled after another; step time with ports then (order-place, R = 1)",
+        ("graph", "edges", *names),
+    )
+    chains = four_chains()
+    cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in names}
+    table.add_row("four chains", str(chains.n_edges), *(str(cuts[order]) for order in names))
+    for name in MODELS:
+        problem, cells = model(name), []
+        for order in names:
+            seconds, *_ = solved(replace(problem, contention="port"), "order-place", range=1, order=order)
+            cells.append(f"{len(cut_edges(problem, ORDERS[order](problem))):,}; {text(seconds)}")
+        table.add_row(name, f"{problem.n_edges:,}", *cells)
+    yield table
+    for contention in CONTENTIONS:
+        table = table_of(
+            f"celeritas in each order, contention: {contention}: adjusting; order-place", ("model", *names)
+        )
+        for name in MODELS:
+            problem = replace(model(name), contention=contention)
+            cells = []
+            for order in names:
+                both = [solved(problem, "celeritas", order=order, placement=how)[0] for how in ("adjusting", "order")]
+                cells.append("; ".join(map(text, both)))
+            table.add_row(name, *cells)
+        yield table
+
+
+def tuning() -> Iterable[Table]:
+    """Step times by R alone, and what the search chooses."""
+    for how in ("first", "unite"):
+        title = f"celeritas with placement=best, colocation={how}, by R; contention: port"
+        table = table_of(title, ("model", *map(str, RANGES)))
+        for name in MODELS:
+            problem = replace(model(name), contention="port")
+            found = (solved(problem, "celeritas", range=r, placement="best", colocation=how)[0] for r in RANGES)
+            table.add_row(name, *map(text, found))
+        yield table
+    table = table_of("celeritas-tuned", ("model", "contention", "seconds", "chosen", "CPU seconds"))
+    for name in MODELS:
+        for contention in CONTENTIONS:
+            begin = time.process_time()
+            result = po.solve(replace(model(name), contention=contention), "celeritas-tuned", workers=1)
+            spent = time.process_time() - begin
+            chosen = ", ".join(f"{key} {result.stats[key]}" for key in CHOSEN)
+            table.add_row(name, contention, text(step(name, contention, "tuned")), chosen, f"{spent:.1f}")
+    yield table
+
+
+def paper() -> Iterable[Table]:
+    """The paper's cells beside ours."""
+    cells: list[Cell] = []
+    for name in IN_PAPER:
+        before, after = grain(model(name)), grain(fused(model(name), "first"))
+        cells += fusion_cells(name, (before.tasks, before.ccr or 0.0), (after.tasks, after.ccr or 0.0))
+    cells.append(Cell("tensor_holography", "3,810 -> 37", "-", "not comparable: not generated here"))
+    yield cells_table("table 2: nodes and CCR before and after fusion", cells)
+    for contention, execution in product(CONTENTIONS, EXECUTIONS):
+        cells = []
+        for name in IN_PAPER:
+            cells += step_cells(name, {column: step(name, contention, column, execution) for column in COLUMNS})
+        cells.append(Cell("tensor_holography", "1.461", "-", "not comparable: not generated here"))
+        title = f"table 3: step time, and its ratio to celeritas's; contention: {contention}, {execution}"
+        yield cells_table(title, cells)
+    cells = []
+    for name in IN_PAPER:
+        problem = replace(model(name), contention="port")
+        spent = [placing_seconds(problem, solver) for solver in ("m-sct", "order-place", "celeritas")]
+        for solver, published, own in zip(("m-sct", "order-place"), TABLE_4[name], spent, strict=False):
+            what = f"{name}: {solver}"
+            if published is None:
+                cells.append(Cell(what, "out of memory", f"{own:.3f}", "not comparable: our batch fits into memory"))
+            else:
+                cells.append(ratio_cell(what, (published, TABLE_4[name][-1]), (own, spent[-1]), EQUAL_TIMES))
+    yield cells_table("table 4: seconds to place, and their ratio to celeritas's; ours are CPU seconds", cells)
+    yield cells_table("claims", claims())
+
+
+def claims() -> list[Cell]:
+    """Claims of the text."""
+    chains = four_chains()
+    cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in FIGURE_3}  # type: ignore[index]
+    shown = [", ".join(f"{order} {count}" for order, count in each.items()) for each in (FIGURE_3, cuts)]
+    cells = [Cell("figure 3: edges cut", *shown, "same" if cuts == FIGURE_3 else "reversed")]
+    baselines = ("metis", "m-topo", "m-etf", "m-sct", "order-place")
+    for claim, better, others in (
+        ("5.2: Adjusting Placement is at least as good as Order-Place", "celeritas", ("order-place",)),
+        ("5.2: Order-Place is superior to Baechi", "order-place", ("m-topo", "m-etf", "m-sct")),
+        ("6.4.1: Celeritas outperforms all baselines", "celeritas", baselines),
+        (OURS, "tuned", tuple(COLUMNS)),
+    ):
+        for contention, execution in product(CONTENTIONS, EXECUTIONS):
+            holds = []
+            for name in MODELS:
+                mine = step(name, contention, better, execution)
+                rivals = [step(name, contention, other, execution) for other in others]
+                if mine is not None and all(each is None or sign(mine / each) <= 0 for each in rivals):
+                    holds.append(name)
+            verdict = "same" if len(holds) == len(MODELS) else "reversed" if not holds else f"same on {len(holds)}"
+            ours = f"{len(holds)} of {len(MODELS)}: {', '.join(holds) or 'none'}"
+            published = "-" if claim == OURS else "all"
+            cells.append(Cell(f"{claim}; contention: {contention}, {execution}", published, ours, verdict))
+    for name in MODELS:
+        problem = model(name)
+        cut = {order: len(cut_edges(problem, ORDERS[order](problem))) for order in FIGURE_3}  # type: ignore[index]
+        verdict = "same" if cut["m-topo"] > cut["dfs-topo"] else "reversed"
+        ours = ", ".join(f"{order} {count:,}" for order, count in cut.items())
+        cells.append(Cell(f"4.2.2: M-TOPO cuts more edges than DFS-TOPO, {name}", "yes", ours, verdict))
+    return cells
+
+
+def large() -> Iterable[Table]:
+    """A graph of the paper's size."""
+    problem = po.compile(model_document("transformer", training=True, **LARGE) | NETWORK)
+    table = table_of(
+        f"Transformer of {problem.n_tasks:,} operators, batch 4: step time in seconds", ("", *COLUMNS, "bound")
+    )
+    for contention in CONTENTIONS:
+        case = replace(problem, contention=contention)
+        found = [solved(case, solver, **settings) for solver, settings in COLUMNS.values()]
+        table.add_row(contention, *(text(each[0]) for each in found), f"{max(each[1] for each in found):.3f}")
+    yield table
+
+
+def batches() -> Iterable[Table]:
+    """Inception-v3 with the paper's batch."""
+    document = model_document("inception_v3", training=True, batch=512) | NETWORK | {"memory_model": "peak"}
+    problem = replace(po.compile(document), contention="port")
+    need, room = problem.memory.sum() / 2**30, problem.capacity.sum() / 2**30
+    title = (
+        f"Inception-v3, batch 512, ports: {need:.1f} GiB under `sum`, {room:.0f} GiB of memory; step time under `peak`"
+    )
+    table = table_of(title, COLUMNS)
+    table.add_row(*(text(solved(problem, solver, **settings)[0]) for solver, settings in COLUMNS.values()))
+    yield table
+
+
+PARTS = {each.__name__: each for each in (fusion, steps, orders, tuning, paper, large, batches)}
+DEFAULT = ("fusion", "steps", "orders", "tuning", "paper")
 
 
 def main() -> None:
     """Measure and print the tables."""
-    scale = int(sys.argv[1]) if len(sys.argv) > 1 else 1
-    problems = {name: model(name, scale) for name in MODELS}
-    console = Console(width=120)
-    table = Table(title="fusion: nodes and CCR before and after, compared with table 2 of Celeritas")
-    for header in ("model", "nodes", "CCR", "fused", "CCR", "nodes (paper)", "CCR", "fused", "CCR"):
-        table.add_column(header, justify="left" if header == "model" else "right")
-    for name, problem in problems.items():
-        coarse = apply_passes(problem, ["celeritas-fusion"]).problem
-        cells = [f"{problem.n_tasks:,}", ratio(problem), f"{coarse.n_tasks:,}", ratio(coarse)]
-        table.add_row(name, *cells, *PAPER[name])
-    console.print(table)
-    for contention in ("port", "none"):
-        table = Table(title=f"step time in seconds, contention: {contention}")
-        for header in ("model", *SOLVERS, "bound"):
-            table.add_column(header, justify="left" if header == "model" else "right")
-        for name, problem in problems.items():
-            table.add_row(name, *steps(replace(problem, contention=contention)))
-        console.print(table)
+    console = Console(width=170)
+    scale = next((int(word) for word in sys.argv[1:] if word.isdigit()), 1)
+    chosen = [word for word in sys.argv[1:] if not word.isdigit()] or DEFAULT
+    if unknown := [part for part in chosen if part not in PARTS]:
+        raise SystemExit(f"unknown part {unknown[0]}; known are {', '.join(PARTS)}")
+    for name in MODELS:
+        problem = model(name)
+        problems[name] = replace(problem, payload=problem.payload * scale)
+    for part in chosen:
+        for table in PARTS[part]():
+            console.print(table)
 
 
-def model(name: str, scale: int) -> Problem:
+problems: dict[str, Problem] = {}
+
+
+def model(name: str) -> Problem:
     """The training graph of a model on the network."""
-    problem = po.compile(model_document(name, training=True, **MODELS[name]) | NETWORK)
-    return replace(problem, payload=problem.payload * scale)
+    if name not in problems:
+        problems[name] = po.compile(model_document(name, training=True, **MODELS[name]) | NETWORK)
+    return problems[name]
 
 
-def ratio(problem: Problem) -> str:
+def four_chains() -> Problem:
+    """The kind of graph that figure 3 shows: four chains of two tasks, two devices with room for half of them each."""
+    return build_problem(
+        task_names=[f"t{i}" for i in range(8)],
+        device_names=["d0", "d1"],
+        duration=np.ones((8, 2), dtype=np.int64),
+        edges=[(i, i + 4) for i in range(4)],
+        resident=np.ones(8, dtype=np.int64),
+        capacity=np.array([4, 4]),
+    )
+
+
+def cut_edges(problem: Problem, order: Int) -> Int:
+    """The edges between devices if operators fill one device after another in an order; groups are ignored."""
+    device, d, room = np.zeros(problem.n_tasks, dtype=np.int64), 0, problem.capacity.copy()
+    for i in order:
+        while d + 1 < problem.n_devices and problem.memory[i] > room[d]:
+            d += 1
+        device[i], room[d] = d, room[d] - problem.memory[i]
+    return np.flatnonzero(device[problem.edge_source] != device[problem.edge_target])
+
+
+def fused(problem: Problem, how: str) -> Problem:
+    """The problem after fusion."""
+    return apply_passes(problem, [f"celeritas-fusion:colocation={how}"]).problem
+
+
+@cache
+def measured(name: str, contention: Contention, column: str) -> tuple[float | None, float, float | None]:
+    """As `solved`, for a method."""
+    solver, settings = COLUMNS[column]
+    return solved(replace(model(name), contention=contention), solver, **settings)
+
+
+def step(name: str, contention: Contention, column: str, execution: str = "own order") -> float | None:
+    """Seconds of a step by a method; None without a placement that fits."""
+    return measured(name, contention, column)[0 if execution == "own order" else 2]
+
+
+def bound(name: str, contention: Contention) -> float:
+    """The best lower bound of all methods in seconds."""
+    return max(measured(name, contention, column)[1] for column in COLUMNS)
+
+
+def solved(problem: Problem, solver: str, **settings: Any) -> tuple[float | None, float, float | None]:
+    """A solver's makespan, its bound, and the makespan of its placement first in, first out; in seconds.
+
+    The makespans are None if the solver finds no placement that fits into memory.
+    """
+    try:
+        result = po.solve(problem, solver, workers=1, **settings)
+    except MissingExtraError as missing:
+        print(missing, file=sys.stderr)
+        return None, 0.0, None
+    tick = float(problem.resolution)
+    bound = float(result.bound or 0) * tick
+    if not result.feasible or result.schedule is None or result.objective is None:
+        return None, bound, None
+    in_turn = makespan(problem, simulate(problem, result.schedule.device))
+    return float(result.objective) * tick, bound, in_turn * tick
+
+
+def placing_seconds(problem: Problem, name: str) -> float:
+    """CPU seconds of a solver alone: the median of RUNS runs after a first one."""
+    solver = find_solver(name)
+    spent = []
+    for _ in range(RUNS + 1):
+        begin = time.thread_time()
+        solver.solve(problem, Options(), solver.settings_type())
+        spent.append(time.thread_time() - begin)
+    return statistics.median(spent[1:])
+
+
+def ratio(found: Grain) -> str:
     """The CCR as text."""
-    found = ccr(problem)
-    return "-" if found is None else f"{found:.1f}"
+    return "-" if found.ccr is None else f"{found.ccr:.1f}"
 
 
-def steps(problem: Problem) -> list[str]:
-    """The makespan of each solver and the best bound."""
-    cells, bound = [], 0.0
-    for name in SOLVERS:
-        result = po.solve(problem, name)
-        tick = float(problem.resolution)
-        bound = max(bound, float(result.bound or 0) * tick)
-        if result.objective is None:
-            cells.append("no placement")
-        else:
-            over = "" if result.feasible else " exceeds memory"
-            cells.append(f"{float(result.objective) * tick:.3f}{over}")
-    return [*cells, f"{bound:.3f}"]
+def text(seconds: float | None) -> str:
+    """A step time as text."""
+    return "no placement" if seconds is None else f"{seconds:.3f}"
+
+
+def table_of(title: str, headers: Iterable[str]) -> Table:
+    """An empty table."""
+    table = Table(title=title)
+    for place, header in enumerate(headers):
+        table.add_column(header, justify="right" if place else "left")
+    return table
+
+
+def cells_table(title: str, cells: Iterable[Cell]) -> Table:
+    """A table of cells."""
+    table = Table(title=title)
+    for header in ("", "paper", "ours", "verdict"):
+        table.add_column(header)
+    for cell in cells:
+        table.add_row(*cell)
+    return table
 
 
 if __name__ == "__main__":

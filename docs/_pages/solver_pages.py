@@ -24,6 +24,7 @@ WHEN = {
     "bil": "chains of tasks on unrelated devices; comparisons",
     "brute-force": "up to about six tasks; checks of other solvers",
     "celeritas": "transfers that cost more than the work, and little memory per device",
+    "celeritas-tuned": "the same, given seconds: the order, cluster sizes and placer that suit the graph",
     "chains": "pipelines of layers that form a chain, thousands of them, with replicas",
     "cp-sat": "up to a few hundred tasks; improving a heuristic's schedule",
     "cpop": "one device is the fastest for most of the critical path",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from placeopt.model.building import simplest
 from placeopt.model.objective import Value
@@ -30,11 +31,13 @@ def heuristic_schedules(problem: Problem, seed: int = 0) -> Iterator[tuple[str, 
                     yield name, schedule
 
 
-def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Sequence[str] = ()) -> Schedule | None:
+def heuristic_schedule(
+    name: str, problem: Problem, options: Options, passes: Sequence[str] = (), **settings: Any
+) -> Schedule | None:
     """The schedule of a heuristic after passes, mapped back; None if there is none or the problem is unsupported.
 
-    A heuristic that does not support the objective minimises the makespan, or the period of a pipeline. The placement
-    is feasible; times may break rules.
+    `settings` are those of the heuristic. A heuristic that does not support the objective minimises the makespan, or
+    the period of a pipeline. The placement is feasible; times may break rules.
     """
     chain = apply_passes(problem, passes)
     if passes and not chain.steps:
@@ -42,7 +45,7 @@ def heuristic_schedule(name: str, problem: Problem, options: Options, passes: Se
     solver = find_solver(name)
     for reduced in (chain.problem, simplest(chain.problem)):
         if unsupported(solver.info, reduced) is None:
-            schedule = solver.solve(reduced, options, solver.settings_type()).schedule
+            schedule = solver.solve(reduced, options, solver.settings_type(**settings)).schedule
             return None if schedule is None else chain.restore(schedule)
     return None
 

@@ -22,12 +22,25 @@ Details that the paper leaves open, and departures:
   tick (in ticks if these exceed 62 bits), so the dynamic program is exact. Every edge counts, even if one transfer
   serves several. Among equally good breakpoints, the one with the longest last cluster is chosen.
 - Some device may run all groups of a cluster, and a cluster has no separated tasks.
-- The paper colocates the rest of a group with its first task, which would split clusters. Here the groups that meet in
-  a cluster are united. For a training graph, where each forward task shares a group with its backward task, this alone
-  would leave a single group. A union of groups with several tasks is therefore limited to M bytes, and to the same
-  share of the total mean duration per device, or (1 + share) times its largest group. If groups in some cluster cannot
-  be united, the breakpoints are recomputed such that no two remaining groups share a cluster.
-- Finally, a cluster that no device can hold together with its group is cut again.
+- Finally, a cluster that no device can hold is cut again.
+
+**Colocation groups**, by the setting `colocation`. Algorithm 1 does not mention groups. Section 6.1 adopts Baechi's
+rule for the placement: "if the first node of a co-location group is placed on device d, then all nodes of this group
+are placed on d".
+
+- first, the default, is this rule. Groups do not influence the breakpoints. The first task of a group in the order
+  leads the group: its cluster takes the memory of the whole group, and has its devices and separations. The other tasks
+  only take time in their own clusters. A restored schedule moves them to the device of their leader, and is
+  re-timed. The coarse graph is thus an estimate, but memory, separation and feasible devices are kept. Table 2 supports
+  this reading: its clusters have 103 to 165 tasks on average, near R = 200, so groups hardly cut them. The paper leaves
+  open whether a first task reserves the memory of its whole group; in Baechi (section 3.1) it does.
+- keep: the breakpoints are chosen such that no cluster holds tasks of two groups of several tasks. Groups stay as they
+  are, and the coarse graph is exact. For a training graph this leaves nearly every task alone.
+- unite: the groups that meet in a cluster become one group, and the coarse graph is exact. For a training graph, where
+  each forward task shares a group with its backward task, this alone would leave a single group. A union of groups with
+  several tasks is therefore limited to M bytes, and to the same share of the total mean duration per device, or
+  (1 + share) times its largest group. If groups in some cluster cannot be united, the breakpoints are recomputed such
+  that no two remaining groups share a cluster. Far fewer groups remain, and which ones depends on R.
 
 O(n (R + m) + e log e + n log n).
 """
@@ -35,20 +48,25 @@ O(n (R + m) + e log e + n log n).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.levels import ORDERS, PARTS_OF_A_TICK, OrderName, mean_durations, mean_transfers
+from placeopt.model.levels import ORDERS, PARTS_OF_A_TICK, OrderName, cpd_topo, mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule
 from placeopt.passes.contraction import Clusters, contraction
 from placeopt.passes.protocol import Reduction
-from placeopt.passes.rebuilding import contradictory
+from placeopt.passes.rebuilding import contradictory, rebuilt
 from placeopt.passes.uniting import Unions, find, initial_unions, may_unite, unite
+from placeopt.simulation import retime
 from placeopt.solver import Settings
+
+Colocation = Literal["first", "keep", "unite"]
+"""How fusion treats colocation groups."""
 
 
 class CeleritasFusion(Settings):
@@ -73,14 +91,23 @@ class CeleritasFusion(Settings):
     order: OrderName = "cpd-topo"
     """The topological order whose neighbours are fused: the paper's order, or one that the paper compares with."""
 
+    colocation: Colocation = "first"
+    """Colocation groups: first, a group follows its first task, as in the paper; keep, no cluster holds tasks of two
+    groups; unite, groups that meet in a cluster become one."""
+
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the clusters."""
         if problem.n_tasks == 0 or contradictory(problem):
             return None
-        fused = fusion(problem, self.range, self.memory, self.order)
+        order = ORDERS[self.order](problem)
+        leader = leaders(problem, order) if self.colocation == "first" else np.arange(problem.n_tasks)
+        following = bool((leader != np.arange(problem.n_tasks)).any())
+        led = _led(problem, leader) if following else problem
+        fused = fusion(led, self.range, self.memory, order, keep=self.colocation == "keep")
         if len(fused.clusters.start) > problem.n_tasks:
             return None
-        return contraction(problem, fused.clusters, fused.group)
+        reduction = contraction(led, fused.clusters, fused.group)
+        return _following(problem, fused.clusters, leader, reduction) if following else reduction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,20 +118,79 @@ class Fusion:
     group: Int
 
 
-def fusion(problem: Problem, longest: int, share: float, name: OrderName = "cpd-topo") -> Fusion:
-    """Cut the order `name` into clusters of at most `longest` tasks that take at most this share of a device."""
-    n, order = problem.n_tasks, ORDERS[name](problem)
-    most = memory_limit(problem, share)
-    first = _breakpoints(problem, order, initial_unions(problem), problem.group, longest, most)
-    groups = initial_unions(problem)
+def fusion(problem: Problem, longest: int, share: float, order: Int | None = None, *, keep: bool = False) -> Fusion:
+    """Cut an order (n,), CPD-TOPO if None, into clusters of at most `longest` tasks that take a share of a device.
+
+    Groups of several tasks that meet in a cluster are united; with `keep` they do not meet.
+    """
+    n, order = problem.n_tasks, cpd_topo(problem) if order is None else order
+    most, groups = memory_limit(problem, share), initial_unions(problem)
     several = np.bincount(problem.group) > 1
-    if several.any() and _met(problem, order, first, groups, several, share):
+    cut = keep and bool(several.any())
+    if not cut:
+        first = _breakpoints(problem, order, groups, problem.group, longest, most)
+        cut = bool(several.any()) and _met(problem, order, first, groups, several, share)
+    if cut:
         units = groups.parent[problem.group]
         first = _breakpoints(problem, order, groups, units, longest, most, together=several[problem.group])
     unite_clusters.select(_steps(problem))(groups, order, problem.group, first)
     label = np.empty(n, dtype=np.int64)
     label[order] = np.cumsum(first) - 1
     return Fusion(Clusters(label, order, np.append(np.flatnonzero(first), n)), groups.parent[problem.group])
+
+
+def leaders(problem: Problem, order: Int) -> Int:
+    """(n,) the first task in `order` (n,) of each task's group."""
+    first = np.empty(problem.n_groups, dtype=np.int64)
+    first[problem.group[order[::-1]]] = order[::-1]  # the first task of a group is written last
+    return np.asarray(first[problem.group])
+
+
+def _led(problem: Problem, leader: Int) -> Problem:
+    """The problem without groups: the `leader` (n,) of a group has its memory, devices, separations and relocation.
+
+    The other tasks may use all devices; where they cannot, they count with their longest duration.
+    """
+    n, tasks = problem.n_tasks, np.arange(problem.n_tasks)
+    memory, relocation = np.zeros(n, dtype=np.int64), np.zeros_like(problem.relocation)
+    np.add.at(memory, leader, problem.memory)
+    np.add.at(relocation, leader, problem.relocation)
+    leads = (leader == tasks)[:, None]
+    longest = problem.duration.max(axis=1, keepdims=True, initial=0)
+    nothing = np.zeros(n, dtype=np.int64)
+    return rebuilt(
+        problem,
+        group=tasks,
+        resident=memory,
+        output=nothing,
+        scratch=nothing,
+        relocation=relocation,
+        duration=np.where(leads | problem.feasible, problem.duration, longest),
+        feasible=np.where(leads, problem.group_feasible()[problem.group], True),
+        separation=leader[problem.separation],
+    )[0]
+
+
+def _following(problem: Problem, made: Clusters, leader: Int, led: Reduction) -> Reduction:
+    """The reduction in which each task follows its leader; `led` is that of the problem without groups."""
+    leads, feasible = leader == np.arange(problem.n_tasks), led.problem.feasible
+    position = np.argsort(made.sequence)
+    deciding = np.lexsort((position, ~leads, made.label))[made.start[:-1]]  # (c,) the first leader, else the first task
+    led_by_none = ~leads[deciding]
+
+    def restore(schedule: Schedule) -> Schedule:
+        spread = led.restore(schedule)
+        return retime(problem, Schedule(spread.device[leader], spread.start))
+
+    def project(schedule: Schedule) -> Schedule | None:
+        home = schedule.device[deciding]
+        able = feasible[np.arange(len(home)), home]
+        if not (able | led_by_none).all():
+            return None
+        home = np.where(able, home, np.argmax(feasible, axis=1))
+        return led.project(Schedule(np.where(leads, schedule.device, home[made.label]), schedule.start))
+
+    return Reduction(led.problem, restore, project, led.explanation)
 
 
 def memory_limit(problem: Problem, share: float) -> int:

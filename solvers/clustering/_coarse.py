@@ -1,134 +1,130 @@
-"""Shared by Celeritas's placers: place the coarse graph, map the schedule back, best effort if the devices are full."""
+"""Shared by the solvers with Celeritas's fusion: place the coarse graph, map the schedule back, best effort if full."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
-from placeopt.kernels import Kernel, kernel
 from placeopt.model.arrays import Int
-from placeopt.model.levels import ORDERS, OrderName
+from placeopt.model.levels import bottom_levels
+from placeopt.model.memory import used_memory
 from placeopt.model.metrics import grain
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.rebuilding import contradictory
-from placeopt.simulation import retime
+from placeopt.simulation import retime, simulate
 from placeopt.solver import Answer, Options
 
-from .._constructive.construction import (
-    Construction,
-    PartialSchedule,
-    as_answer,
-    best_of,
-    construct_with_repair,
-    overflow,
-    run_loop,
-    with_port_times,
-)
-from .._constructive.groups import Groups, grouped
-from .._constructive.placement_ops import append, can_host, ready_time, stays_apart
-from .._constructive.timeline import DONE, Instance, Timeline
+from .._constructive.construction import Construction, as_answer, overflow
+from ._placers import Placer
+
+Execution = Literal["clusters", "fifo", "priority"]
+Executions = tuple[Execution, ...]
+"""How a placement is executed: in the order of the coarse schedule, or by a discipline of `simulate`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placer:
-    """A placer: an order of tasks, and a kernel that places a sequence in turn.
+class Attempt:
+    """What one placer achieved on a fused problem.
 
-    The kernel returns DONE or the task that no device can take. Its flag lets it overfill devices instead.
+    Attributes
+    ----------
+    placer
+        Its name.
+    execution
+        How its placement is executed; "" without a schedule.
+    found
+        The schedule of the original problem or None, and a note.
+    badness
+        Whether there is no schedule; bytes over capacity; lateness and makespan in ticks. The least is the best.
     """
 
-    loop: Kernel[[Instance, Timeline, Int, bool], int]
-    order: OrderName
-
-    def place(self, problem: Problem, groups: Groups, *, overfill: bool = False) -> PartialSchedule:
-        """Place the tasks in this order."""
-        return run_loop(problem, groups, self.loop, ORDERS[self.order](problem), overfill)
-
-    def overfilled(self, problem: Problem) -> Schedule | None:
-        """Return a schedule that overfills devices if a task has no other; None if separation rules out all."""
-        groups = grouped(problem)
-        nowhere = np.full(problem.n_groups, -1, dtype=np.int64)
-        free = replace(
-            groups, feasible=problem.group_feasible(), home=nowhere, room=problem.capacity.copy(), stuck=None
-        )
-        found = self.place(problem, free, overfill=True)
-        return with_port_times(problem, found.line) if found.stuck is None else None
+    placer: str
+    execution: Execution | Literal[""]
+    found: Construction
+    badness: tuple[bool, int, int, int]
 
 
 def solve_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer) -> Answer:
-    """Return the best answer of several placers on the fused problem, the first of equals.
+    """Return the best answer of several placers on the fused problem."""
+    best, stats = place_coarse(problem, options, fusion, *placers)
+    return replace(as_answer(problem, best.found), stats=stats)
 
-    If the clusters do not fit into memory, the tasks themselves are placed. If they do not fit either, the clusters are
-    placed with best effort, unless the options are strict.
+
+def place_coarse(
+    problem: Problem,
+    options: Options,
+    fusion: CeleritasFusion,
+    *placers: Placer,
+    executions: Executions = ("clusters",),
+) -> tuple[Attempt, dict[str, Any]]:
+    """Return the best attempt of several placers on the fused problem, the first of equals, and statistics.
+
+    Schedules of several placers are compared after re-timing on `problem`: times of the coarse graph do not decide. If
+    no placer finds room for the clusters, all place the tasks themselves. If no one finds room for these, all place the
+    clusters with best effort, unless the options are strict; then the fewest bytes over capacity decide first.
+
+    Each placement is executed in the order of the clusters, first in, first out, or by decreasing bottom level, or in
+    several ways, of which the best counts.
     """
     reduction = fusion.apply(problem)
     coarse = problem if reduction is None else reduction.problem
+    # Messages report missed deadlines, and memory under port contention, of the final times.
+    several = len(placers) > 1 or executions != ("clusters",)
+    final = several or problem.contention == "port" or bool((problem.deadline != UNLIMITED).any())
 
-    def mapped_back(schedule: Schedule) -> Schedule:
-        if reduction is None:
-            return schedule
-        schedule = reduction.restore(schedule)
-        # The message reports missed deadlines, and memory under port contention, of the final times.
-        reported = problem.contention == "port" or (problem.deadline != UNLIMITED).any()
-        return retime(problem, schedule) if reported else schedule
+    def attempt(placer: Placer, found: Construction, *, restore: bool) -> Attempt:
+        schedule = found.schedule
+        if schedule is None:
+            return Attempt(placer.name, "", found, (True, 0, 0, 0))
+        if restore and reduction is not None:
+            schedule = reduction.restore(schedule)
+        if final:
+            schedule = retime(problem, schedule)
+        ways = {way: schedule if way == "clusters" else executed(problem, schedule.device, way) for way in executions}
+        return best(
+            Attempt(placer.name, way, Construction(each, found.note), (False, *badness(problem, each)))
+            for way, each in ways.items()
+        )
 
-    found = best_of(coarse, [construct_with_repair(coarse, partial(placer.place, coarse)) for placer in placers])
-    if found.schedule is not None:
-        found = Construction(mapped_back(found.schedule), found.note)
-    elif reduction is not None:
-        found = best_of(problem, [construct_with_repair(problem, partial(placer.place, problem)) for placer in placers])
-        if found.schedule is not None:
-            note = "the devices are too full for clusters: tasks were placed one by one"
-            found = Construction(found.schedule, f"{note}; {found.note}" if found.note else note)
+    def best(attempts: Iterable[Attempt]) -> Attempt:
+        return min(attempts, key=lambda each: each.badness)
+
+    chosen = best(attempt(placer, placer.repaired(coarse), restore=True) for placer in placers)
+    if chosen.found.schedule is None and reduction is not None:
+        chosen = best(attempt(placer, placer.repaired(problem), restore=False) for placer in placers)
+        if chosen.found.schedule is not None:
+            chosen = _noted(chosen, "the devices are too full for clusters: tasks were placed one by one")
     may_fit = not options.strict or problem.memory_model == "peak"
-    if found.schedule is None and may_fit and not contradictory(coarse):
-        effort = placers[0].overfilled(coarse)
-        if effort is not None:
-            schedule = mapped_back(effort)
-            over = overflow(problem, schedule)
+    if chosen.found.schedule is None and may_fit and not contradictory(coarse):
+        effort = best(attempt(placer, Construction(placer.overfilled(coarse)), restore=True) for placer in placers)
+        if effort.found.schedule is not None:
+            over = overflow(problem, effort.found.schedule)
             note = f"best effort, because no device had room for some tasks: {over} over capacity" if over else ""
             if not (note and options.strict):  # under `peak` it may fit: groups were placed as under `sum`
-                found = Construction(schedule, note)
-    answer = as_answer(problem, found)
+                chosen = _noted(effort, note)
     fine, fused = grain(problem), grain(coarse)
-    stats = {"ccr": fine.ccr, "clusters": fused.tasks, "cluster_edges": fused.edges, "cluster_ccr": fused.ccr}
-    return replace(answer, stats=stats)
+    clusters = {"clusters": fused.tasks, "cluster_edges": fused.edges, "cluster_ccr": fused.ccr}
+    return chosen, {"ccr": fine.ccr, **clusters, "placement": chosen.placer}
 
 
-@kernel(stays_apart, allocates=False)
-def roomiest(instance: Instance, line: Timeline, g: int) -> int:
-    """Return the device with the most memory left, enough or not, that may run group g; -1 if there is none."""
-    best = -1
-    for d in range(len(line.room)):
-        roomier = best < 0 or line.room[d] > line.room[best]
-        if roomier and instance.feasible[g, d] and stays_apart(instance, line, g, d):
-            best = d
-    return best
+def _noted(each: Attempt, note: str) -> Attempt:
+    """Return the attempt with a further note in front."""
+    notes = "; ".join(text for text in (note, each.found.note) if text)
+    return replace(each, found=Construction(each.found.schedule, notes))
 
 
-@kernel(ready_time, can_host, append, roomiest, allocates=False)
-def fill_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: bool) -> int:
-    """Place by Order-Place: append the tasks in turn; return DONE or the task that no device can take."""
-    m = len(line.room)
-    current = 0
-    for position in range(len(sequence)):
-        i = sequence[position]
-        g = instance.group[i]
-        d = line.home[g]
-        if d < 0:
-            for step in range(m):
-                d = (current + step) % m
-                if can_host(instance, line, g, d):
-                    break
-                d = -1
-            if d < 0 and overfill:
-                d = roomiest(instance, line, g)
-            if d < 0:
-                return int(i)
-            if instance.feasible[g, current] and instance.memory[g] > line.room[current]:
-                current = d
-        append(instance, line, i, d, max(ready_time(instance, line, i, d), line.free[d]))
-    return DONE
+def executed(problem: Problem, device: Int, way: Literal["fifo", "priority"]) -> Schedule:
+    """Simulate a placement (n,): first in, first out, or by decreasing bottom level."""
+    priority = bottom_levels(problem) if way == "priority" else None
+    return simulate(problem, device, discipline=way, priority=priority)
+
+
+def badness(problem: Problem, schedule: Schedule) -> tuple[int, int, int]:
+    """Return the total bytes over the capacities, and lateness and makespan in ticks."""
+    over = int(np.maximum(used_memory(problem, schedule) - problem.capacity, 0).sum())
+    return over, lateness(problem, schedule), makespan(problem, schedule)

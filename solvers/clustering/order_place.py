@@ -19,7 +19,8 @@ from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.solver import Answer, Info, Options
 
-from ._coarse import Placer, fill_in_order, solve_coarse
+from ._coarse import solve_coarse
+from ._placers import order_placer
 
 
 class OrderPlace:
@@ -35,4 +36,4 @@ class OrderPlace:
 
     def solve(self, problem: Problem, options: Options, settings: CeleritasFusion) -> Answer:
         """Return the schedule; FAILED if no placement fits and the options are strict."""
-        return solve_coarse(problem, options, settings, Placer(fill_in_order, settings.order))
+        return solve_coarse(problem, options, settings, order_placer(settings.order))

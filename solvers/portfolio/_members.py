@@ -37,11 +37,14 @@ class Member:
     solver: str
     rate: float | None = 0.1
     passes: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
-        """The name in reports, such as "heft behind coplace"."""
-        return f"{self.solver} behind {', '.join(self.passes)}" if self.passes else self.solver
+        """The name in reports, such as "heft behind coplace" or "celeritas:placement=best"."""
+        chosen = ",".join(f"{key}={value}" for key, value in self.settings)
+        name = f"{self.solver}:{chosen}" if chosen else self.solver
+        return f"{name} behind {', '.join(self.passes)}" if self.passes else name
 
     def seconds(self, problem: Problem) -> float:
         """Estimate its seconds from the size of the problem."""
@@ -50,6 +53,9 @@ class Member:
             return steps * STEP * max(1.0, problem.n_tasks / 300)
         return min(steps * STEP, MOST) + steps * self.rate * 1e-6
 
+
+UNITING = "celeritas-fusion:colocation=unite"
+"""The coarse graph of the other treatments of groups is too fine, or only an estimate."""
 
 MEMBERS = (
     Member("heft"),
@@ -60,23 +66,24 @@ MEMBERS = (
     Member("lookahead-heft"),
     Member("heuristic-g"),
     Member("flb"),
-    Member("celeritas", 0.4),
+    Member("celeritas", 0.5, settings=(("placement", "best"),)),
+    Member("celeritas", 0.5, settings=(("placement", "best"), ("colocation", "unite"))),
     Member("heft", passes=("coplace",)),
     Member("flb", passes=("coplace",)),
     Member("etf", passes=("coplace",)),
     Member("fcp"),
     Member("cpop"),
     Member("dsc", 2.0),
-    Member("heft", passes=("celeritas-fusion",)),
-    Member("celeritas", passes=("celeritas-fusion",)),
+    Member("heft", passes=(UNITING,)),
+    Member("celeritas", passes=(UNITING,), settings=(("placement", "best"), ("colocation", "unite"))),
     Member("m-sct", 5.0),
     Member("hbmct", None),
     Member("gdl", None),
     Member("bil", None),
     Member("sufferage", None),
     Member("max-min", None),
-    Member("gdl", None, ("celeritas-fusion",)),
-    Member("wba", None, ("celeritas-fusion",)),
+    Member("gdl", None, (UNITING,)),
+    Member("wba", None, (UNITING,)),
 )
 """In the order in which they run."""
 
@@ -88,7 +95,7 @@ def affordable(problem: Problem, limit: float) -> tuple[Member, ...]:
 
 def schedules(member: Member, problem: Problem, seed: int) -> Iterator[Schedule]:
     """Yield the schedule of a member if it is valid, with recomputed times if possible."""
-    schedule = heuristic_schedule(member.solver, problem, Options(seed=seed), member.passes)
+    schedule = heuristic_schedule(member.solver, problem, Options(seed=seed), member.passes, **dict(member.settings))
     if schedule is not None:
         yield from islice(valid_forms(problem, schedule), 1)
 

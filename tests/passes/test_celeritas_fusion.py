@@ -17,6 +17,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.levels import cpd_topo, mean_durations, mean_transfers
 from placeopt.model.metrics import Grain, ccr, grain
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes, find_pass
 from placeopt.passes.celeritas_fusion import (
     CeleritasFusion,
@@ -184,7 +185,7 @@ class TestFusion:
 
     def test_a_model_in_training_does_not_become_one_group(self) -> None:
         problem = model(memory="1 GB")
-        reduced = CeleritasFusion().apply(problem)
+        reduced = CeleritasFusion(colocation="unite").apply(problem)
         assert reduced is not None
         before, after = grain(problem), grain(reduced.problem)
         assert after.tasks < before.tasks / 3
@@ -204,8 +205,9 @@ class TestFusion:
         heft, seen = find_solver("heft"), 0
         for seed in range(60 * block, 60 * block + 60):
             problem = trainable_problem(np.random.default_rng(seed))
-            for wanted in ("celeritas-fusion", "celeritas-fusion:range=3", "celeritas-fusion:range=5,memory=1"):
-                fused = apply_passes(problem, [wanted])
+            for wanted in ("range=200", "range=3", "range=5,memory=1"):
+                how = ("first", "keep", "unite")[(seed + len(wanted)) % 3]
+                fused = apply_passes(problem, [f"celeritas-fusion:{wanted},colocation={how}"])
                 schedule = heft.solve(fused.problem, Options(), heft.settings_type()).schedule
                 if schedule is None or not fused.steps:
                     continue
@@ -214,10 +216,69 @@ class TestFusion:
                 restored = retime(problem, fused.restore(schedule))
                 assert verify(problem, restored).violations == ()
                 there = fused.project(restored)
-                assert there is not None
+                assert there is not None, how
                 assert verify(fused.problem, retime(fused.problem, there)).feasible
                 seen += 1
         assert seen > 60
+
+    def test_a_group_follows_its_first_task(self) -> None:
+        # Two clusters of two. The group of t0 and t3 belongs to the first one, which takes all of its memory.
+        problem = chain([9, 1, 9], group=ints(0, 1, 2, 0), resident=ints(1, 2, 3, 4), capacity=ints(7, 7))
+        reduction = CeleritasFusion(range=2, memory=1.0).apply(problem)
+        assert reduction is not None
+        coarse = reduction.problem
+        assert (coarse.n_tasks, coarse.n_groups) == (2, 2)
+        assert coarse.memory.tolist() == [7, 3]
+        assert coarse.duration[:, 0].tolist() == [2, 2]
+        restored = reduction.restore(Schedule(ints(0, 1), ints(0, 3)))
+        assert restored.device.tolist() == [0, 0, 1, 0]
+        assert restored.start.tolist() == [0, 1, 3, 13]
+        assert verify(problem, restored).feasible
+        there = reduction.project(restored)
+        assert there is not None
+        assert there.device.tolist() == [0, 1]
+        # Clusters of tasks that are led by others have no memory, and take the device of their first task.
+        apart = reduction.project(Schedule(ints(1, 1, 0, 1), restored.start))
+        assert apart is not None
+        assert apart.device.tolist() == [1, 0]
+        assert reduction.project(Schedule(ints(0, 1, 1, 0), restored.start)) is None
+
+    def test_the_leader_has_the_devices_and_the_separations_of_its_group(self) -> None:
+        feasible = np.array([[True, True], [True, True], [True, True], [False, True]])
+        problem = chain([9, 1, 9], group=ints(0, 1, 2, 0), feasible=feasible, separation=[(2, 3)])
+        reduction = CeleritasFusion(range=2).apply(problem)
+        assert reduction is not None
+        coarse = reduction.problem
+        # t3 shares a cluster with t2, but not the device: it follows t0 to d1, and t2 must be on d0.
+        assert coarse.task_names == ("t0 +1", "t2 +1")
+        assert coarse.feasible.tolist() == [[False, True], [True, True]]
+        assert coarse.duration.tolist() == [[0, 2], [2, 2]]
+        assert coarse.separation.tolist() == [[0, 1]]
+        restored = reduction.restore(Schedule(ints(1, 0), ints(0, 3)))
+        assert restored.device.tolist() == [1, 1, 0, 1]
+        assert verify(problem, restored).feasible
+
+    def test_keep_leaves_the_groups_as_they_are(self) -> None:
+        problem = chain([9, 1, 9, 1, 9], group=ints(0, 1, 2, 0, 1, 3))
+        kept, united = (
+            CeleritasFusion(range=3, memory=1.0, colocation=how).apply(problem)  # type: ignore[arg-type]
+            for how in ("keep", "unite")
+        )
+        assert kept is not None
+        assert united is not None
+        assert kept.problem.task_names == ("t0", "t1", "t2 +1", "t4 +1")
+        assert kept.problem.group.tolist() == [0, 1, 0, 1]
+        assert united.problem.n_groups == 1
+
+    def test_groups_of_a_model_in_training_do_not_cut_its_clusters(self) -> None:
+        """As in table 2 of the paper: nearly R tasks in a cluster on average."""
+        tasks = {}
+        for how in ("first", "keep", "unite"):
+            reduced = find_pass(f"celeritas-fusion:range=20,colocation={how}").apply(model())
+            assert reduced is not None
+            tasks[how] = reduced.problem.n_tasks
+        n = model().n_tasks
+        assert n / 20 <= tasks["first"] < 1.5 * n / 20 < tasks["unite"] < tasks["keep"]
 
     def test_clusters_are_stretches_of_the_order(self) -> None:
         for seed in range(40):

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from placeopt_solvers._constructive.groups import grouped
 from placeopt_solvers._constructive.timeline import DONE, make_instance, make_timeline
-from placeopt_solvers.clustering._coarse import fill_in_order
-from placeopt_solvers.clustering.celeritas import adjust_in_order
+from placeopt_solvers.clustering._placers import adjust_in_order, adjusting_placer, fill_in_order, order_placer
 from trainable_problems import trainable_problem
 
 import placeopt as po
@@ -17,6 +16,8 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.levels import cpd_topo
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import lateness, makespan
+from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Options, Termination
 from placeopt.solver.registry import find_solver
@@ -84,7 +85,8 @@ class TestOrderPlace:
         assert found.schedule is not None
         assert found.schedule.device.tolist() == [0, 0, 1, 1]
         assert found.schedule.start.tolist() == [0, 1, 3, 4]
-        assert found.stats == {"ccr": 19 / 4, "clusters": 2, "cluster_edges": 1, "cluster_ccr": 1 / 4}
+        clusters = {"clusters": 2, "cluster_edges": 1, "cluster_ccr": 1 / 4}
+        assert found.stats == {"ccr": 19 / 4, **clusters, "placement": "order"}
 
 
 class TestAdjusting:
@@ -115,19 +117,64 @@ class TestAdjusting:
     def test_a_group_stays_together(self) -> None:
         assert devices(problem_of([5, 5, 5], group=ints(0, 0, 0)), "celeritas") == [0, 0, 0]
 
-    def test_the_shorter_of_both_placements(self) -> None:
+
+class TestPlacement:
+    # On the coarse graph Adjusting Placement ends at 10, Order-Place at 11. On the original graph, where the data of t1
+    # leaves its cluster before t4 ends, they end at 10 and 9.
+    DURATIONS: ClassVar[list[int]] = [4, 2, 1, 5, 3]
+    EDGES: ClassVar[dict[tuple[int, int], int]] = {(0, 2): 1, (0, 3): 1, (1, 2): 3, (1, 4): 4}
+
+    def case(self) -> Problem:
+        return problem_of(self.DURATIONS, self.EDGES, resident=ints(1, 1, 1, 1, 1), capacity=ints(3, 3))
+
+    def ends(self, solver: str, **settings: Any) -> Any:
+        return po.solve(self.case(), solver, range=2, memory=1.0, **settings).objective
+
+    def test_the_default_is_algorithm_2_alone(self) -> None:
+        assert self.ends("celeritas") == self.ends("celeritas", placement="adjusting") == 10
+        assert answer(self.case(), "celeritas", range=2, memory=1.0).stats["placement"] == "adjusting"
+
+    def test_order_is_order_place(self) -> None:
+        assert self.ends("celeritas", placement="order") == self.ends("order-place") == 9
+
+    def test_best_compares_times_of_the_original_graph(self) -> None:
+        fusion = CeleritasFusion(range=2, memory=1.0)
+        reduction = fusion.apply(self.case())
+        assert reduction is not None
+        placers = adjusting_placer("cpd-topo"), order_placer("cpd-topo")
+        coarse = [placer.repaired(reduction.problem).schedule for placer in placers]
+        assert [makespan(reduction.problem, each) for each in coarse if each is not None] == [10, 11]
+        found = answer(self.case(), "celeritas", range=2, memory=1.0, placement="best")
+        assert found.schedule is not None
+        assert makespan(self.case(), found.schedule) == 9
+        assert found.stats["placement"] == "order"
+
+    def test_best_is_never_worse_than_either(self) -> None:
+        seen = set()
         for seed in range(60):
             problem = trainable_problem(np.random.default_rng(seed))
-            found = [answer(problem, name, range=4) for name in BOTH]
-            if any(each.schedule is None or each.message for each in found) or problem.contention == "port":
-                continue
-            ends = []
-            for each in found:
-                assert each.schedule is not None
-                ends.append(
-                    (each.schedule.start + problem.duration[np.arange(problem.n_tasks), each.schedule.device]).max()
-                )
-            assert ends[1] <= ends[0]
+            badness = {}
+            for name in ("adjusting", "order", "best"):
+                found = answer(problem, "celeritas", range=4, placement=name)
+                if found.schedule is not None and not found.message:
+                    schedule = retime(problem, found.schedule)
+                    badness[name] = lateness(problem, schedule), makespan(problem, schedule)
+            if len(badness) == 3:
+                assert badness["best"] == min(badness["adjusting"], badness["order"])
+                seen.add(badness["adjusting"] < badness["order"])
+        assert seen == {False, True}
+
+    def test_best_effort_tries_both(self) -> None:
+        # 13 bytes on devices of 5 and 9: Adjusting Placement overfills d0 by 2 B, Order-Place by 1 B.
+        problem = problem_of([4, 5, 3], resident=ints(1, 6, 6), capacity=ints(5, 9))
+        over = {name: answer(problem, "celeritas", placement=name).message[-22:] for name in ("adjusting", "best")}
+        assert over == {"adjusting": "d0 by 2 B over capacity"[-22:], "best": "d0 by 1 B over capacity"[-22:]}
+        strict = answer(problem, "celeritas", placement="best", strict=True)
+        assert (strict.termination, strict.schedule) == (Termination.FAILED, None)
+
+    def test_an_unknown_placement(self) -> None:
+        with pytest.raises(po.UsageError, match="celeritas: setting placement = worst: input should be 'adjusting'"):
+            po.solve(self.case(), "celeritas", placement="worst")
 
 
 class TestBestEffort:

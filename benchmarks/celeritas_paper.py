@@ -1,0 +1,113 @@
+"""What Celeritas's paper reports, and how our results are judged beside it.
+
+H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas, 2022, arXiv:2208.00184, figure 3 and tables 2 to 4. The machines, the graphs
+and the batches differ, so seconds are not compared. Ratios within a row are: of a method's seconds to Celeritas's, of
+the CCR and the nodes before fusion to those after. The verdict of a cell is
+
+- *same*: the ratios differ by at most 10 %;
+- *direction*: both ratios are above 1, or both are below 1;
+- *no difference*: ours is 1, within 0.1 % (for times to place, 5 %), and the paper's is not;
+- *reversed*: one ratio is above 1 and the other below;
+- *not comparable*: with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+TABLE_2 = {
+    "inception_v3": (6332, 33.118, 59, 8.137),
+    "lstm_nmt": (25463, 18.630, 154, 6.372),
+    "transformer": (36352, 111.957, 220, 11.10),
+    "tensor_holography": (3810, 49.147, 37, 7.438),
+}
+"""Nodes and CCR before fusion, nodes and CCR after it."""
+
+METHODS = ("metis", "m-topo", "m-etf", "m-sct", "HRL", "order-place", "celeritas")
+TABLE_3: dict[str, tuple[float | None, ...]] = {
+    "inception_v3": (None, 3.100, 10.548, 7.610, 8.565, 2.931, 2.859),
+    "lstm_nmt": (None, None, None, None, 10.224, 9.117, 9.099),
+    "transformer": (None, None, 8.613, 8.411, 42.837, 6.935, 6.536),
+    "tensor_holography": (6.591, 2.220, 6.376, 6.013, 3.683, 1.520, 1.461),
+}
+"""Seconds of a training step by METHODS on four GPUs; None: out of memory."""
+
+TABLE_4: dict[str, tuple[float | None, float, float]] = {
+    "inception_v3": (8.591, 5.439, 7.183),
+    "lstm_nmt": (None, 54.695, 59.418),
+    "transformer": (129.498, 92.639, 95.304),
+    "tensor_holography": (2.968, 2.711, 3.586),
+}
+"""Seconds in which m-sct, order-place and celeritas generate a placement."""
+
+FIGURE_3 = {"m-topo": 4, "dfs-topo": 0}
+"""Edges cut by two orders in the example of section 4.2.2."""
+
+SAME, EQUAL, EQUAL_TIMES = 0.10, 0.001, 0.05
+
+
+class Cell(NamedTuple):
+    """A published value, ours, and the verdict."""
+
+    what: str
+    paper: str
+    ours: str
+    verdict: str
+
+
+def verdict(paper: float, ours: float, equal: float = EQUAL) -> str:
+    """The verdict on two ratios; ours is 1 if it differs from it by at most `equal`."""
+    if sign(paper) == sign(ours, equal):
+        return "same" if abs(paper / ours - 1) <= SAME else "direction"
+    return "reversed" if sign(ours, equal) else "no difference"
+
+
+def sign(ratio: float, equal: float = EQUAL) -> int:
+    """1 above 1, -1 below 1, 0 for about 1."""
+    return 0 if abs(ratio - 1) <= equal else 1 if ratio > 1 else -1
+
+
+def ratio_cell(what: str, paper: tuple[float, float], ours: tuple[float, float], equal: float = EQUAL) -> Cell:
+    """The cell of a value and its reference, which the paper and we have."""
+    texts = [f"{value:,.3f} (x {value / reference:.2f})" for value, reference in (paper, ours)]
+    return Cell(what, *texts, verdict(paper[0] / paper[1], ours[0] / ours[1], equal))
+
+
+def step_cells(model: str, ours: dict[str, float | None]) -> list[Cell]:
+    """The cells of a model's row in table 3 from our seconds by method."""
+    published, cells = TABLE_3[model], []
+    reference = published[-1]
+    mine = ours["celeritas"]
+    assert reference is not None
+    for method, seconds in zip(METHODS[:-1], published[:-1], strict=True):
+        what, own = f"{model}: {method}", ours.get(method)
+        text = "no placement" if method in ours and own is None else "-" if own is None else f"{own:.3f}"
+        if method == "HRL":
+            cells.append(Cell(what, f"{seconds:.3f}", "-", "not comparable: a learned method that is not here"))
+        elif seconds is None:
+            cells.append(Cell(what, "out of memory", text, "not comparable: our batch fits into memory"))
+        elif own is None or mine is None:
+            cells.append(Cell(what, f"{seconds:.3f}", text, "not comparable: no placement"))
+        else:
+            cells.append(ratio_cell(what, (seconds, reference), (own, mine)))
+    return cells
+
+
+def fusion_cells(model: str, before: tuple[int, float], after: tuple[int, float]) -> list[Cell]:
+    """The cells of a model's row in table 2: what fusion divides the nodes and the CCR by, and nodes in a cluster."""
+    nodes, ccr, fused_nodes, fused_ccr = TABLE_2[model]
+    return [
+        Cell(f"{model}: {what}", paper_text, our_text, verdict(paper, ours))
+        for what, paper, ours, paper_text, our_text in (
+            (
+                "nodes", nodes / fused_nodes, before[0] / after[0],
+                f"{nodes:,} -> {fused_nodes} (1/{nodes / fused_nodes:.0f})",
+                f"{before[0]:,} -> {after[0]} (1/{before[0] / after[0]:.0f})",
+            ),
+            (
+                "CCR", ccr / fused_ccr, before[1] / after[1],
+                f"{ccr:.1f} -> {fused_ccr:.1f} (1/{ccr / fused_ccr:.1f})",
+                f"{before[1]:.1f} -> {after[1]:.1f} (1/{before[1] / after[1]:.1f})",
+            ),
+        )
+    ]  # fmt: skip
