@@ -32,13 +32,11 @@ ORDER = {
 SOLVERS: dict[str, dict[str, Any]] = {
     "annealing": {},
     "giph, giph-plus": {},
-    "giph, giph": {"weights": "giph"},
     "lns": {},
-    "local-search": {},
     "auto": {},
 }
 """Solvers and their settings; the name of the weights follows a comma."""
-LIMITS, SECONDS_CASES = (1.0, 5.0), 30
+LIMITS, SECONDS_CASES = (1.0, 5.0), 20
 
 
 class FurtherParts(Results):
@@ -177,7 +175,7 @@ class FurtherParts(Results):
 
     def seconds(self) -> None:
         """Solvers with equal time limits."""
-        for data_set in ("giph-unseen", "traffic", "enas"):
+        for data_set in ("giph-unseen", "traffic"):
             problems = self.problems(data_set)[:SECONDS_CASES]
             lengths = longest_paths(problems)
             table = Table(title=f"{data_set}: SLR of solvers with one worker; {len(problems)} cases")
