@@ -49,8 +49,8 @@ class FurtherParts(Results):
         levels = (0.0, 0.1, 0.2, 0.3, 0.5)
         for level in levels:
             table.add_column(f"noise {level:g}", justify="right")
-        for name in ("random", "random-task-eft", "annealing", "giph"):
-            table.add_row(name, *(plus_minus(self.slr("giph-unseen", name, level)[:, -1]) for level in levels))
+        for name in ("random", "random-task-eft", "annealing", "giph", "giph-plus, packaged"):
+            table.add_row(name, *(plus_minus(self.slrs("giph-unseen", name, level)[:, :, -1]) for level in levels))
         show(table)
 
     def order(self) -> None:
