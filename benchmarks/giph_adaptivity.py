@@ -182,7 +182,7 @@ def claims(results: Mapping[str, np.ndarray]) -> list[Claim]:
     return found
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Run the experiment, print the table and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", type=int, default=12)
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("--policies", nargs="*", default=[], metavar="[NAME=]FILE", help="trained policies")
     parser.add_argument("--rnn", action="store_true", help="run the RNN placer")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figure; no figure by default")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     console = Console(width=130)
     LEARNED.update(learned(text) for text in arguments.policies)
     names = [*SEARCHES, *LEARNED, *["rnn-placer"] * arguments.rnn, *HEURISTICS]

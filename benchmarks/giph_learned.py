@@ -15,9 +15,11 @@ steps, noisy  figure 4: SLR against steps, on a single and on multiple networks,
 depth         figure 5: SLR against depth of the graph
 table6        table 6: share of cases on which one policy is better than, equal to or worse than another
 table7        table 7 and figure 17: seconds for each sample in training and in use
+changes       figure 6: networks that lose and get devices (giph_adaptivity.py)
 learning      figure 7: deep-learning graphs of 40 groups on 8 devices; how often tasks move
 traffic       figure 9: the case study, sensor fusion of connected vehicles
-rnn           the RNN placer of section 5, trained anew on each of RNN_CASES cases
+objectives    figures 11 and 16: relocation, energy, total cost (giph_objectives.py)
+rnn           the RNN placer of section 5, trained again on each of RNN_CASES cases
 noise         not in the paper: noise from 0 to 0.5
 order         not in the paper: the variants after a training with a less noisy gradient
 features      not in the paper: GiPH without the start-time potential, with that of the released code, with two more
@@ -25,8 +27,6 @@ faults        not in the paper: what the faults of the released code change
 packaged      the policies that come with placeopt, one training each, with --seeds seeds of the search
 beyond        not in the paper: a shared baseline of episodes from one placement; features of the execution
 seconds       not in the paper: the solver giph beside other searches with equal time limits, on an idle machine
-
-Figures 11 and 16 are in `giph_objectives.py`, figure 6 in `giph_adaptivity.py`.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Evaluation(PaperParts, FurtherParts):
 
 
 PARTS = (
-    "convergence", "steps", "noisy", "depth", "table6", "table7", "learning", "traffic", "rnn", "noise", "features",
-    "order", "faults", "packaged", "seconds", "beyond",
+    "convergence", "steps", "noisy", "depth", "table6", "table7", "changes", "learning", "traffic", "objectives", "rnn",
+    "noise", "features", "order", "faults", "packaged", "seconds", "beyond",
 )  # fmt: skip
 
 

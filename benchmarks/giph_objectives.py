@@ -357,7 +357,7 @@ def relative(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return (one - other) / max(other.mean(), 1.0)
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", nargs="+", default=["cost", "energy", "relocation"],
                         choices=("cost", "energy", "relocation"))  # fmt: skip
@@ -368,7 +368,7 @@ def main() -> None:
     parser.add_argument("--peers", type=int, default=1, help="episodes of an update, which start from one placement")
     parser.add_argument("--frequencies", nargs="+", type=int, default=FREQUENCIES)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first placements and of the searches")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     plan = Plan(
         arguments.cases, arguments.searches, arguments.train, arguments.episodes, arguments.peers, arguments.seed
     )

@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 
+import giph_adaptivity
+import giph_objectives
 import numpy as np
 from giph_paper import (
     BELOW_RANDOM,
@@ -252,6 +254,24 @@ class PaperParts(Results):
             claims.append(below("GiPH below heft", last["giph"] - last["heft"]))
         self.claims(figure, claims)
         self.draw("steps", data_set, 0.0, found)
+
+    def changes(self) -> None:
+        """Figure 6."""
+        trained = {
+            "giph": Trained("giph", "giph-sizes"),
+            "giph-task-eft": Trained("giph-task-eft", "giph-sizes"),
+            "placeto": Trained("placeto", "giph-multiple"),
+        }
+        policies = [f"{name}={self.store.policy(what)}" for name, what in trained.items()]
+        images = [] if self.images is None else ["--images", str(self.images)]
+        giph_adaptivity.main(
+            ["--graphs", "5", "--networks", "2", "--rnn", *images, "--policies", *policies, "giph-plus"]
+        )
+
+    def objectives(self) -> None:
+        """Figures 11 and 16."""
+        giph_objectives.main(["--train", "giph"])
+        giph_objectives.main(["--parts", "cost", "--train", "giph", "giph-plus", "--episodes", "800", "--peers", "8"])
 
     def rnn(self) -> None:
         """The RNN placer, trained on each case separately."""

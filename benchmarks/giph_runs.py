@@ -92,6 +92,10 @@ class Store:
 
     def agent(self, what: Trained) -> Agent:
         """A trained policy; trains it if the folder has none."""
+        return load_policy(self.policy(what)).agent
+
+    def policy(self, what: Trained) -> Path:
+        """The file of a trained policy; trains it if the folder has none."""
         folder = self.folder / "policies" / what.key
         done = folder / "seconds.json"
         if not done.exists():
@@ -102,7 +106,7 @@ class Store:
             training.run()
             steps = sum(2 * problem.n_tasks for problem in _drawn(training))
             done.write_text(json.dumps({"seconds": time.process_time() - start, "steps": steps, "resumed": resume}))
-        return load_policy(folder / POLICY).agent
+        return folder / POLICY
 
     def seconds(self, what: Trained) -> dict[str, float]:
         """CPU seconds of a training with its evaluations, and the number of its steps."""
