@@ -17,6 +17,7 @@ from commandline import Outcome, run
 from rich.console import Console
 
 from placeopt.cli.progress import training_bar, training_text
+from placeopt.errors import UsageError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'placeopt[torch]'")
 pytest.importorskip("safetensors", reason="safetensors is not installed: pip install 'placeopt[torch]'")
@@ -24,8 +25,9 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 import numpy as np  # noqa: E402
 
 from placeopt.learning.training.checkpoints import load_checkpoint, load_policy  # noqa: E402
-from placeopt.learning.training.folder import recipe_of  # noqa: E402
+from placeopt.learning.training.folder import Recipe, Training, recipe_of, resumed_recipe  # noqa: E402
 from placeopt.learning.training.reinforce import Point, Progress, Trainer  # noqa: E402
+from placeopt.learning.training.settings import Settings  # noqa: E402
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 HEFT_10 = PROBLEMS / "heft-10.yaml"
@@ -177,6 +179,34 @@ class TestResuming:
         assert "run has a training; expected --resume to go on with it, or another folder" in done.err
         (tmp_path / "run" / "checkpoint.safetensors").unlink()
         assert "policy.safetensors exists and would be overwritten" in train(tmp_path / "run", "-n", 1).err
+
+    def test_two_trainings_do_not_write_one_folder(self, tmp_path: Path) -> None:
+        recipe = Recipe(problems=(str(HEFT_10),), settings=Settings(episodes=1, every=2, steps=0.5, cases=1))
+        first, second = (Training(tmp_path / "run", recipe) for _ in range(2))
+        inside: list[str] = []
+
+        def report(_: Progress) -> bool:
+            with pytest.raises(UsageError, match=r"another training is writing .*run; expected another folder"):
+                second.run()
+            inside.append("refused")
+            return False
+
+        first.run(report)
+        assert inside == ["refused"]
+        before = (tmp_path / "run" / "policy.safetensors").read_bytes()
+        with pytest.raises(UsageError, match=r"another training has written .*; expected --resume"):
+            second.run()
+        assert (tmp_path / "run" / "policy.safetensors").read_bytes() == before
+        first.run()  # its own files are no reason to stop
+
+    def test_a_training_that_was_resumed_elsewhere_is_not_overwritten(self, tmp_path: Path) -> None:
+        assert train(tmp_path / "run", "-n", 1).code == 0
+        recipe = resumed_recipe(tmp_path / "run", {"episodes": 3})
+        late = Training(tmp_path / "run", recipe, resume=True)
+        assert resume(tmp_path / "run", "-n", 2).code == 0
+        with pytest.raises(UsageError, match="another training has written"):
+            late.run()
+        assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors").header.episode == 2
 
     def test_there_must_be_a_checkpoint(self, tmp_path: Path) -> None:
         done = resume(tmp_path)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -143,6 +146,7 @@ class Training:
             be written.
         """
         self.folder, self.recipe, self.note = folder, recipe, ""
+        self._written = _version(folder / CHECKPOINT) if resume else None
         train, evaluation, found = _problems(recipe)
         self._source = Source(recipe.data_set, recipe.problems, recipe.evaluate_on, found, recipe.command())
         agent = make_agent(
@@ -173,7 +177,25 @@ class Training:
         self.resumed = self.trainer.progress.episode
 
     def run(self, report: Callable[[Progress], bool] | None = None) -> Header:
-        """Train, as `Trainer.run`; write the files after each evaluation and at the end. Return the policy's header."""
+        """Train, as `Trainer.run`; write the files after each evaluation and at the end. Return the policy's header.
+
+        Raises
+        ------
+        UsageError
+            If another training writes the folder, or has written it since this one was prepared.
+        """
+        with _locked(self.folder):
+            if _version(self.folder / CHECKPOINT) != self._written:
+                raise UsageError(
+                    f"another training has written {self.folder / CHECKPOINT}; expected --resume to go on with it, or "
+                    "another folder"
+                )
+            try:
+                return self._run(report)
+            finally:
+                self._written = _version(self.folder / CHECKPOINT)
+
+    def _run(self, report: Callable[[Progress], bool] | None) -> Header:
         written = 0
 
         def after(progress: Progress) -> bool:
@@ -284,6 +306,39 @@ def curve_text(progress: Progress) -> str:
         lines.append(f"{point.episode},{point.ratio!r},{mean}")
         done = point.episode
     return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock a folder against other trainings. Windows, and file systems without locks, have no such lock."""
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise UsageError(unwritable(folder, error)) from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another training is writing {folder}; expected another folder") from None
+        except OSError:  # no locks on this file system
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """Return what differs between two versions of a file that is replaced as a whole; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _versions(header: Header) -> str:

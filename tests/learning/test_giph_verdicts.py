@@ -1,0 +1,48 @@
+"""The verdicts of GiPH's benchmark, from numbers whose intervals are known."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from giph_paper import below_random, faster
+
+GRID = np.linspace(0, 2, 5)
+
+
+def curve(*values: float) -> np.ndarray:
+    """The same SLRs at the points of GRID in two trainings and three cases."""
+    return np.tile(np.array(values), (2, 3, 1))
+
+
+@pytest.mark.parametrize(
+    ("last", "ours", "verdict"),
+    [
+        (1.9, "4.0 times", "same"),
+        (1.7, "2.0 times", "direction"),
+        (1.4, "1.0 times", "reversed"),
+        (1.0, "not reached", "reversed"),
+    ],
+)
+def test_a_speed_is_compared_with_the_maximum_of_the_paper(last: float, ours: str, verdict: str) -> None:
+    found = faster("placeto", curve(2.0, 1.8, 1.6, 1.5, 1.4), np.full((2, 3), last), GRID)
+    assert (found.ours, found.verdict) == (ours, verdict)
+
+
+@pytest.mark.parametrize(
+    ("share", "ours", "verdict"),
+    [
+        (0.35, "35.0 % ± 0.0 %", "same"),
+        (0.20, "20.0 % ± 0.0 %", "direction"),
+        (0.00, "0.0 % ± 0.0 %", "open"),
+        (-0.10, "-10.0 % ± 0.0 %", "reversed"),
+    ],
+)
+def test_only_the_maximum_of_the_paper_is_the_same(share: float, ours: str, verdict: str) -> None:
+    found = below_random(np.full((2, 3), 2 * (1 - share)), np.full(3, 2.0))
+    assert (found.ours, found.verdict) == (ours, verdict)
