@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from giph_paper import below, near, plus_minus
 from giph_results import COMES, Results, show
-from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid
+from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid, test_pairs
 from rich.table import Table
 
 import placeopt as po
@@ -175,6 +175,8 @@ class FurtherParts(Results):
 
     def seconds(self) -> None:
         """Solvers with equal time limits."""
+        for solver, settings in SOLVERS.items():  # loads kernels
+            po.solve(self.problems("giph-unseen")[0], solver.partition(",")[0], time_limit=1.0, workers=1, **settings)
         for data_set in ("giph-unseen", "traffic"):
             problems = self.problems(data_set)[:SECONDS_CASES]
             lengths = longest_paths(problems)
@@ -198,3 +200,32 @@ class FurtherParts(Results):
                     cells += [plus_minus(row), plus_minus(row - annealing, sign=True)]
                 table.add_row(solver, *cells)
             show(table)
+
+    def networks(self) -> None:
+        """The main differences with intervals for new networks and trainings: networks, not problems, are drawn."""
+        table = Table(title=f"differences of the SLR after 2 |V| steps, with networks as units; {self.cases} cases")
+        for header in ("set", "noise", "difference", "problems", "networks"):
+            table.add_column(header, justify="left" if header in ("set", "difference") else "right")
+        rows: tuple[tuple[str, float, str, dict[str, Any], str, dict[str, Any]], ...] = (
+            ("giph-multiple", 0.0, "giph", {}, "random-task-eft", {}),
+            ("giph-unseen", 0.0, "giph", {}, "random-task-eft", {}),
+            ("giph-multiple", 0.0, "giph", PEERS, "random-task-eft", {}),
+            ("giph-multiple", 0.0, "giph", PEERS, "giph-task-eft", PEERS),
+            ("giph-multiple", 0.0, "giph", PEERS, "heft", {}),
+            ("giph-unseen", 0.0, "giph", PEERS, "heft", {}),
+            ("giph-unseen", 0.0, "giph-plus, packaged", {}, "heft", {}),
+            ("giph-unseen", 0.0, "giph-plus, packaged", {}, "annealing", {}),
+            ("giph-unseen", 0.2, "giph-plus, packaged", {}, "annealing", {}),
+            ("giph-unseen", 0.5, "giph-plus, packaged", {}, "annealing", {}),
+        )
+        for data_set, noise, one, training, other, its_training in rows:
+            left = self.slrs(data_set, one, noise, **training)[:, :, -1]
+            difference = left - self.slrs(data_set, other, noise, **its_training)[:, :, -1]
+            network = np.array([pair[1] for pair in test_pairs(data_set, self.cases)])
+            means = [difference[:, network == each].mean(axis=1) for each in np.unique(network)]
+            peers = tuple(", 8 peers" if which else "" for which in (training, its_training))
+            table.add_row(
+                data_set, f"{noise:g}", f"{one}{peers[0]} - {other}{peers[1]}", plus_minus(difference, sign=True),
+                plus_minus(np.array(means).T, sign=True),
+            )  # fmt: skip
+        show(table)

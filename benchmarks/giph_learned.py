@@ -25,6 +25,7 @@ order         not in the paper: the variants after a training with a less noisy 
 features      not in the paper: GiPH without the start-time potential, with that of the released code, with two more
 faults        not in the paper: what the faults of the released code change
 packaged      the policies that come with placeopt, one training each, with --seeds seeds of the search
+networks      not in the paper: the main differences, with intervals for new networks
 beyond        not in the paper: a shared baseline of episodes from one placement; features of the execution
 seconds       not in the paper: the solver giph beside other searches with equal time limits, on an idle machine
 """
@@ -46,7 +47,7 @@ class Evaluation(PaperParts, FurtherParts):
 
 PARTS = (
     "convergence", "steps", "noisy", "depth", "table6", "table7", "changes", "learning", "traffic", "objectives", "rnn",
-    "noise", "features", "order", "faults", "packaged", "seconds", "beyond",
+    "noise", "features", "order", "faults", "packaged", "seconds", "beyond", "networks",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from giph_sets import interval
+from giph_sets import interval, student
 from rich.table import Table
 
 BELOW_RANDOM = 30.4
@@ -61,17 +61,12 @@ class Claim(NamedTuple):
     verdict: str
 
 
-STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-"""0.975 quantiles of Student's distribution for 2 to 10 values."""
-
-
 def spread(values: np.ndarray) -> tuple[float, float]:
     """The mean of (trainings, cases) and the half width of its 95 % interval, for new trainings and new cases."""
     _, half = interval(values.mean(axis=0))
     means = values.mean(axis=1)
     if len(means) > 1:
-        quantile = STUDENT[min(len(means), 10) - 2]
-        half = float(np.hypot(half, quantile * means.std(ddof=1) / np.sqrt(len(means))))
+        half = float(np.hypot(half, student(len(means)) * means.std(ddof=1) / np.sqrt(len(means))))
     return float(values.mean()), float(half)
 
 

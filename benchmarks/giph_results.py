@@ -97,7 +97,7 @@ class Results:
                     guided = self.store.agent(what)
                 return on_grid(problems, episodes(problems, guided, noise=noise, seed=seed, metric=metric))
 
-            name = search if search in (*SEARCHES, COMES) else what.key
+            name = search if search in (*SEARCHES, *COMES) else what.key
             key = ("episodes", data_set, self.cases, name, "noise", noise, "seed", seed, metric)
             rows.append(self.store.result(compute, *key))
         divisor = longest_paths(problems)[:, None] if metric == "makespan" else 1.0

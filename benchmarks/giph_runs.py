@@ -151,9 +151,18 @@ def _drawn(training: Training) -> list[Problem]:
 def test_problems(data_set: str, count: int) -> tuple[Problem, ...]:
     """`count` test problems of a set, drawn without replacement by a fixed seed."""
     cases = Cases(SETS[data_set]().test)
-    rng = np.random.default_rng(START)
-    chosen = rng.permutation(len(cases))[:count]
-    return tuple(cases[index] for index in chosen.tolist())
+    return tuple(cases[index] for index in _drawn_cases(len(cases), count))
+
+
+def test_pairs(data_set: str, count: int) -> list[tuple[int, int]]:
+    """The graph and the network of each of `test_problems`."""
+    pairs = list(SETS[data_set]().test.pairs())
+    return [pairs[index] for index in _drawn_cases(len(pairs), count)]
+
+
+def _drawn_cases(cases: int, count: int) -> list[int]:
+    chosen: list[int] = np.random.default_rng(START).permutation(cases)[:count].tolist()
+    return chosen
 
 
 def first_placements(problems: Sequence[Problem], seed: int = START) -> list[np.ndarray]:

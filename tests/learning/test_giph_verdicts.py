@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from giph_paper import below_random, faster
+from giph_sets import student
 
 GRID = np.linspace(0, 2, 5)
 
@@ -46,3 +47,10 @@ def test_a_speed_is_compared_with_the_maximum_of_the_paper(last: float, ours: st
 def test_only_the_maximum_of_the_paper_is_the_same(share: float, ours: str, verdict: str) -> None:
     found = below_random(np.full((2, 3), 2 * (1 - share)), np.full(3, 2.0))
     assert (found.ours, found.verdict) == (ours, verdict)
+
+
+@pytest.mark.parametrize(
+    ("count", "quantile"), [(2, 12.706), (3, 4.303), (4, 3.182), (6, 2.571), (10, 2.262), (30, 2.045), (150, 1.96)]
+)
+def test_quantiles_of_student(count: int, quantile: float) -> None:
+    assert student(count) == pytest.approx(quantile, rel=0.01)
