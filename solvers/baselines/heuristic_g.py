@@ -14,7 +14,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.sequences import END, append_tasks
+from .._constructive.sequences import END, list_tasks
 
 
 class HeuristicG(Constructive):
@@ -34,4 +34,4 @@ class HeuristicG(Constructive):
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: append_tasks(problem, groups, problem.order, END)
+        return lambda groups: list_tasks(problem, groups, problem.order, END)

@@ -13,11 +13,11 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.construction import Build, Constructive
-from .._constructive.sequences import END, append_tasks
+from .._constructive.construction import Build, Constructive, InsertionSettings
+from .._constructive.sequences import END, list_tasks
 
 
 class Mct(Constructive):
@@ -29,6 +29,7 @@ class Mct(Constructive):
         complexity="O((n + e) m)",
         citation=BRAUN,
     )
+    settings_type = InsertionSettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: append_tasks(problem, groups, problem.order, END)
+    def builder(self, problem: Problem, settings: InsertionSettings) -> Build:
+        return lambda groups: list_tasks(problem, groups, problem.order, END, insertion=settings.insertion)

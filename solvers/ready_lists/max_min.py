@@ -14,10 +14,11 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
+from .._constructive.ready_list import ReadySettings
 from ._selection import schedule_neediest
 
 
@@ -30,6 +31,7 @@ class MaxMin(Constructive):
         complexity="O(n W m + e m), W the most tasks ready at once",
         citation=BRAUN,
     )
+    settings_type = ReadySettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: schedule_neediest(problem, groups, by_gap=False)
+    def builder(self, problem: Problem, settings: ReadySettings) -> Build:
+        return lambda groups: schedule_neediest(problem, groups, settings, by_gap=False)

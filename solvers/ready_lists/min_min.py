@@ -17,10 +17,11 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
+from .._constructive.ready_list import ReadySettings
 from ._pairs import schedule_pairs
 
 
@@ -33,7 +34,8 @@ class MinMin(Constructive):
         complexity="O(n m log n + e m)",
         citation=BRAUN,
     )
+    settings_type = ReadySettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
+    def builder(self, problem: Problem, settings: ReadySettings) -> Build:
         by_index = np.arange(problem.n_tasks)
-        return lambda groups: schedule_pairs(problem, groups, by_index, problem.duration)
+        return lambda groups: schedule_pairs(problem, groups, by_index, problem.duration, settings)

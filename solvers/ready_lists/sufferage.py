@@ -18,9 +18,10 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 
 from .._constructive.construction import Build, Constructive
+from .._constructive.ready_list import ReadySettings
 from ._selection import schedule_neediest
 
 
@@ -42,6 +43,7 @@ class Sufferage(Constructive):
   doi     = {10.1006/jpdc.1999.1581}
 }""",
     )
+    settings_type = ReadySettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: schedule_neediest(problem, groups, by_gap=True)
+    def builder(self, problem: Problem, settings: ReadySettings) -> Build:
+        return lambda groups: schedule_neediest(problem, groups, settings, by_gap=True)
