@@ -7,7 +7,8 @@ Departures from the paper:
 
 - The paper's tasks are independent and come in any order. Here they come in topological order (`Problem.order`, breadth
   first) and start when their data has arrived.
-- On a graph MCT is the same as `heuristic-g`, which comes from another field.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`.
+- On a graph MCT with `insertion=false` is the same as `heuristic-g`, which comes from another field.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Mct(Constructive):
         summary="topological order, each task where it ends first (Braun et al. 2001)",
         family="list scheduling",
         guarantee="none",
-        complexity="O((n + e) m)",
+        complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,
     )
     settings_type = InsertionSettings

@@ -7,6 +7,7 @@ Departures from the paper:
 
 - The paper's tasks are independent and come in any order. Here they come in topological order (`Problem.order`, breadth
   first) and start when their data has arrived, which does not influence the choice of devices.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`. A device is free after its last task.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Olb(Constructive):
         summary="topological order, each task on the device that is free first (Braun et al. 2001)",
         family="list scheduling",
         guarantee="none",
-        complexity="O((n + e) m)",
+        complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,
     )
     settings_type = InsertionSettings

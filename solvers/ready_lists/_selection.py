@@ -7,6 +7,9 @@ arrivals decide, close to n W if many tasks agree on the best device.
 
 Under port contention later transfers delay the data of ready tasks. It is recomputed for the chosen task, whose device
 is then chosen by it.
+
+With insertion (`slot`) ends only grow as well, because gaps only shrink. With batches, all ready tasks are placed
+before those that become ready meanwhile.
 """
 
 from __future__ import annotations

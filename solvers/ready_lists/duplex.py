@@ -26,7 +26,7 @@ class Duplex(Constructive):
         summary="the better of min-min and max-min (Braun et al. 2001)",
         family="ready lists",
         guarantee="none",
-        complexity="O(n m log n + n W m + e m), W the most tasks ready at once",
+        complexity="O(n m log n + n W m + e m) and the gaps searched, W the most tasks ready at once",
         citation=BRAUN,
     )
     settings_type = ReadySettings
