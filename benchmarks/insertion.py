@@ -4,8 +4,8 @@
 
 quality     The geometric mean of the makespan over GRAPHS graphs of each kind (seeds from 0), as a multiple of the
             variant without gaps and batches. Layered graphs have 60 tasks and 4 devices of unlike speed, without
-            latency; random graphs have 60 tasks and 8 devices (placeopt/generate/random_graphs.py). In trees, each task but the
-            first has one predecessor, of the eight tasks before it.
+            latency. In trees of 60 tasks, each task but the first has one predecessor, of the eight tasks before it.
+            Random graphs have 60 tasks and 8 devices (placeopt/generate/random_graphs.py).
 speed       CPU seconds on layered graphs of 36,000 tasks, the median of five runs on one thread, and the makespan as a
             multiple of heft's.
 
