@@ -34,7 +34,8 @@ class Ready(NamedTuple):
     """(n,) number of each task's producers without a device."""
     data: Int
     """(n, m) of each ready task: the tick from which it can start on each device, given its inputs and its release
-    time. With ports: as of the step in which it became ready; later transfers may delay it."""
+    time. With ports: as of the step in which it became ready; later transfers may delay it. A heuristic may raise it to
+    the start that the tasks on the device allow."""
     position: Int
     """(n,) index of each ready task in `task`."""
     note: Int

@@ -28,7 +28,7 @@ transfer for another task has advanced are found when their old key reaches the 
 With insertion (`slot`), a pair of which `work` is the duration may also start in a gap. Gaps only shrink, so values
 still only grow, but those in gaps grow irregularly. Such pairs are in `later` too, by a lower bound of their value that
 is raised when it reaches the head. When a task leaves a gap before it, the pairs of `now` that fit there go back to
-`later` (`reconsider`). The pair with the earliest end leaves no such gap, except beside tasks of no duration and ports.
+`later` (`reconsider`). The pair with the earliest end leaves no such gap, except with tasks of no duration or ports.
 
 With batches, tasks that become ready wait until all queued tasks are placed.
 

@@ -107,7 +107,7 @@ class Reference:
         return self.begin(i, d) + int(self.duration[i][d])
 
     def devices(self, i: int) -> list[int]:
-        """The devices that the task can go to, beside what is placed."""
+        """The devices that can take the task, given the tasks placed."""
         g = self.group[i]
         if g in self.home:
             return [self.home[g]]
