@@ -45,6 +45,13 @@ class Construction:
     note: str = ""
 
 
+class InsertionSettings(Settings):
+    """Settings of heuristics whose paper leaves open whether tasks use gaps."""
+
+    insertion: bool = True
+    """Whether a task may start in a gap between other tasks of a device. false: after all tasks placed there before."""
+
+
 class Constructive:
     """Base class of constructive heuristics. Unless a solver states otherwise, it handles the whole model as follows.
 
@@ -87,16 +94,22 @@ def run_heuristic(problem: Problem, build: Build) -> Answer:
 
 
 def run_loop(
-    problem: Problem, groups: Groups, loop: Kernel[..., int], *arguments: Any, steps: int | None = None, **options: bool
+    problem: Problem,
+    groups: Groups,
+    loop: Kernel[..., int],
+    *arguments: Any,
+    steps: int | None = None,
+    insertion: bool = False,
+    **options: bool,
 ) -> PartialSchedule:
     """Fill a timeline with a kernel that takes an `Instance`, a `Timeline` and the other arguments.
 
     The kernel returns DONE or the task that it could not place. `steps` are its elementary steps, by default
-    `work_steps`; `options` are those of `Kernel.select`.
+    `work_steps`; `insertion` is whether `slot` uses gaps; `options` are those of `Kernel.select`.
     """
     line = make_timeline(problem, groups)
     run = loop.select(work_steps(problem) if steps is None else steps, **options)
-    task = run(make_instance(problem, groups), line, *arguments)
+    task = run(make_instance(problem, groups, insertion), line, *arguments)
     return PartialSchedule(line, None if task == DONE else int(problem.group[task]))
 
 

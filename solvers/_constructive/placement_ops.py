@@ -5,8 +5,10 @@
     can_host              whether a device can take a group without a home
     can_run               whether a device can take a task: if its group has a home, only that
     earliest_start        the earliest start on a device, in a gap between tasks (insertion) or after the last task
+    slot                  the earliest start on a device, in a gap or not by the setting `insertion`
     occupy                place a task in a gap; the first task of a group decides the home of the group
-    append                place a task after all others of a device, for heuristics without insertion
+    place                 place a task on a device at its `slot`
+    append                place a task after all others of a device, for heuristics that never use gaps
 
 Under port contention transfers are booked when their consumer is placed: its missing inputs in the order in which
 their producers end, each after all transfers booked before at both ports (O. Beaumont, V. Boudet, Y. Robert: A
@@ -187,6 +189,17 @@ def earliest_start(instance: Instance, line: Timeline, i: int, d: int, ready: in
     return max(ready, line.gap_start[d, gap]), gap
 
 
+@kernel(earliest_start, allocates=False, inline=True)
+def slot(instance: Instance, line: Timeline, i: int, d: int, ready: int) -> tuple[int, int]:
+    """Return the start of task i on device d at or after `ready`, and its gap for `occupy`.
+
+    It is the earliest start with insertion; otherwise the start after all tasks of the device.
+    """
+    if instance.insertion:
+        return earliest_start(instance, line, i, d, ready)
+    return max(ready, line.free[d]), NO_GAP
+
+
 @kernel(allocates=False, inline=True)
 def assign_group(instance: Instance, line: Timeline, g: int, d: int) -> None:
     """Assign group g to device d and reserve its memory, unless it has a home."""
@@ -241,8 +254,15 @@ def occupy(instance: Instance, line: Timeline, i: int, d: int, start: int, gap: 
             gap_end[k] = gap_end[k + 1]
 
 
+@kernel(ready_time, slot, occupy, allocates=False, inline=True)
+def place(instance: Instance, line: Timeline, i: int, d: int) -> None:
+    """Place task i on device d as early as its data and the tasks there allow, see `slot`."""
+    start, gap = slot(instance, line, i, d, ready_time(instance, line, i, d))
+    occupy(instance, line, i, d, start, gap)
+
+
 @kernel(assign, allocates=False, inline=True)
 def append(instance: Instance, line: Timeline, i: int, d: int, start: int) -> None:
-    """Place task i on device d at `start`, after all its tasks; for heuristics without insertion."""
+    """Place task i on device d at `start`, after all its tasks; for heuristics that never use gaps."""
     assign(instance, line, i, d, start)
     line.free[d] = line.end[i]

@@ -10,8 +10,17 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 
-from .placement_ops import append, compute_ready_times, ready_time
+from .construction import InsertionSettings
+from .placement_ops import compute_ready_times, place
 from .timeline import DONE, Instance, Timeline, work_steps
+
+
+class ReadySettings(InsertionSettings):
+    """Settings of heuristics for independent tasks, which here compete when they are ready."""
+
+    batches: bool = True
+    """Whether all ready tasks are placed before the tasks that become ready meanwhile. false: a task competes as soon
+    as its predecessors are placed."""
 
 
 class Ready(NamedTuple):
@@ -25,7 +34,8 @@ class Ready(NamedTuple):
     """(n,) number of each task's producers without a device."""
     data: Int
     """(n, m) of each ready task: the tick from which it can start on each device, given its inputs and its release
-    time. With ports: as of the step in which it became ready; later transfers may delay it."""
+    time. With ports: as of the step in which it became ready; later transfers may delay it. A heuristic may raise it to
+    the start that the tasks on the device allow."""
     position: Int
     """(n,) index of each ready task in `task`."""
     note: Int
@@ -79,9 +89,9 @@ def admit_sources(instance: Instance, line: Timeline, ready: Ready) -> None:
             admit(instance, line, ready, i)
 
 
-@kernel(ready_time, append, admit, allocates=False)
+@kernel(place, admit, allocates=False)
 def place_ready(instance: Instance, line: Timeline, ready: Ready, position: int, d: int) -> None:
-    """Append the task at a position of the list to device d, and add the consumers that become ready."""
+    """Place the task at a position of the list on device d, and add the consumers that become ready."""
     i = ready.task[position]
     first = ready.task[ready.span[0]]
     ready.task[position] = first
@@ -89,7 +99,7 @@ def place_ready(instance: Instance, line: Timeline, ready: Ready, position: int,
     for c in range(len(ready.note)):
         ready.note[c, position] = ready.note[c, ready.span[0]]
     ready.span[0] += 1
-    append(instance, line, i, d, max(ready_time(instance, line, i, d), line.free[d]))
+    place(instance, line, i, d)
     for k in range(instance.out_start[i], instance.out_start[i + 1]):
         j = instance.out_target[k]
         ready.missing[j] -= 1

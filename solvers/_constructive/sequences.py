@@ -25,7 +25,7 @@ from .construction import (
     with_port_times,
 )
 from .groups import Groups, grouped, with_homes
-from .placement_ops import append, can_host, compute_ready_times, earliest_start, occupy, ready_time
+from .placement_ops import append, can_host, compute_ready_times, earliest_start, occupy, place, ready_time, slot
 from .priorities import deadline_ranks, priority_list, upward_ranks
 from .timeline import DONE, NEVER, Instance, Timeline
 
@@ -33,7 +33,7 @@ BLOCK = 16
 """Tasks whose data is read ahead."""
 
 END, WORK, IDLE, INDEX = 0, 1, 2, 3
-"""Measures by which `append_tasks` chooses a device: the task's end there (minimum completion time), its duration there
+"""Measures by which `list_tasks` chooses a device: the task's end there (minimum completion time), its duration there
 (minimum execution time), the time at which the device is free (opportunistic load balancing), the device's index."""
 
 
@@ -104,9 +104,14 @@ def insert_in_order(instance: Instance, line: Timeline, sequence: Int, penalties
     return DONE
 
 
-def append_tasks(problem: Problem, groups: Groups, sequence: Int, measure: int) -> PartialSchedule:
-    """Append each task of `sequence`, a topological order, to the best device by `measure` (END, WORK, ...)."""
-    return run_loop(problem, groups, append_in_order, sequence, measure)
+def list_tasks(
+    problem: Problem, groups: Groups, sequence: Int, measure: int, *, insertion: bool = False
+) -> PartialSchedule:
+    """Place each task of `sequence`, a topological order, on the best device by `measure` (END, WORK, ...).
+
+    A task is appended to the tasks of its device, or with `insertion` uses the first gap that fits.
+    """
+    return run_loop(problem, groups, list_in_order, sequence, measure, insertion=insertion)
 
 
 def fill_devices(problem: Problem, groups: Groups, sequence: Int, keep: Int) -> PartialSchedule:
@@ -117,8 +122,8 @@ def fill_devices(problem: Problem, groups: Groups, sequence: Int, keep: Int) -> 
     return run_loop(problem, groups, fill_in_order, sequence, keep)
 
 
-@kernel(compute_ready_times, ready_time, can_host, append, allocates=False)
-def append_in_order(instance: Instance, line: Timeline, sequence: Int, measure: int) -> int:
+@kernel(compute_ready_times, slot, can_host, place, allocates=False)
+def list_in_order(instance: Instance, line: Timeline, sequence: Int, measure: int) -> int:
     """Place the tasks in turn; return DONE or the task that no device can take."""
     m = len(line.room)
     for position in range(len(sequence)):
@@ -130,7 +135,11 @@ def append_in_order(instance: Instance, line: Timeline, sequence: Int, measure: 
                 compute_ready_times(instance, line, i)
             for d in range(m):
                 if measure == END:
-                    worth = max(line.ready[d], line.free[d]) + instance.duration[i, d]
+                    work = instance.duration[i, d]
+                    if line.ready[d] + work >= least:
+                        continue
+                    start, _ = slot(instance, line, i, d, line.ready[d])
+                    worth = start + work
                 elif measure == WORK:
                     worth = instance.duration[i, d]
                 elif measure == IDLE:
@@ -141,7 +150,7 @@ def append_in_order(instance: Instance, line: Timeline, sequence: Int, measure: 
                     best, least = d, worth
             if best < 0:
                 return int(i)
-        append(instance, line, i, best, max(ready_time(instance, line, i, best), line.free[best]))
+        place(instance, line, i, best)
     return DONE
 
 

@@ -21,7 +21,7 @@ NEVER = 2**62
 """End of the last gap of every device: above any tick, and adding a duration does not overflow."""
 
 NO_GAP = -1
-"""In place of a gap: a task of no duration at the end of its producer occupies none."""
+"""In place of a gap, for a task that occupies none: one of no duration at the end of its producer, or one appended."""
 
 DONE = -1
 """Result of a kernel that placed all tasks; otherwise it returns the task that no device can take."""
@@ -61,6 +61,8 @@ class Instance(NamedTuple):
     in_edge: Int
     in_shared: Bool
     """The in-edges in the order of in_source, and with ports whether they are shared."""
+    insertion: bool
+    """Whether `slot` uses gaps between tasks."""
 
 
 class Timeline(NamedTuple):
@@ -103,8 +105,8 @@ def work_steps(problem: Problem) -> int:
     return (16 * problem.n_tasks + 2 * problem.n_edges) * problem.n_devices
 
 
-def make_instance(problem: Problem, groups: Groups) -> Instance:
-    """Return the problem and its groups as arrays for kernels."""
+def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> Instance:
+    """Return the problem and its groups as arrays for kernels; `insertion` as in `Instance`."""
     port = problem.contention == "port"
     kind, leader = _link_kinds(problem)
     rows = np.arange(problem.n_devices)[:, None]
@@ -130,6 +132,7 @@ def make_instance(problem: Problem, groups: Groups) -> Instance:
         port,
         problem.in_edge,
         problem.shared[problem.in_edge] if port else problem.shared[:0],
+        insertion,
     )
 
 

@@ -2,7 +2,8 @@
 
 M. Abadi et al., 2015, doi:10.48550/arXiv.1603.04467, section 3.2.1. This is the form that A. Carbonari, N. Kodirov,
 M. Golub (2017, sections 1 and 3) evaluate as Heuristic-G: nodes in topological order, each on the device where it
-completes first, transfers of its inputs included. On a graph it is the same as `mct`, which comes from another field.
+completes first, transfers of its inputs included. On a graph it is the same as `mct` with `insertion=false`,
+which comes from another field.
 
 Departure from the papers: the white paper simulates the run and takes nodes as the simulation reaches them. Here the
 order is `Problem.order`, breadth first.
@@ -14,7 +15,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.sequences import END, append_tasks
+from .._constructive.sequences import END, list_tasks
 
 
 class HeuristicG(Constructive):
@@ -34,4 +35,4 @@ class HeuristicG(Constructive):
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: append_tasks(problem, groups, problem.order, END)
+        return lambda groups: list_tasks(problem, groups, problem.order, END)

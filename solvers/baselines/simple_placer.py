@@ -17,7 +17,7 @@ from placeopt.solver import Info, Settings
 from placeopt.solver.citations import CARBONARI
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.sequences import INDEX, append_tasks
+from .._constructive.sequences import INDEX, list_tasks
 
 
 class SimplePlacer(Constructive):
@@ -31,4 +31,4 @@ class SimplePlacer(Constructive):
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: append_tasks(problem, groups, problem.order, INDEX)
+        return lambda groups: list_tasks(problem, groups, problem.order, INDEX)

@@ -7,17 +7,18 @@ Departures from the paper:
 
 - The paper's tasks are independent and come in any order. Here they come in topological order (`Problem.order`, breadth
   first) and start when their data has arrived.
-- On a graph MCT is the same as `heuristic-g`, which comes from another field.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`.
+- On a graph MCT with `insertion=false` is the same as `heuristic-g`, which comes from another field.
 """
 
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.construction import Build, Constructive
-from .._constructive.sequences import END, append_tasks
+from .._constructive.construction import Build, Constructive, InsertionSettings
+from .._constructive.sequences import END, list_tasks
 
 
 class Mct(Constructive):
@@ -26,9 +27,10 @@ class Mct(Constructive):
         summary="topological order, each task where it ends first (Braun et al. 2001)",
         family="list scheduling",
         guarantee="none",
-        complexity="O((n + e) m)",
+        complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,
     )
+    settings_type = InsertionSettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: append_tasks(problem, groups, problem.order, END)
+    def builder(self, problem: Problem, settings: InsertionSettings) -> Build:
+        return lambda groups: list_tasks(problem, groups, problem.order, END, insertion=settings.insertion)

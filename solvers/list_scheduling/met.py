@@ -7,16 +7,17 @@ Departures from the paper:
 
 - The paper's tasks are independent and come in any order. Here they come in topological order (`Problem.order`, breadth
   first) and start when their data has arrived. On identical devices all tasks go to the first.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`.
 """
 
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.construction import Build, Constructive
-from .._constructive.sequences import WORK, append_tasks
+from .._constructive.construction import Build, Constructive, InsertionSettings
+from .._constructive.sequences import WORK, list_tasks
 
 
 class Met(Constructive):
@@ -25,9 +26,10 @@ class Met(Constructive):
         summary="topological order, each task where it takes least time (Braun et al. 2001)",
         family="list scheduling",
         guarantee="none",
-        complexity="O((n + e) m)",
+        complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,
     )
+    settings_type = InsertionSettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: append_tasks(problem, groups, problem.order, WORK)
+    def builder(self, problem: Problem, settings: InsertionSettings) -> Build:
+        return lambda groups: list_tasks(problem, groups, problem.order, WORK, insertion=settings.insertion)

@@ -7,16 +7,17 @@ Departures from the paper:
 
 - The paper's tasks are independent and come in any order. Here they come in topological order (`Problem.order`, breadth
   first) and start when their data has arrived, which does not influence the choice of devices.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`. A device is free after its last task.
 """
 
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.construction import Build, Constructive
-from .._constructive.sequences import IDLE, append_tasks
+from .._constructive.construction import Build, Constructive, InsertionSettings
+from .._constructive.sequences import IDLE, list_tasks
 
 
 class Olb(Constructive):
@@ -25,9 +26,10 @@ class Olb(Constructive):
         summary="topological order, each task on the device that is free first (Braun et al. 2001)",
         family="list scheduling",
         guarantee="none",
-        complexity="O((n + e) m)",
+        complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,
     )
+    settings_type = InsertionSettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: append_tasks(problem, groups, problem.order, IDLE)
+    def builder(self, problem: Problem, settings: InsertionSettings) -> Build:
+        return lambda groups: list_tasks(problem, groups, problem.order, IDLE, insertion=settings.insertion)

@@ -25,6 +25,13 @@ recomputed, and the pair goes back to `later` if its value has grown. After PATI
 next pair is taken as it is: if one device sends to all others, every placement delays every pair. (The few pairs that a
 transfer for another task has advanced are found when their old key reaches the head.)
 
+With insertion (`slot`), a pair of which `work` is the duration may also start in a gap. Gaps only shrink, so values
+still only grow, but those in gaps grow irregularly. Such pairs are in `later` too, by a lower bound of their value that
+is raised when it reaches the head. When a task leaves a gap before it, the pairs of `now` that fit there go back to
+`later` (`reconsider`). The pair with the earliest end leaves no such gap, except with tasks of no duration or ports.
+
+With batches, tasks that become ready wait until all queued tasks are placed.
+
 FCP and FLB consider two devices only: the enabling device of a task (`last_message`), and the one that is idle first
 (`first_idle`).
 """
@@ -43,8 +50,8 @@ from placeopt.solver import Settings
 from .._constructive.construction import PartialSchedule, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
-from .._constructive.placement_ops import append, can_host, can_run, compute_ready_times, link_ticks, ready_time
-from .._constructive.ready_list import first_unplaced
+from .._constructive.placement_ops import can_host, can_run, compute_ready_times, link_ticks, occupy, ready_time, slot
+from .._constructive.ready_list import ReadySettings, first_unplaced
 from .._constructive.timeline import NEVER, Instance, Timeline
 
 
@@ -65,6 +72,8 @@ class Pairs(NamedTuple):
     head: Int
     """(m,) twice: value and task of the best pair of each device, NEVER and -1 if there is none. They are as of the
     last `refresh`: the task may have been placed since."""
+    waiting: Int
+    """(n,) scratch: the ready tasks that wait for the next batch."""
     last: Int
     loose: Heaps
     """For an algorithm that queues a task for one device only: `loose` is a single heap for tasks whose pair became
@@ -113,14 +122,22 @@ def make_pairs(problem: Problem, sequence: Int, work: Int, times: int = 1) -> Pa
         now=make_heaps(times * n, m),
         worth=np.full(m, NEVER, dtype=np.int64),
         head=np.full(m, -1, dtype=np.int64),
+        waiting=np.empty(n, dtype=np.int64),
         last=np.full(n, -1, dtype=np.int64),
         loose=make_heaps(n, 1),
     )
 
 
-def schedule_pairs(problem: Problem, groups: Groups, sequence: Int, work: Int) -> PartialSchedule:
-    """Schedule the best pair until none is left; ties go by `sequence` (n,), then by device."""
-    return run_loop(problem, groups, place_pairs, make_pairs(problem, sequence, work))
+def schedule_pairs(
+    problem: Problem, groups: Groups, sequence: Int, work: Int, settings: ReadySettings | None = None
+) -> PartialSchedule:
+    """Schedule the best pair until none is left; ties go by `sequence` (n,), then by device.
+
+    With `settings` for insertion, `work` must be the durations. By default tasks are appended, without batches.
+    """
+    settings = settings or ReadySettings(insertion=False, batches=False)
+    pairs = make_pairs(problem, sequence, work)
+    return run_loop(problem, groups, place_pairs, pairs, settings.batches, insertion=settings.insertion)
 
 
 @kernel(can_run, allocates=False)
@@ -137,7 +154,7 @@ def loosen(line: Timeline, pairs: Pairs, i: int) -> None:
         pairs.last[i] = -1
 
 
-@kernel(alive, push, pop, loosen, allocates=False)
+@kernel(alive, push, pop, loosen, slot, allocates=False)
 def refresh(instance: Instance, line: Timeline, pairs: Pairs, d: int) -> None:
     """Update the best pair of device d, after a task was placed there or if the pair is no longer possible."""
     later, now = pairs.later, pairs.now
@@ -148,10 +165,17 @@ def refresh(instance: Instance, line: Timeline, pairs: Pairs, d: int) -> None:
         i = pairs.sequence[r]
         if alive(instance, line, i, d):
             work = pairs.work[i, d]
-            if later.key[0, d] - work > free:
-                worth, head, rank = later.key[0, d], i, r
+            bound = later.key[0, d] - work
+            start, _ = slot(instance, line, i, d, bound)
+            if start == bound != free:
+                worth, head, rank = start + work, i, r
                 break
-            push(now, d, work, r)
+            if start == free:
+                push(now, d, work, r)
+            else:
+                pop(later, d)
+                push(later, d, start + work, r)
+                continue
         else:
             loosen(line, pairs, i)
         pop(later, d)
@@ -168,17 +192,17 @@ def refresh(instance: Instance, line: Timeline, pairs: Pairs, d: int) -> None:
     pairs.worth[d], pairs.head[d] = worth, head
 
 
-@kernel(push, allocates=False)
-def enqueue_on(line: Timeline, pairs: Pairs, i: int, d: int, arrival: int) -> None:
+@kernel(push, slot, allocates=False)
+def enqueue_on(instance: Instance, line: Timeline, pairs: Pairs, i: int, d: int, arrival: int) -> None:
     """Queue ready task i for device d, where its data arrives at `arrival`."""
     r = pairs.rank[i]
-    free = line.free[d]
     work = pairs.work[i, d]
-    if arrival > free:
-        push(pairs.later, d, arrival + work, r)
-    else:
+    start, _ = slot(instance, line, i, d, arrival)
+    if start == line.free[d]:
         push(pairs.now, d, work, r)
-    worth = max(arrival, free) + work
+    else:
+        push(pairs.later, d, start + work, r)
+    worth = start + work
     head = pairs.head[d]
     if head < 0 or worth < pairs.worth[d] or (worth == pairs.worth[d] and r < pairs.rank[head]):
         pairs.worth[d], pairs.head[d] = worth, i
@@ -190,12 +214,12 @@ def enqueue(instance: Instance, line: Timeline, pairs: Pairs, i: int) -> None:
     g = instance.group[i]
     home = line.home[g]
     if home >= 0:
-        enqueue_on(line, pairs, i, home, ready_time(instance, line, i, home))
+        enqueue_on(instance, line, pairs, i, home, ready_time(instance, line, i, home))
         return
     compute_ready_times(instance, line, i)
     for d in range(len(line.room)):
         if can_host(instance, line, g, d):
-            enqueue_on(line, pairs, i, d, line.ready[d])
+            enqueue_on(instance, line, pairs, i, d, line.ready[d])
 
 
 @kernel(push, pop, refresh, allocates=False)
@@ -211,7 +235,7 @@ def postpone(instance: Instance, line: Timeline, pairs: Pairs, d: int, arrival: 
     refresh(instance, line, pairs, d)
 
 
-@kernel(alive, refresh, ready_time, postpone, allocates=False)
+@kernel(alive, refresh, ready_time, slot, postpone, allocates=False)
 def best_device(instance: Instance, line: Timeline, pairs: Pairs) -> int:
     """Return the device of the best pair, -1 if there is none; `head` and `worth` have its task and value."""
     head, worth = pairs.head, pairs.worth
@@ -234,7 +258,8 @@ def best_device(instance: Instance, line: Timeline, pairs: Pairs) -> int:
         if not instance.port:
             return best
         arrival = ready_time(instance, line, i, best)
-        end = max(arrival, line.free[best]) + pairs.work[i, best]
+        start, _ = slot(instance, line, i, best, arrival)
+        end = start + pairs.work[i, best]
         if end <= least or held == PATIENCE:
             worth[best] = end
             return best
@@ -242,23 +267,45 @@ def best_device(instance: Instance, line: Timeline, pairs: Pairs) -> int:
         held += 1
 
 
-@kernel(append, best_device, enqueue, first_unplaced, refresh, allocates=False)
-def place_pairs(instance: Instance, line: Timeline, pairs: Pairs) -> int:
+@kernel(push, pop, allocates=False)
+def reconsider(pairs: Pairs, d: int, begin: int, end: int) -> None:
+    """Queue the pairs of device d that fit into its new gap [begin, end) by the bound of a start in that gap."""
+    now = pairs.now
+    while now.size[d] > 0 and now.key[0, d] <= end - begin:
+        push(pairs.later, d, begin + now.key[0, d], now.item[0, d])
+        pop(now, d)
+
+
+@kernel(slot, occupy, best_device, enqueue, first_unplaced, reconsider, refresh, allocates=False)
+def place_pairs(instance: Instance, line: Timeline, pairs: Pairs, batches: bool) -> int:
     """Place the best pair until none is left; return DONE or the first ready task that no device can take."""
+    waiting = 0
     for i in range(len(pairs.missing)):
         if pairs.missing[i] == 0:
             enqueue(instance, line, pairs, i)
     while True:
         d = best_device(instance, line, pairs)
         if d < 0:
-            return first_unplaced(line, pairs.missing)
+            if waiting == 0:
+                return first_unplaced(line, pairs.missing)
+            for position in range(waiting):
+                enqueue(instance, line, pairs, pairs.waiting[position])
+            waiting = 0
+            continue
         i = pairs.head[d]
-        append(instance, line, i, d, pairs.worth[d] - pairs.work[i, d])
+        free = line.free[d]
+        start, gap = slot(instance, line, i, d, pairs.worth[d] - pairs.work[i, d])
+        occupy(instance, line, i, d, start, gap)
+        if instance.insertion and start > free:
+            reconsider(pairs, d, free, start)
         refresh(instance, line, pairs, d)
         for k in range(instance.out_start[i], instance.out_start[i + 1]):
             j = instance.out_target[k]
             pairs.missing[j] -= 1
-            if pairs.missing[j] == 0:
+            if pairs.missing[j] == 0 and batches:
+                pairs.waiting[waiting] = j
+                waiting += 1
+            elif pairs.missing[j] == 0:
                 enqueue(instance, line, pairs, j)
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Options, Settings
+from placeopt.solver import Info, Options
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Construction, Constructive, best_of, construct_with_repair
+from .._constructive.ready_list import ReadySettings
 from ._pairs import schedule_pairs
 from ._selection import schedule_neediest
 
@@ -25,14 +26,15 @@ class Duplex(Constructive):
         summary="the better of min-min and max-min (Braun et al. 2001)",
         family="ready lists",
         guarantee="none",
-        complexity="O(n m log n + n W m + e m), W the most tasks ready at once",
+        complexity="O(n m log n + n W m + e m) and the gaps searched, W the most tasks ready at once",
         citation=BRAUN,
     )
+    settings_type = ReadySettings
 
-    def construct(self, problem: Problem, options: Options, settings: Settings) -> Construction:
+    def construct(self, problem: Problem, options: Options, settings: ReadySettings) -> Construction:
         by_index = np.arange(problem.n_tasks)
         builds: list[Build] = [
-            lambda groups: schedule_pairs(problem, groups, by_index, problem.duration),
-            lambda groups: schedule_neediest(problem, groups, by_gap=False),
+            lambda groups: schedule_pairs(problem, groups, by_index, problem.duration, settings),
+            lambda groups: schedule_neediest(problem, groups, settings, by_gap=False),
         ]
         return best_of(problem, [construct_with_repair(problem, build) for build in builds])

@@ -92,12 +92,12 @@ def sort_in(instance: Instance, line: Timeline, pairs: Pairs, enabled: Heaps, i:
     g = instance.group[i]
     home = line.home[g]
     if home >= 0:
-        enqueue_on(line, pairs, i, home, ready_time(instance, line, i, home))
+        enqueue_on(instance, line, pairs, i, home, ready_time(instance, line, i, home))
         return
     last, d = last_message(instance, line, i)
     pairs.last[i] = last
     if d >= 0 and last >= line.free[d] and can_host(instance, line, g, d):
-        enqueue_on(line, pairs, i, d, ready_time(instance, line, i, d))
+        enqueue_on(instance, line, pairs, i, d, ready_time(instance, line, i, d))
         push(enabled, d, last, pairs.rank[i])
     else:
         loosen(line, pairs, i)
@@ -132,7 +132,7 @@ def place_by_type(instance: Instance, line: Timeline, pairs: Pairs, enabled: Hea
                         i, d, worth = j, idle, there
             else:
                 if line.device[j] < 0:
-                    enqueue_on(line, pairs, j, idle, ready_time(instance, line, j, idle))
+                    enqueue_on(instance, line, pairs, j, idle, ready_time(instance, line, j, idle))
                 idle = -1
             if idle < 0 or i == j:
                 pop(loose, 0)

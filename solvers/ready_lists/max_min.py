@@ -5,8 +5,9 @@ minimum completion times of all unmapped tasks the largest is chosen, and its ta
 
 Departures from the paper:
 
-- The paper's tasks are independent. Here only ready tasks compete, those whose producers are placed, as in workflow
-  scheduling. Completion times include the arrival of all data.
+- The paper's tasks are independent. Here the ready tasks are, as in `min-min`, which describes the setting `batches`.
+  Completion times include the arrival of all data.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`.
 - The paper recomputes every completion time in each step. Here only those of tasks whose best device was used last are
   recomputed, see `_selection`; the module also describes port contention.
 """
@@ -14,10 +15,11 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
+from .._constructive.ready_list import ReadySettings
 from ._selection import schedule_neediest
 
 
@@ -27,9 +29,10 @@ class MaxMin(Constructive):
         summary="the ready task whose earliest end is the latest, where it ends first (Braun et al. 2001)",
         family="ready lists",
         guarantee="none",
-        complexity="O(n W m + e m), W the most tasks ready at once",
+        complexity="O(n W m + e m) and the gaps searched, W the most tasks ready at once",
         citation=BRAUN,
     )
+    settings_type = ReadySettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: schedule_neediest(problem, groups, by_gap=False)
+    def builder(self, problem: Problem, settings: ReadySettings) -> Build:
+        return lambda groups: schedule_neediest(problem, groups, settings, by_gap=False)

@@ -5,8 +5,13 @@ minimum completion times of all unmapped tasks the smallest is chosen, and its t
 
 Departures from the paper:
 
-- The paper's tasks are independent. Here only ready tasks compete, those whose producers are placed, as in workflow
-  scheduling. Completion times include the arrival of all data.
+- The paper's tasks are independent. Here the ready tasks are, those whose producers are placed. By default the
+  algorithm places all of them, and then those that have become ready meanwhile, as for workflows (J. Yu, R. Buyya,
+  K. Ramamohanarao, Workflow scheduling algorithms for grid computing, 2008, doi:10.1007/978-3-540-69277-5_7). With
+  `batches=false` a task competes as soon as it is ready. Completion times include the arrival of all data.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`. With `batches=false` this changes
+  nothing, if durations are positive and there is no port contention: each task placed ends no earlier than the one
+  before, so tasks that become ready later start after all gaps, and no ready task fits into a gap that another leaves.
 - The paper examines every pair in each step, O(n² m). A queue of pairs makes it O(n m log n), see `_pairs`.
 - A pair leaves the queue if its device cannot take the task. Under port contention queued pairs are delayed by later
   transfers, see `_pairs`.
@@ -17,10 +22,11 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
+from .._constructive.ready_list import ReadySettings
 from ._pairs import schedule_pairs
 
 
@@ -30,10 +36,11 @@ class MinMin(Constructive):
         summary="the earliest end of all ready tasks and devices (Braun et al. 2001)",
         family="ready lists",
         guarantee="none",
-        complexity="O(n m log n + e m)",
+        complexity="O(n m log n + e m) and the gaps searched",
         citation=BRAUN,
     )
+    settings_type = ReadySettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
+    def builder(self, problem: Problem, settings: ReadySettings) -> Build:
         by_index = np.arange(problem.n_tasks)
-        return lambda groups: schedule_pairs(problem, groups, by_index, problem.duration)
+        return lambda groups: schedule_pairs(problem, groups, by_index, problem.duration, settings)

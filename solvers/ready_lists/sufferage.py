@@ -7,8 +7,9 @@ doi:10.1109/HCW.2000.843757.
 
 Departures from the paper:
 
-- The paper's tasks are independent. Here only ready tasks compete, those whose producers are placed, as in workflow
-  scheduling. Completion times include the arrival of all data.
+- The paper's tasks are independent. Here the ready tasks are, as in `min-min`, which describes the setting `batches`.
+  Completion times include the arrival of all data.
+- The paper has no gaps. Here a task may start in one, unless `insertion=false`.
 - The paper maps at most one task to each machine before it recomputes the completion times. Here, as in the later work,
   they are current after each placement.
 - A task that only one device can take comes before tasks with a choice; of several such tasks the one that ends first.
@@ -18,9 +19,10 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 
 from .._constructive.construction import Build, Constructive
+from .._constructive.ready_list import ReadySettings
 from ._selection import schedule_neediest
 
 
@@ -30,7 +32,7 @@ class Sufferage(Constructive):
         summary="the ready task that loses most without its best device (Maheswaran et al. 1999)",
         family="ready lists",
         guarantee="none",
-        complexity="O(n W m + e m), W the most tasks ready at once",
+        complexity="O(n W m + e m) and the gaps searched, W the most tasks ready at once",
         citation="""@article{maheswaran1999dynamic,
   author  = {Muthucumaru Maheswaran and Shoukat Ali and Howard Jay Siegel and Debra Hensgen and Richard F. Freund},
   title   = {Dynamic mapping of a class of independent tasks onto heterogeneous computing systems},
@@ -42,6 +44,7 @@ class Sufferage(Constructive):
   doi     = {10.1006/jpdc.1999.1581}
 }""",
     )
+    settings_type = ReadySettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
-        return lambda groups: schedule_neediest(problem, groups, by_gap=True)
+    def builder(self, problem: Problem, settings: ReadySettings) -> Build:
+        return lambda groups: schedule_neediest(problem, groups, settings, by_gap=True)

@@ -13,11 +13,13 @@ from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.construction import PartialSchedule, run_loop
 from placeopt_solvers._constructive.groups import Groups, grouped
 from placeopt_solvers._constructive.priorities import ready_order
+from placeopt_solvers._constructive.ready_list import ReadySettings
 from placeopt_solvers._constructive.timeline import schedule_of
 from placeopt_solvers.ready_lists._pairs import StartSettings, detours, schedule_pairs
 from placeopt_solvers.ready_lists._selection import schedule_neediest
 from placeopt_solvers.ready_lists.fcp import place_on_two
 from placeopt_solvers.ready_lists.flb import schedule_two_pairs
+from plain_lists import Reference, by_end, by_gap, by_latest_end, problem, random_problem
 
 import placeopt as po
 from placeopt.kernels import Kernel
@@ -33,127 +35,15 @@ from placeopt.verifier import verify
 Key = tuple[int, ...]
 
 
-def problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = None, **rest: Any) -> Problem:
-    m = len(durations[0])
-    values: dict[str, Any] = {"byte_ticks_num": np.ones((m, m), dtype=np.int64)}
-    return build_problem(
-        task_names=[f"t{i}" for i in range(len(durations))],
-        device_names=[f"d{d}" for d in range(m)],
-        duration=np.array(durations),
-        edges=edges or [],
-        **values | rest,
-    )
-
-
-def random_problem(seed: int, *, like: bool, tight: bool = False) -> Problem:
-    """Up to 24 tasks on 2 to 5 devices; `like`: devices and links all alike, `tight`: memory, groups, release times."""
-    rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(1, 25)), int(rng.integers(2, 6))
-    density = rng.choice([0.05, 0.15, 0.4])
-    edges = [(a, b) for b in range(n) for a in range(b) if rng.random() < density]
-    ticks = rng.integers(int(rng.integers(0, 2)), int(rng.choice([3, 9])), (n, 1 if like else m))
-    rest: dict[str, Any] = {}
-    if not like:
-        rest["byte_ticks_num"] = rng.integers(0, 3, (m, m))
-        rest["latency"] = rng.integers(0, 5, (m, m))
-    if tight:
-        sizes = rng.integers(0, 6, n)
-        rest["resident"] = sizes
-        rest["capacity"] = np.full(m, int(sizes.sum() * 1.7) // m + 6)
-        rest["group"] = np.where(rng.random(n) < 0.3, rng.integers(0, 3, n), np.arange(n) + 3)
-        rest["release"] = rng.integers(0, 12, n) * (rng.random(n) < 0.4)
-        rest["feasible"] = rng.random((n, m)) < 0.9
-    durations = np.broadcast_to(ticks, (n, m)).tolist()
-    return problem(durations, edges, payload=rng.integers(0, int(rng.choice([2, 12])), len(edges)), **rest)
-
-
-def answer(case: Problem, name: str) -> Answer:
+def answer(case: Problem, name: str, **settings: Any) -> Answer:
     solver = find_solver(name)
-    return solver.solve(case, Options(), solver.settings_type())
+    return solver.solve(case, Options(), solver.settings_type(**settings))
 
 
-def solved(case: Problem, name: str) -> tuple[list[int], list[int]]:
-    found = answer(case, name)
+def solved(case: Problem, name: str, **settings: Any) -> tuple[list[int], list[int]]:
+    found = answer(case, name, **settings)
     assert found.schedule is not None, found.message
     return found.schedule.device.tolist(), found.schedule.start.tolist()
-
-
-class Reference:
-    """Ready tasks placed one by one, by a rule that looks at every pair in every step; as slow as the definitions."""
-
-    def __init__(self, case: Problem) -> None:
-        self.case = case
-        self.device: dict[int, int] = {}
-        self.start: dict[int, int] = {}
-        self.end: dict[int, int] = {}
-        self.free = [0] * case.n_devices
-        self.duration, self.release = case.duration.tolist(), case.release.tolist()
-        self.group, self.allowed = case.group.tolist(), case.group_feasible().tolist()
-        self.memory = np.bincount(case.group, case.memory, case.n_groups).astype(int).tolist()
-        self.room = case.capacity.tolist()
-        self.home: dict[int, int] = {}
-        self.producers: list[list[tuple[int, int]]] = [[] for _ in range(case.n_tasks)]
-        for u, i, payload in zip(
-            case.edge_source.tolist(), case.edge_target.tolist(), case.payload.tolist(), strict=True
-        ):
-            self.producers[i].append((u, payload))
-
-    def ready(self) -> list[int]:
-        """The tasks whose producers are placed."""
-        left = [i for i in range(self.case.n_tasks) if i not in self.device]
-        return [i for i in left if all(u in self.device for u, _ in self.producers[i])]
-
-    def arrival(self, i: int, d: int) -> int:
-        times = [self.end[u] + int(self.case.transfer(payload, self.device[u], d)) for u, payload in self.producers[i]]
-        return max([self.release[i], *times])
-
-    def begin(self, i: int, d: int) -> int:
-        return max(self.arrival(i, d), self.free[d])
-
-    def effective(self, i: int, d: int) -> int:
-        """The start, as much later as the task takes longer there than on the fastest device that may run it."""
-        ticks = [self.duration[i][other] for other in range(self.case.n_devices) if self.case.feasible[i, other]]
-        return self.begin(i, d) + int(self.duration[i][d] - min(ticks))
-
-    def finish(self, i: int, d: int) -> int:
-        return self.begin(i, d) + int(self.duration[i][d])
-
-    def devices(self, i: int) -> list[int]:
-        """The devices that the task can go to, beside what is placed."""
-        g = self.group[i]
-        if g in self.home:
-            return [self.home[g]]
-        return [d for d, room in enumerate(self.room) if self.allowed[g][d] and self.memory[g] <= room]
-
-    def last_message(self, i: int) -> tuple[int, int]:
-        """When the last message reaches the farthest other device, not before the release, and whence it comes."""
-        others = range(self.case.n_devices)
-        last, device = -1, -1
-        for u, payload in self.producers[i]:
-            tick = self.end[u] + max(int(self.case.transfer(payload, self.device[u], d)) for d in others)
-            if tick > last:
-                last, device = tick, self.device[u]
-        return max(last, self.release[i]), device
-
-    def put(self, i: int, d: int) -> None:
-        g = self.group[i]
-        if g not in self.home:
-            self.home[g] = d
-            self.room[d] -= self.memory[g]
-        self.start[i], self.end[i], self.device[i] = self.begin(i, d), self.finish(i, d), d
-        self.free[d] = self.end[i]
-
-    def run(self, choose: Callable[[Reference], tuple[int, int]]) -> tuple[list[int], list[int]] | None:
-        """Devices and starts; None where some task finds no device."""
-        while len(self.device) < self.case.n_tasks:
-            if not any(self.devices(i) for i in self.ready()):
-                return None
-            self.put(*choose(self))
-        tasks = range(self.case.n_tasks)
-        return [self.device[i] for i in tasks], [self.start[i] for i in tasks]
-
-    def pairs(self) -> list[tuple[int, int]]:
-        return [(i, d) for i in self.ready() for d in self.devices(i)]
 
 
 def by_start(state: Reference) -> tuple[int, int]:
@@ -163,28 +53,6 @@ def by_start(state: Reference) -> tuple[int, int]:
 def by_start_and_level(state: Reference) -> tuple[int, int]:
     level = np.rint(static_levels(state.case) * 1000).astype(int).tolist()
     return min(state.pairs(), key=lambda pair: (state.effective(*pair), -level[pair[0]], *pair))
-
-
-def by_end(state: Reference) -> tuple[int, int]:
-    return min(state.pairs(), key=lambda pair: (state.finish(*pair), *pair))
-
-
-def by_latest_end(state: Reference) -> tuple[int, int]:
-    ends = {i: sorted((state.finish(i, d), d) for d in state.devices(i)) for i in state.ready()}
-    i = min((i for i in ends if ends[i]), key=lambda i: (-ends[i][0][0], i))
-    return i, ends[i][0][1]
-
-
-def by_gap(state: Reference) -> tuple[int, int]:
-    ends = {i: sorted((state.finish(i, d), d) for d in state.devices(i)) for i in state.ready()}
-
-    def order(i: int) -> tuple[int, int, int]:
-        if len(ends[i]) == 1:
-            return 0, ends[i][0][0], i
-        return 1, ends[i][0][0] - ends[i][1][0], i
-
-    i = min((i for i in ends if ends[i]), key=order)
-    return i, ends[i][0][1]
 
 
 def levels(case: Problem) -> list[int]:
@@ -226,15 +94,15 @@ def earliest_start(case: Problem, groups: Groups) -> PartialSchedule:
 
 
 def earliest_end(case: Problem, groups: Groups) -> PartialSchedule:
-    return schedule_pairs(case, groups, by_index(case), case.duration)
+    return schedule_pairs(case, groups, by_index(case), case.duration, ReadySettings())
 
 
 def latest(case: Problem, groups: Groups) -> PartialSchedule:
-    return schedule_neediest(case, groups, by_gap=False)
+    return schedule_neediest(case, groups, ReadySettings(), by_gap=False)
 
 
 def widest_gap(case: Problem, groups: Groups) -> PartialSchedule:
-    return schedule_neediest(case, groups, by_gap=True)
+    return schedule_neediest(case, groups, ReadySettings(), by_gap=True)
 
 
 def fcp(case: Problem, groups: Groups) -> PartialSchedule:
@@ -255,6 +123,14 @@ RULES: dict[str, Callable[[Reference], tuple[int, int]]] = {
     "fcp": by_level_on_two_devices,
 }
 NAMES = (*RULES, "flb", "duplex")
+FOR_INDEPENDENT = ("min-min", "max-min", "sufferage")
+
+
+def variants(name: str) -> list[dict[str, bool]]:
+    """The settings of a heuristic that choose whether gaps are used, and whether ready tasks come in batches."""
+    if name not in FOR_INDEPENDENT:
+        return [{}]
+    return [{"insertion": gaps, "batches": batches} for gaps in (False, True) for batches in (False, True)]
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -262,7 +138,8 @@ NAMES = (*RULES, "flb", "duplex")
 def test_the_choices_are_those_of_the_definition(name: str, like: bool) -> None:
     for seed in range(30):
         case = random_problem(seed, like=like)
-        assert solved(case, name) == Reference(case).run(RULES[name]), seed
+        for settings in variants(name):
+            assert solved(case, name, **settings) == Reference(case, **settings).run(RULES[name]), (seed, settings)
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -272,11 +149,12 @@ def test_the_choices_are_those_of_the_definition_beside_memory_groups_and_releas
         case = random_problem(seed, like=False, tight=True)
         if (case.group_feasible().sum(axis=1) < 2).any():
             continue  # what can go to one device only has its memory reserved; the definition knows nothing of that
-        expected = Reference(case).run(RULES[name])
-        if expected is not None:
-            compared += 1
-            assert solved(case, name) == expected, seed
-    assert compared > 15
+        for settings in variants(name):
+            expected = Reference(case, **settings).run(RULES[name])
+            if expected is not None:
+                compared += 1
+                assert solved(case, name, **settings) == expected, (seed, settings)
+    assert compared > 15 * len(variants(name))
 
 
 def test_flb_chooses_by_definition_and_as_early_as_etf_on_like_devices() -> None:
