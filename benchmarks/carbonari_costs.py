@@ -242,6 +242,7 @@ def resnet(console: Console, limit: int) -> None:
                 found.append(costs | {"flatten + dense": both})
         console.print(f"ResNet-50, {pooled} x {pooled} pixels after pooling: {len(found)} tables {found}")
     first = 230 * 230 * 3
+    assert all(node.elements % 64 == 0 for node in resnet_50() if node.elements != first), "64 must divide the others"
     for (network, model), row in PAPER.items():
         if model == "ResNet-50":
             agree = {

@@ -75,7 +75,7 @@ INCEPTION = {"avg_pool": (1, 3)}
 """Table 4 has another cost for average pooling than ResNet-50 requires; Inception-v3 uses that of table 4."""
 
 REASONS = {
-    "placement": "no placement of this algorithm has the published JCT with any table of costs (carbonari_costs)",
+    "placement": "with no table of costs does the algorithm of the paper have its three JCTs (carbonari_costs)",
     "costs": "costs on a core are not published for most of the tasks",
     "graph": "the JCT of no algorithm is explained for this graph",
     "shortcuts": "the published JCT is the longest path; on one GPU, both branches of a shortcut wait for each other",

@@ -16,7 +16,8 @@ tables      VGG-19, ResNet-50 and Inception-v3 on the networks of 3, 30 and 60 d
               transfers, which the JCT ignores.
             "process" is the peak memory of a process that reads the problem and places it. The conclusion of the
             paper names "system memory consumption and time spent to place job graph" as characteristics of the
-            algorithm. "on a device" is the memory of the placement: the largest peak memory of any device.
+            algorithm. "on a device" is the memory of the placement: the largest peak memory of any device. The inferred
+            graphs state none.
 costs       the change of JCT depending on the costs that are neither published nor inferred (ELEMENTWISE).
 extensions  the effect of the settings `memory` and `communication` with scarce memory or expensive transfers: memory
             violations, makespan, and the gap to the best bound that `placeopt.bounds` proves in BOUND_SECONDS.
@@ -145,7 +146,7 @@ def tables(console: Console) -> None:
                     means.add_row(
                         label,
                         name,
-                        f"{memory / MIB:,.1f}",
+                        "" if costs == "paper" else f"{memory / MIB:,.1f}",
                         f"{process / MIB:,.1f}",
                         change(process, base[3]),
                         f"{paper[2]:+g}",

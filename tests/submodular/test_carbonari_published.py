@@ -21,12 +21,12 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def graphs(benchmarks: None) -> ModuleType:
+def graphs() -> ModuleType:
     return import_module("carbonari_graphs")
 
 
 @pytest.fixture
-def paper(benchmarks: None) -> ModuleType:
+def paper() -> ModuleType:
     return import_module("carbonari_paper")
 
 
