@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import permutations, product
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import placeopt as po
+from placeopt.model.building import build_problem
 from placeopt.model.metrics import carbonari_jct
+from placeopt.submodular.placement import PlacementModel, PlacementSettings
 
 VGG, RESNET = 51_362_816, 60_986_968
 """Tables 1 to 3: heuristic-g on VGG-19 and on ResNet-50."""
@@ -79,3 +82,24 @@ def test_verdicts_of_absolute_values(paper: ModuleType) -> None:
     assert paper.jct_verdict("ResNet-50", "heuristic-g", 62_463_832, RESNET, RESNET) == "same as the makespan"
     reason = paper.jct_verdict("VGG-19", "submodular-g", 66_958_848, 66_958_848, 72_795_648)
     assert reason.removeprefix("not comparable: ") in paper.REASONS
+
+
+@pytest.mark.parametrize("name", ["submodular-g", "submodular-gi"])
+def test_best_value_is_that_of_all_sequences(name: str) -> None:
+    best = import_module("carbonari_best")
+    form, settings = best.MODELS[name]
+    problem = build_problem(
+        task_names=["a", "b", "c", "d"],
+        device_names=["core", "gpu"],
+        edges=[(0, 1), (0, 2), (1, 3)],
+        duration=[[4, 2], [6, 5], [1, 3], [5, 7]],
+    )
+    model = PlacementModel(problem, form, PlacementSettings(cap="20", **settings))
+    values = []
+    for order, device in product(permutations(range(4)), product(range(2), repeat=4)):
+        state = model.start()
+        for task in order:
+            model.add(state, task * 2 + device[task])
+        values.append(model.value(state))
+    assert best.best_value(model).value == pytest.approx(max(values), rel=1e-12)
+    assert max(values) > model.place_all().values[-1]
