@@ -1,4 +1,4 @@
-"""The best value of f beside that of greedy, for the models of Carbonari, Kodirov, Golub 2017.
+"""Compare the best value of f with that of greedy, for the models of Carbonari, Kodirov, Golub 2017.
 
     python benchmarks/carbonari_best.py [graphs]
 
@@ -37,7 +37,7 @@ from placeopt.submodular.placement.benefits import PlacementState
 
 TABLE_4 = np.array([[4, 4, 2], [6, 6, 5], [1, 1, 3], [5, 5, 7]])
 """Convolution, max pooling, average pooling and concatenation on two cores and a GPU."""
-GUARANTEED = {"parallelism": False, "load": False}
+GUARANTEED: dict[str, Any] = {"parallelism": False, "load": False}
 MODELS: dict[str, tuple[Form, dict[str, Any]]] = {
     "submodular-g, parallelism=false load=false": ("inside", GUARANTEED),
     "submodular-g": ("inside", {}),

@@ -12,7 +12,7 @@ VGG-19 is a chain. Its nine JCTs have four different values, all multiples of 51
 - some placement has the published JCT of submodular-g on 3 devices, some on 30, and some on 60. Each is a subset-sum
   over the tasks that are on the slower type of device; dynamic programming over sums and numbers of tasks is exact.
 
-Two graphs are compared: that of problems/, where the first convolution reads the image and has costs of its own, and
+Two graphs are compared: that of problems/, where the first convolution reads the image and has separate costs, and
 that of `carbonari_graphs`. "Filled" are the tables and faster types for which the placements also have as many tasks on
 cores as the greedy algorithm of the paper produces. Its proof requires a freeRatio of at least 1. Then a task gains at
 least 1 on an empty device and at most sqrt(3) - 1 on another, so that no device has two tasks while one is empty. With
@@ -67,14 +67,14 @@ def sizes_of(nodes: list[Node]) -> dict[str, tuple[int, ...]]:
 
 
 def problem_graph(*, classifier: bool) -> list[Node]:
-    """VGG-19 as in problems/, with the first convolution, and perhaps the last layer, as kinds of their own."""
+    """VGG-19 as in problems/, with the first convolution, and perhaps the last layer, as separate kinds."""
     nodes = [Node("first conv2d", IMAGE, ()), *(node for node in vgg_19() if node.op != "flatten")]
     return [*nodes[:-1], nodes[-1]._replace(op="classifier")] if classifier else nodes
 
 
 GRAPHS: dict[str, Callable[[], list[Node]]] = {
     "problems/vgg19": lambda: problem_graph(classifier=False),
-    "problems/vgg19, own costs of the classifier": lambda: problem_graph(classifier=True),
+    "problems/vgg19, separate classifier": lambda: problem_graph(classifier=True),
     "carbonari_graphs": vgg_19,
 }
 

@@ -1,4 +1,4 @@
-"""What Carbonari, Kodirov and Golub 2017 report, the costs inferred from it, and how our results are judged beside it.
+"""What Carbonari, Kodirov and Golub 2017 report, the costs inferred from it, and how our results are judged.
 
 The verdict of a cell is
 

@@ -11,7 +11,7 @@ tables      VGG-19, ResNet-50 and Inception-v3 on the networks of 3, 30 and 60 d
             GPUs), with two sets of costs, together with the figures of the paper:
             - the costs of the paper, as far as they are published or inferred (`carbonari_paper.INFERRED`, found by
               `carbonari_costs`): ticks for each element that a task reads, free transfers, unlimited memory. The graphs
-              are those of `carbonari_graphs`. Absolute JCTs stand beside those of the paper, each cell with a verdict.
+              are those of `carbonari_graphs`. Absolute JCTs are compared with those of the paper; each has a verdict.
             - the times of problems/ (roofline of real hardware, a GPU up to 186 times as fast as a core) and their
               transfers, which the JCT ignores.
             "process" is the peak memory of a process that reads the problem and places it. The conclusion of the
