@@ -70,6 +70,16 @@ def test_search_finds_the_lower_costs(graphs: ModuleType) -> None:
     assert not costs.ways(costs.UNIT + 1, sizes, {"conv2d": 2, "max_pool": 2, "flatten": 2, "dense": 2})
 
 
+def test_published_placements_leave_cores_empty(graphs: ModuleType, paper: ModuleType) -> None:
+    """With 10 GPUs, greedy would place at least 14 of 24 tasks on cores; INFERRED has no task faster on a core."""
+    costs = import_module("carbonari_costs")
+    sizes = costs.sizes_of(graphs.vgg_19())
+    extra = {op: core - gpu for op, (core, gpu) in paper.INFERRED.items()}
+    goal = costs.published("medium", "submodular-g") - costs.published("medium", "heuristic-g")
+    on_cores = [sum(counts) for counts in costs.ways(goal, sizes, extra)]
+    assert 0 < max(on_cores) < 14
+
+
 @pytest.mark.parametrize(
     ("ours", "published", "verdict"), [(30.4, 41, "direction"), (40.2, 41, "same"), (-3, 41, "reversed")]
 )
