@@ -9,16 +9,16 @@ for large problems, with the code compiled by a small problem before. "JCT" is t
 
 tables      VGG-19, ResNet-50 and Inception-v3 on the networks of 3, 30 and 60 devices (2, 20, 40 cores and 1, 10, 20
             GPUs), with two sets of costs, together with the figures of the paper:
-            - the costs of the paper, as far as they are published: COSTS ticks per element of the inputs of a task,
-              free transfers, unlimited memory. Table 4 of the paper states four operations; the others are assumed.
-              The JCT of VGG-19 differs by 0.3 % from the 51,362,816 of the paper: the difference is 150,528, the
-              elements of one input image.
+            - the costs of the paper, as far as they are published or inferred (`carbonari_paper.INFERRED`, found by
+              `carbonari_costs`): ticks for each element that a task reads, free transfers, unlimited memory. The graphs
+              are those of `carbonari_graphs`. Absolute JCTs are compared with those of the paper; each has a verdict.
             - the times of problems/ (roofline of real hardware, a GPU up to 186 times as fast as a core) and their
               transfers, which the JCT ignores.
             "process" is the peak memory of a process that reads the problem and places it. The conclusion of the
             paper names "system memory consumption and time spent to place job graph" as characteristics of the
-            algorithm. "on a device" is the memory of the placement: the largest peak memory of any device.
-costs       the change of JCT depending on the costs that the paper does not publish (ELEMENTWISE).
+            algorithm. "on a device" is the memory of the placement: the largest peak memory of any device. The inferred
+            graphs state none.
+costs       the change of JCT depending on the costs that are neither published nor inferred (ELEMENTWISE).
 extensions  the effect of the settings `memory` and `communication` with scarce memory or expensive transfers: memory
             violations, makespan, and the gap to the best bound that `placeopt.bounds` proves in BOUND_SECONDS.
 speed       36,000 tasks and more on 60 devices.
@@ -32,12 +32,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from carbonari_graphs import FILES, MODELS, NODES, inferred_problem
+from carbonari_paper import INCEPTION, INFERRED, PAPER, REASONS, jct_verdict, verdict
 from heuristics_36000 import transformer
 from rich.console import Console
 from rich.table import Table
@@ -48,7 +48,7 @@ from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
 from placeopt.model.memory import peak_memory, used_memory
 from placeopt.model.metrics import carbonari_jct
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.simulation import retime
 from placeopt.solver import Options, checked_settings
@@ -57,69 +57,11 @@ from placeopt.solver.registry import find_solver
 RUNS = 5
 BOUND_SECONDS = 10.0
 MIB = 1 << 20
-FILES = Path(__file__).parents[1] / "problems"
-MODELS = {"VGG-19": "vgg19", "ResNet-50": "resnet50", "Inception-v3": "inception-v3"}
 NETWORKS = ("small", "medium", "large")
 SOLVERS = ("heuristic-g", "submodular-g", "submodular-gi")
 
-COSTS = {
-    "conv2d": (4, 2), "max_pool": (6, 5), "avg_pool": (1, 3), "global_avg_pool": (1, 3), "concat": (5, 7),
-    "dense": (8, 4), "classifier": (8, 4),
-}  # fmt: skip
-"""Ticks per input element on a CPU core and on a GPU: the first five are from table 4, the others are assumed."""
 ELEMENTWISE = ((2, 1), (1, 1), (4, 1))
-"""Assumed costs of batch_norm, relu, add and pad, which the paper does not state; the first pair is the default."""
-IMAGE = {"VGG-19": 224 * 224 * 3, "ResNet-50": 224 * 224 * 3, "Inception-v3": 299 * 299 * 3}
-"""Elements of the image that the first task reads."""
-
-# Tables 1 to 3: JCT, and the changes of JCT, memory and CPU time against Heuristic-G in per cent.
-PAPER: dict[tuple[str, str], dict[str, tuple[int, float, float, float]]] = {
-    ("small", "VGG-19"): {
-        "heuristic-g": (51362816, 0, 0, 0),
-        "submodular-g": (72795648, 41, 0.99, 84),
-        "submodular-gi": (72795648, 41, 0.56, 64),
-    },
-    ("small", "ResNet-50"): {
-        "heuristic-g": (60986968, 0, 0, 0),
-        "submodular-g": (81836592, 34, 2.73, 10383),
-        "submodular-gi": (83125360, 36, 2.96, 10408),
-    },
-    ("small", "Inception-v3"): {
-        "heuristic-g": (49299104, 0, 0, 0),
-        "submodular-g": (78681008, 60, 5, 38698),
-        "submodular-gi": (78802576, 60, 2.77, 38274),
-    },
-    ("medium", "VGG-19"): {
-        "heuristic-g": (51362816, 0, 0, 0),
-        "submodular-g": (54197760, 5.52, -2.40, 1658),
-        "submodular-gi": (54197760, 5.52, -2.17, 1643),
-    },
-    ("medium", "ResNet-50"): {
-        "heuristic-g": (60986968, 0, 0, 0),
-        "submodular-g": (77032600, 26, 3.25, 307872),
-        "submodular-gi": (78322968, 28, 2.24, 301400),
-    },
-    ("medium", "Inception-v3"): {
-        "heuristic-g": (33821568, 0, 0, 0),
-        "submodular-g": (74251264, 119, 5, 976838),
-        "submodular-gi": (73765376, 118, 5, 971220),
-    },
-    ("large", "VGG-19"): {
-        "heuristic-g": (51362816, 0, 0, 0),
-        "submodular-g": (51696640, 0.65, 0.87, 2599),
-        "submodular-gi": (51696640, 0.65, 0.53, 2578),
-    },
-    ("large", "ResNet-50"): {
-        "heuristic-g": (60986968, 0, 0, 0),
-        "submodular-g": (79055192, 29, 5.31, 386137),
-        "submodular-gi": (78237720, 21, 2.34, 393176),
-    },
-    ("large", "Inception-v3"): {
-        "heuristic-g": (33821568, 0, 0, 0),
-        "submodular-g": (71365584, 111, 1.69, 1088094),
-        "submodular-gi": (71849152, 112, 1.93, 1098507),
-    },
-}
+"""Costs of batch_norm and relu on a core and on a GPU; add costs twice as much. Those on a core are assumed."""
 
 Variant = tuple[str, str, dict[str, Any]]
 """Label, solver and settings."""
@@ -167,72 +109,67 @@ def tables(console: Console) -> None:
     for network in NETWORKS:
         for costs in ("paper", "real"):
             count = len(problem_of("VGG-19", network, costs).device_names)
-            title = f"{network} network, {count} devices; memory in MiB; " + (
-                "costs of the paper, in ticks; free transfers" if costs == "paper" else "times of problems/, in us"
-            )
-            table = Table(title=title)
-            for header in ("model", "solver"):
-                table.add_column(header)
-            headers = (
-                "JCT",
-                "change %",
-                "paper",
-                "makespan",
-                "change %",
-                "on a device",
-                "process",
-                "change %",
-                "paper",
-            )
-            headers = (*headers, "CPU ms", "change %", "paper")
-            for header in headers:
-                table.add_column(header, justify="right")
-            for model in MODELS:
+            unit = "costs of the paper, in ticks; free transfers" if costs == "paper" else "times of problems/, in us"
+            times = Table(title=f"{network} network, {count} devices: {unit}")
+            means = Table(title=f"{network} network, {count} devices: means to place the graph; memory in MiB; {unit}")
+            heads = ("JCT", "paper", "verdict", "change %", "paper", "verdict", "makespan", "change %")
+            for table in (times, means):
+                table.add_column("model")
+                table.add_column("solver")
+            for header in heads:
+                times.add_column(header, justify="left" if header == "verdict" else "right")
+            for header in ("on a device", "process", "change %", "paper", "CPU ms", "change %", "paper", "verdict"):
+                means.add_column(header, justify="right")
+            for model in NODES:
                 base: tuple[float, ...] | None = None
                 for name in SOLVERS:
                     found = measured(model, network, costs, name)
                     base = found if base is None else base
                     jct, length, memory, process, seconds = found
                     paper = PAPER[network, model][name]
-                    table.add_row(
-                        model if name == SOLVERS[0] else "",
+                    label, last = model if name == SOLVERS[0] else "", name == SOLVERS[-1]
+                    first = name == SOLVERS[0]
+                    longer, slower = percent(jct, base[0]), percent(seconds, base[4])
+                    times.add_row(
+                        label,
                         name,
                         f"{jct:,.0f}",
+                        f"{paper[0]:,}",
+                        jct_verdict(model, name, jct, length, paper[0]) if costs == "paper" else "",
                         change(jct, base[0]),
                         f"{paper[1]:+g}",
+                        "" if first else verdict(longer, paper[1], 1.0),
                         f"{length:,.0f}",
                         change(length, base[1]),
-                        f"{memory / MIB:,.1f}",
+                        end_section=last,
+                    )
+                    means.add_row(
+                        label,
+                        name,
+                        "" if costs == "paper" else f"{memory / MIB:,.1f}",
                         f"{process / MIB:,.1f}",
                         change(process, base[3]),
                         f"{paper[2]:+g}",
                         f"{seconds * 1000:,.2f}",
                         change(seconds, base[4]),
                         f"{paper[3]:+,}",
-                        end_section=name == SOLVERS[-1],
+                        "" if first else verdict(slower, paper[3], 5.0),
+                        end_section=last,
                     )
-            console.print(table)
+            console.print(times)
+            console.print(means)
+    for name, reason in REASONS.items():
+        console.print(f"{name}: {reason}")
 
 
 def problem_of(model: str, network: str, costs: str, elementwise: tuple[int, int] = ELEMENTWISE[0]) -> Problem:
-    """A model on a network, with the costs of the paper or with those of problems/."""
-    graph = json.loads((FILES / "graphs" / f"{MODELS[model]}.json").read_text(encoding="utf-8"))
-    problem = po.compile(graph | network_document(network))
+    """A model on a network, with the inferred costs of the paper or with those of problems/."""
     if costs == "real":
-        return problem
-    elements = np.zeros(problem.n_tasks, dtype=np.int64)
-    np.add.at(elements, problem.edge_target, problem.payload // 4)
-    elements[np.diff(problem.in_start) == 0] = IMAGE[model]
-    factor = np.array([COSTS.get(task["op"], elementwise) for task in graph["tasks"].values()], dtype=np.int64)
-    kind = np.array([0 if name == "cpu" else 1 for name in problem.device_types])
-    return replace(
-        problem,
-        resolution=Fraction(1, 10**6),
-        duration=elements[:, None] * factor[:, kind],
-        capacity=np.full(problem.n_devices, UNLIMITED),
-        latency=np.zeros_like(problem.latency),
-        byte_ticks_num=np.zeros_like(problem.byte_ticks_num),
-    )
+        graph = json.loads((FILES / "graphs" / f"{MODELS[model]}.json").read_text(encoding="utf-8"))
+        return po.compile(graph | network_document(network))
+    core, gpu = elementwise
+    chosen = INFERRED | {"batch_norm": elementwise, "relu": elementwise, "add": (2 * core, 2 * gpu)}
+    return inferred_problem(model, network, chosen | INCEPTION if model == "Inception-v3" else chosen)
 
 
 def measured(model: str, network: str, costs: str, name: str) -> tuple[float, float, float, float, float]:
@@ -289,9 +226,14 @@ def solved_once(problem: Problem, name: str) -> None:
     solver.solve(problem, Options(), solver.settings_type())
 
 
-def change(value: float, base: float) -> str:
+def percent(value: float, base: float) -> float:
     """The change relative to a base, in per cent."""
-    return f"{(value - base) / base * 100:+,.1f}"
+    return (value - base) / base * 100
+
+
+def change(value: float, base: float) -> str:
+    """The same as text."""
+    return f"{percent(value, base):+,.1f}"
 
 
 def hard_problems() -> Iterator[tuple[str, Problem]]:
@@ -319,7 +261,7 @@ def costs(console: Console) -> None:
     for cpu, gpu in ELEMENTWISE:
         table.add_column(f"{cpu} on a core, {gpu} on a GPU", justify="right")
     table.add_column("paper", justify="right")
-    for model in list(MODELS)[1:]:
+    for model in list(NODES)[1:]:
         for network in NETWORKS:
             for name in SOLVERS[1:]:
                 cells = []

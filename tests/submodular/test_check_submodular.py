@@ -294,7 +294,7 @@ def drawn(rng: np.random.Generator, problem: Problem) -> dict[str, object]:
         "communication": bool(rng.random() < 0.2),
         "memory": str(rng.choice(["unlimited", "step", "linear"], p=[0.5, 0.35, 0.15])),
         "memory_balance": float(rng.choice([0, 0, 0, 0.5])),
-        "curve": str(rng.choice(["sqrt", "log"])),
+        "curve": str(rng.choice(["sqrt", "log", "2 to 3, 0.5 to 4, 0"])),
         "cap": str(rng.choice(["total", "3", "9"])),
         "tiers": str(rng.choice(["", "", f"5 B; 1 TiB at {rate}", f"5 B at {rate}; 1 TiB"])),
     }
@@ -322,7 +322,7 @@ class TestClaims:
     def test_claims_are_made_if_proved(self, form: Form) -> None:
         problem = po.load(FIVE)
         modular = {"parallelism": False, "load": False}
-        for settings in ({}, {"memory": "unlimited"}, {"cap": "4"}, {"curve": "log"}):
+        for settings in ({}, {"memory": "unlimited"}, {"cap": "4"}, {"curve": "log"}, {"curve": "gpu: 1 to 2, 0"}):
             model = model_of(problem, form, **modular, **settings)
             assert model.submodular
             assert model.monotone

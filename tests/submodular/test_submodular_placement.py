@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from placeopt.solver import Answer, Options, Termination
 from placeopt.solver.registry import find_solver
 from placeopt.submodular import greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
+from placeopt.submodular.placement.benefits import PlacementState
 from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
 from placeopt.submodular.placement.settings import parse_tiers
 from placeopt.submodular.placement.topology import BITS, make_graph, make_topology, place
@@ -190,7 +192,7 @@ def settings_of(rng: np.random.Generator) -> PlacementSettings:
         cap=str(rng.choice(["total", "1", "7", "40", "1000"])),
         parallelism=flag(0.8),
         load=flag(0.7),
-        curve="log" if flag(0.3) else "sqrt",
+        curve=str(rng.choice(["sqrt", "log", "2 to 3, 0.5 to 9, 0", "log; d0: 1 to 4, 0.1"])),
         memory=("step", "linear", "unlimited")[int(rng.integers(3))],
         knee=float(rng.choice([0.0, 0.5, 0.8])),
         memory_balance=float(rng.choice([0.0, 0.0, 0.5, 1.0])),
@@ -340,6 +342,44 @@ def test_tiers_add_swapping_time() -> None:
     model = PlacementModel(problem, "inside", PlacementSettings(cap="100", tiers="4; 2 at 1 B/s; 100 at 0.5 B/s"))
     gain = model.gains(model.start(), np.array([0]))[0]
     assert gain == pytest.approx(math.sqrt(2 - (5 + 2 * 1 + 4 * 2) / 100))
+
+
+def test_each_device_has_its_function() -> None:
+    problem = graph(2, [], 4, duration=np.full((2, 4), 10), device_types=["cpu", "cpu", "gpu", "tpu"])
+    curve = "log; gpu: 2 to 1.5, 0.5; cpu: sqrt; d1: 1 to 1, 0"
+    model = PlacementModel(problem, "inside", PlacementSettings(cap="100", curve=curve))
+    gains = model.gains(model.start(), np.arange(4))  # the benefit is 1.9
+    assert gains == pytest.approx([math.sqrt(1.9), 1.0, 2 * 1.5 + 0.5 * 0.4, math.log(2.9)])
+    assert model.place_all().device.tolist() == [2, 0]  # a second task gains 0.9 on d2
+    flat = PlacementModel(problem, "inside", PlacementSettings(cap="100", curve="1 to 1, 0"))
+    assert flat.gains(state_after(flat, [0]), np.array([4])) == pytest.approx([0])
+
+
+def state_after(model: PlacementModel, elements: Sequence[int]) -> PlacementState:
+    state = model.start()
+    for element in elements:
+        model.add(state, element)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("curve", "message"),
+    [
+        ("cube", '"cube" is not a function; expected sqrt, log or such as 2 to 10, 0.5'),
+        ("1 to 2", "is not a function"),
+        ("1, 0", "is not a function"),
+        ("nan", "is not a function"),
+        ("1 to 2, 2", "slopes of at least 0 that do not increase"),
+        ("1 to 2, -1", "slopes of at least 0 that do not increase"),
+        ("3 to 2, 2 to 2, 1", "increasing ends above 0"),
+        ("dx: log", '"dx" is not a device or a type; expected d0, d1, d2'),
+        ("d0: log; d0: sqrt", 'two functions for "d0"; expected one'),
+        ("log; sqrt", "two functions for all devices; expected one"),
+    ],
+)
+def test_invalid_functions(curve: str, message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        PlacementModel(graph(1, []), "inside", PlacementSettings(curve=curve))
 
 
 def test_tiers_as_shares_and_bytes() -> None:

@@ -35,8 +35,8 @@ from placeopt.submodular.placement.topology import Graph, Topology, place
 UNLIMITED_MEMORY, STEP, LINEAR = 0, 1, 2
 """Effect of memory on gains: none; 0 if the task does not fit; linear decrease from the knee to 0 at capacity."""
 
-SQRT, LOG = 0, 1
-"""The concave function g: sqrt(x) or log(1 + x)."""
+SQRT, LOG, LINEAR_PIECES = 0, 1, 2
+"""The concave function g of a device: sqrt(x), log(1 + x), or piecewise linear."""
 
 
 class Model(NamedTuple):
@@ -65,7 +65,9 @@ class Model(NamedTuple):
     parallelism: bool  # whether pf counts
     load: bool  # whether placed_i counts
     communication: bool  # whether transfers count
-    curve: int  # SQRT or LOG
+    curve: Int  # (m,) SQRT, LOG or LINEAR_PIECES
+    piece_end: Float  # (m, p) where each linear piece of g ends, infinite for the last one
+    piece_slope: Float  # (m, p) its slope
     fullness: int  # UNLIMITED_MEMORY, STEP or LINEAR
     knee: float  # fill level from which LINEAR gains decrease
     balance: float  # share of the gain that a full device loses in addition
@@ -91,13 +93,22 @@ class PlacementState(NamedTuple):
 
 
 @kernel(allocates=False)
-def concave(curve: int, x: float) -> float:
-    """g(x) for x >= 0, and x for x < 0."""
+def concave(model: Model, i: int, x: float) -> float:
+    """g(x) of device i for x >= 0, and x for x < 0."""
     if x < 0.0:
         return x
-    if curve == SQRT:
+    if model.curve[i] == SQRT:
         return math.sqrt(x)
-    return math.log1p(x)
+    if model.curve[i] == LOG:
+        return math.log1p(x)
+    height, low = 0.0, 0.0
+    for k in range(model.piece_end.shape[1]):
+        high = model.piece_end[i, k]
+        height += (min(x, high) - low) * model.piece_slope[i, k]
+        if x <= high:
+            break
+        low = high
+    return height
 
 
 @kernel(allocates=False)
@@ -185,7 +196,7 @@ def fullness_factor(model: Model, state: PlacementState, u: int, i: int) -> floa
 @kernel(concave, fullness_factor, allocates=False)
 def sum_gain(model: Model, state: PlacementState, u: int, i: int, benefit: float) -> float:
     """The increase of F by a benefit of task u on device i."""
-    more = concave(model.curve, state.benefit[i] + benefit) - concave(model.curve, state.benefit[i])
+    more = concave(model, i, state.benefit[i] + benefit) - concave(model, i, state.benefit[i])
     if more > 0.0 and (model.fullness != UNLIMITED_MEMORY or model.balance > 0.0):
         more *= fullness_factor(model, state, u, i)
     return float(more)

@@ -34,7 +34,7 @@ from placeopt.model.problem import UNLIMITED, Problem, group_memory, group_separ
 from placeopt.submodular.placement import benefits
 from placeopt.submodular.placement.benefits import Model, PlacementState
 from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
-from placeopt.submodular.placement.settings import PlacementSettings, parse_tiers, time_capacity
+from placeopt.submodular.placement.settings import PlacementSettings, parse_curves, parse_tiers, time_capacity
 from placeopt.submodular.placement.topology import make_graph, make_topology
 
 Form = Literal["inside", "outside"]
@@ -44,7 +44,6 @@ STEPS = 100_000_000
 """Elementary steps of compiled code between two calls of `should_stop`; plain Python calls it after each round."""
 
 FULLNESS = {"unlimited": benefits.UNLIMITED_MEMORY, "step": benefits.STEP, "linear": benefits.LINEAR}
-CURVES = {"sqrt": benefits.SQRT, "log": benefits.LOG}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class PlacementModel:
     Raises
     ------
     UsageError
-        If `cap` or `tiers` is not valid.
+        If `cap`, `tiers` or `curve` is not valid.
     """
 
     def __init__(
@@ -208,6 +207,7 @@ def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: 
     cost = np.where(allowed, problem.duration, math.inf).T.copy()
     apart_start, apart = group_separation(problem)
     tier_end, tier_ticks = parse_tiers(problem, settings.tiers)
+    curve, piece_end, piece_slope = parse_curves(problem, settings.curve)
     in_payload = problem.payload[problem.in_edge]
     source = problem.edge_source[problem.in_edge]
     return Model(
@@ -234,7 +234,9 @@ def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: 
         parallelism=settings.parallelism,
         load=settings.load,
         communication=settings.communication,
-        curve=CURVES[settings.curve],
+        curve=curve,
+        piece_end=piece_end,
+        piece_slope=piece_slope,
         fullness=FULLNESS[settings.memory],
         knee=settings.knee,
         balance=settings.memory_balance,

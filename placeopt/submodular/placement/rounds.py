@@ -82,7 +82,7 @@ def make_queue(model: Model, state: PlacementState, device_class: Int) -> Queue:
     """The queue before the first round."""
     m, n = model.cost.shape
     # Devices of one class differ if their feasible groups differ.
-    alike = np.column_stack((device_class, np.isfinite(model.cost)))
+    alike = np.column_stack((device_class, np.isfinite(model.cost), model.curve, model.piece_end, model.piece_slope))
     kind = np.unique(alike, axis=0, return_inverse=True)[1].reshape(m)
     reserved = np.zeros(m, dtype=np.bool_)
     reserved[state.home[state.home >= 0]] = True
@@ -111,8 +111,8 @@ def evaluate_device(model: Model, state: PlacementState, queue: Queue, record: R
     chosen, best, best_ratio, best_pf = -1, -math.inf, -math.inf, 0
     bound, most_pf = -math.inf, 1
     looked, plain = 0, not has_fullness_factor(model)
-    here = concave(model.curve, state.benefit[i])
-    highest = concave(model.curve, state.benefit[i] + 2.0) - here
+    here = concave(model, i, state.benefit[i])
+    highest = concave(model, i, state.benefit[i] + 2.0) - here
     for k in range(queue.n_tasks[0]):
         u = queue.task[k]
         if state.topology.device[u] >= 0:
@@ -147,7 +147,7 @@ def score_bound_of(model: Model, state: PlacementState, queue: Queue, i: int) ->
     if math.isinf(bound):
         return float(bound)
     if model.inside:
-        bound = concave(model.curve, state.benefit[i] + bound) - concave(model.curve, state.benefit[i])
+        bound = concave(model, i, state.benefit[i] + bound) - concave(model, i, state.benefit[i])
     return float(bound + SLACK * abs(bound))
 
 
@@ -190,7 +190,7 @@ def raise_bounds(model: Model, state: PlacementState, queue: Queue, d: int, valu
     for i in range(len(queue.bound)):
         events += topology.raised[i]
     for i in range(len(queue.bound)):
-        queue.highest[i] = concave(model.curve, state.benefit[i] + 2.0) - concave(model.curve, state.benefit[i])
+        queue.highest[i] = concave(model, i, state.benefit[i] + 2.0) - concave(model, i, state.benefit[i])
         if queue.bound[i] == -math.inf:
             continue
         if not model.inside:

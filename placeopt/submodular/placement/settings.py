@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, listing
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import BANDWIDTH, MEMORY, TIME, QuantityError, parse, shown, time_text
 from placeopt.solver import Settings
+from placeopt.submodular.placement.benefits import LINEAR_PIECES, LOG, SQRT
+
+NAMED_CURVES = {"sqrt": SQRT, "log": LOG}
 
 
 class PlacementSettings(Settings):
@@ -28,8 +33,11 @@ class PlacementSettings(Settings):
     load: bool = True
     """Whether the work placed on a device (placed_i) reduces further benefits there."""
 
-    curve: Literal["sqrt", "log"] = "sqrt"
-    """The concave function g: sqrt(x) as in the paper, or log(1 + x)."""
+    curve: str = "sqrt"
+    """The concave function g: "sqrt", as in the paper, "log" for log(1 + x), or linear pieces, such as "2 to 10, 0.5":
+    a slope of 2 up to a benefit of 10, then 0.5. Slopes must not increase. Devices or types of devices may have their
+    own: "log; gpu: sqrt; cpu0: 1 to 6, 0". Section 5: "each device (or group of devices with the same type) can own
+    separate g(x) function, which can be a piece-wise linear function"."""
 
     memory: Literal["step", "linear", "unlimited"] = "step"
     """Effect of memory on gains (section 5). "step": "a step function, which remains constant until device has
@@ -107,6 +115,60 @@ def parse_tiers(problem: Problem, text: str) -> tuple[Int, Float]:
         except QuantityError as error:
             raise UsageError(f"setting tiers, {shown(entry)}: {error}") from None
     return end, ticks
+
+
+def parse_curves(problem: Problem, text: str) -> tuple[Int, Float, Float]:
+    """The function g of each device: (m,) SQRT, LOG or LINEAR_PIECES; (m, p) ends and slopes of the linear pieces.
+
+    The entry of a device comes before that of its type, and this before the entry without a name.
+
+    Raises
+    ------
+    UsageError
+        If the text is not a list of functions, names an unknown device or one device twice, or slopes increase.
+    """
+    chosen: dict[str, tuple[int, list[float], list[float]]] = {"": (SQRT, [math.inf], [0.0])}
+    known = {"", *problem.device_names, *problem.device_types}
+    seen: set[str] = set()
+    for entry in text.split(";"):
+        name, _, shape = (piece.strip() for piece in entry.rpartition(":"))
+        if name not in known:
+            names = listing(sorted(known - {""}))
+            raise UsageError(f"setting curve: {shown(name)} is not a device or a type; expected {names}")
+        if name in seen:
+            raise UsageError(f"setting curve: two functions for {shown(name) if name else 'all devices'}; expected one")
+        seen.add(name)
+        chosen[name] = _curve(shape)
+    functions = [
+        next(chosen[key] for key in (name, kind, "") if key in chosen)
+        for name, kind in zip(problem.device_names, problem.device_types, strict=True)
+    ]
+    width = max((len(ends) for _, ends, _ in functions), default=1)
+    ends = np.full((problem.n_devices, width), math.inf)
+    slopes = np.zeros((problem.n_devices, width))
+    for i, (_, end, slope) in enumerate(functions):
+        ends[i, : len(end)], slopes[i, : len(slope)] = end, slope
+    return np.array([function for function, _, _ in functions], dtype=np.int64), ends, slopes
+
+
+def _curve(text: str) -> tuple[int, list[float], list[float]]:
+    """One function g: its code, and the ends and slopes of its linear pieces."""
+    if text in NAMED_CURVES:
+        return NAMED_CURVES[text], [math.inf], [0.0]
+    pieces = [piece.partition(" to ") for piece in text.split(",")]
+    try:
+        slopes = [float(slope) for slope, _, _ in pieces]
+        ends = [float(end) for _, _, end in pieces[:-1]] + [math.inf]
+    except ValueError:
+        slopes = ends = []
+    whole = bool(slopes) and not pieces[-1][1] and all(math.isfinite(number) for number in (*slopes, *ends[:-1]))
+    if not whole:
+        raise UsageError(f"setting curve: {shown(text)} is not a function; expected sqrt, log or such as 2 to 10, 0.5")
+    if any(b > a for a, b in pairwise(slopes)) or slopes[-1] < 0:
+        raise UsageError(f"setting curve, {shown(text)}: expected slopes of at least 0 that do not increase")
+    if any(b <= a for a, b in pairwise([0.0, *ends])):
+        raise UsageError(f"setting curve, {shown(text)}: expected pieces with increasing ends above 0")
+    return LINEAR_PIECES, ends, slopes
 
 
 def _bytes(problem: Problem, device: int, size: str) -> int:
