@@ -243,7 +243,7 @@ def main(words: Sequence[str] | None = None) -> None:
         left_out = ("annealing-2", "peft") if LEARNED else ()
         shown = {name: rows for name, rows in results.items() if name not in left_out}
         picture = draw_changes(shown, devices, np.mean(slower, axis=0).tolist())
-        picture.write(arguments.images / f"{'learned' if LEARNED else 'giph'}-adaptivity.png")
+        picture.write(arguments.images / f"{'giph-learned' if LEARNED else 'giph'}-adaptivity.png")
 
 
 if __name__ == "__main__":

@@ -135,4 +135,4 @@ class Results:
             from giph_learned_figures import draw_convergence, draw_steps
 
             draw: Callable[..., Any] = {"steps": draw_steps, "convergence": draw_convergence}[kind]
-            draw(*what).write(self.images / f"learned-{kind}-{'-'.join(map(str, what[:-1]))}.png")
+            draw(*what).write(self.images / f"giph-learned-{kind}-{'-'.join(map(str, what[:-1]))}.png")
