@@ -1,4 +1,4 @@
-"""Compare Celeritas with its baselines on generated model graphs, beside the figures of its paper.
+"""Compare Celeritas with its baselines on generated model graphs, and with the figures of its paper.
 
     python benchmarks/celeritas_models.py [PART ...] [SCALE]
 
@@ -16,7 +16,7 @@ Parts, all but `large` and `batches` by default:
 - orders: edges cut, and step times, if the operators fill one device after another in each of the three orders
   (figure 3); and Celeritas in each order.
 - tuning: the makespans of `celeritas` by R alone, and what `celeritas-tuned` chooses.
-- paper: the paper's tables 2 to 4 cell by cell beside ours, with a verdict (`celeritas_paper.py`).
+- paper: the paper's tables 2 to 4 cell by cell next to ours, with a verdict (`celeritas_paper.py`).
 - large: a Transformer of 41,515 operators, the size of the paper's, with batch 4. Takes two minutes.
 - batches: Inception-v3 with the paper's batch of 512, under the memory models sum and peak.
 """
@@ -33,7 +33,8 @@ from itertools import product
 from typing import Any, get_args
 
 import numpy as np
-from celeritas_paper import EQUAL_TIMES, FIGURE_3, TABLE_4, Cell, fusion_cells, ratio_cell, sign, step_cells
+from celeritas_paper import EQUAL_TIMES, FIGURE_3, TABLE_4, fusion_cells, ratio_cell, sign, step_cells
+from claims import Claim, claims_table
 from rich.console import Console
 from rich.table import Table
 
@@ -165,20 +166,20 @@ def tuning() -> Iterable[Table]:
 
 
 def paper() -> Iterable[Table]:
-    """The paper's cells beside ours."""
-    cells: list[Cell] = []
+    """The paper's cells next to ours."""
+    cells: list[Claim] = []
     for name in IN_PAPER:
         before, after = grain(model(name)), grain(fused(model(name), "first"))
         cells += fusion_cells(name, (before.tasks, before.ccr or 0.0), (after.tasks, after.ccr or 0.0))
-    cells.append(Cell("tensor_holography", "3,810 -> 37", "-", "not comparable: not generated here"))
-    yield cells_table("table 2: nodes and CCR before and after fusion", cells)
+    cells.append(Claim("tensor_holography", "3,810 -> 37", "-", "not comparable: not generated here"))
+    yield claims_table("table 2: nodes and CCR before and after fusion", cells)
     for contention, execution in product(CONTENTIONS, EXECUTIONS):
         cells = []
         for name in IN_PAPER:
             cells += step_cells(name, {column: step(name, contention, column, execution) for column in COLUMNS})
-        cells.append(Cell("tensor_holography", "1.461", "-", "not comparable: not generated here"))
+        cells.append(Claim("tensor_holography", "1.461", "-", "not comparable: not generated here"))
         title = f"table 3: step time, and its ratio to celeritas's; contention: {contention}, {execution}"
-        yield cells_table(title, cells)
+        yield claims_table(title, cells)
     cells = []
     for name in IN_PAPER:
         problem = replace(model(name), contention="port")
@@ -186,19 +187,19 @@ def paper() -> Iterable[Table]:
         for solver, published, own in zip(("m-sct", "order-place"), TABLE_4[name], spent, strict=False):
             what = f"{name}: {solver}"
             if published is None:
-                cells.append(Cell(what, "out of memory", f"{own:.3f}", "not comparable: our batch fits into memory"))
+                cells.append(Claim(what, "out of memory", f"{own:.3f}", "not comparable: our batch fits into memory"))
             else:
                 cells.append(ratio_cell(what, (published, TABLE_4[name][-1]), (own, spent[-1]), EQUAL_TIMES))
-    yield cells_table("table 4: seconds to place, and their ratio to celeritas's; ours are CPU seconds", cells)
-    yield cells_table("claims", claims())
+    yield claims_table("table 4: seconds to place, and their ratio to celeritas's; ours are CPU seconds", cells)
+    yield claims_table("claims", claims())
 
 
-def claims() -> list[Cell]:
+def claims() -> list[Claim]:
     """Claims of the text."""
     chains = four_chains()
     cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in FIGURE_3}  # type: ignore[index]
     shown = [", ".join(f"{order} {count}" for order, count in each.items()) for each in (FIGURE_3, cuts)]
-    cells = [Cell("figure 3: edges cut", *shown, "same" if cuts == FIGURE_3 else "reversed")]
+    cells = [Claim("figure 3: edges cut", *shown, "same" if cuts == FIGURE_3 else "reversed")]
     baselines = ("metis", "m-topo", "m-etf", "m-sct", "order-place")
     for claim, better, others in (
         ("5.2: Adjusting Placement is at least as good as Order-Place", "celeritas", ("order-place",)),
@@ -216,13 +217,13 @@ def claims() -> list[Cell]:
             verdict = "same" if len(holds) == len(MODELS) else "reversed" if not holds else f"same on {len(holds)}"
             ours = f"{len(holds)} of {len(MODELS)}: {', '.join(holds) or 'none'}"
             published = "-" if claim == OURS else "all"
-            cells.append(Cell(f"{claim}; contention: {contention}, {execution}", published, ours, verdict))
+            cells.append(Claim(f"{claim}; contention: {contention}, {execution}", published, ours, verdict))
     for name in MODELS:
         problem = model(name)
         cut = {order: len(cut_edges(problem, ORDERS[order](problem))) for order in FIGURE_3}  # type: ignore[index]
         verdict = "same" if cut["m-topo"] > cut["dfs-topo"] else "reversed"
         ours = ", ".join(f"{order} {count:,}" for order, count in cut.items())
-        cells.append(Cell(f"4.2.2: M-TOPO cuts more edges than DFS-TOPO, {name}", "yes", ours, verdict))
+        cells.append(Claim(f"4.2.2: M-TOPO cuts more edges than DFS-TOPO, {name}", "yes", ours, verdict))
     return cells
 
 
@@ -369,16 +370,6 @@ def table_of(title: str, headers: Iterable[str]) -> Table:
     table = Table(title=title)
     for place, header in enumerate(headers):
         table.add_column(header, justify="right" if place else "left")
-    return table
-
-
-def cells_table(title: str, cells: Iterable[Cell]) -> Table:
-    """A table of cells."""
-    table = Table(title=title)
-    for header in ("", "paper", "ours", "verdict"):
-        table.add_column(header)
-    for cell in cells:
-        table.add_row(*cell)
     return table
 
 

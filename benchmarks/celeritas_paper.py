@@ -1,4 +1,4 @@
-"""What Celeritas's paper reports, and how our results are judged beside it.
+"""What Celeritas's paper reports, and how our results are judged.
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas, 2022, arXiv:2208.00184, figure 3 and tables 2 to 4. The machines, the graphs
 and the batches differ, so seconds are not compared. Ratios within a row are: of a method's seconds to Celeritas's, of
@@ -13,7 +13,7 @@ the CCR and the nodes before fusion to those after. The verdict of a cell is
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from claims import Claim
 
 TABLE_2 = {
     "inception_v3": (6332, 33.118, 59, 8.137),
@@ -46,15 +46,6 @@ FIGURE_3 = {"m-topo": 4, "dfs-topo": 0}
 SAME, EQUAL, EQUAL_TIMES = 0.10, 0.001, 0.05
 
 
-class Cell(NamedTuple):
-    """A published value, ours, and the verdict."""
-
-    what: str
-    paper: str
-    ours: str
-    verdict: str
-
-
 def verdict(paper: float, ours: float, equal: float = EQUAL) -> str:
     """The verdict on two ratios; ours is 1 if it differs from it by at most `equal`."""
     if sign(paper) == sign(ours, equal):
@@ -67,13 +58,13 @@ def sign(ratio: float, equal: float = EQUAL) -> int:
     return 0 if abs(ratio - 1) <= equal else 1 if ratio > 1 else -1
 
 
-def ratio_cell(what: str, paper: tuple[float, float], ours: tuple[float, float], equal: float = EQUAL) -> Cell:
+def ratio_cell(what: str, paper: tuple[float, float], ours: tuple[float, float], equal: float = EQUAL) -> Claim:
     """The cell of a value and its reference, which the paper and we have."""
     texts = [f"{value:,.3f} (x {value / reference:.2f})" for value, reference in (paper, ours)]
-    return Cell(what, *texts, verdict(paper[0] / paper[1], ours[0] / ours[1], equal))
+    return Claim(what, *texts, verdict(paper[0] / paper[1], ours[0] / ours[1], equal))
 
 
-def step_cells(model: str, ours: dict[str, float | None]) -> list[Cell]:
+def step_cells(model: str, ours: dict[str, float | None]) -> list[Claim]:
     """The cells of a model's row in table 3 from our seconds by method."""
     published, cells = TABLE_3[model], []
     reference = published[-1]
@@ -83,21 +74,21 @@ def step_cells(model: str, ours: dict[str, float | None]) -> list[Cell]:
         what, own = f"{model}: {method}", ours.get(method)
         text = "no placement" if method in ours and own is None else "-" if own is None else f"{own:.3f}"
         if method == "HRL":
-            cells.append(Cell(what, f"{seconds:.3f}", "-", "not comparable: a learned method that is not here"))
+            cells.append(Claim(what, f"{seconds:.3f}", "-", "not comparable: a learned method that is not here"))
         elif seconds is None:
-            cells.append(Cell(what, "out of memory", text, "not comparable: our batch fits into memory"))
+            cells.append(Claim(what, "out of memory", text, "not comparable: our batch fits into memory"))
         elif own is None or mine is None:
-            cells.append(Cell(what, f"{seconds:.3f}", text, "not comparable: no placement"))
+            cells.append(Claim(what, f"{seconds:.3f}", text, "not comparable: no placement"))
         else:
             cells.append(ratio_cell(what, (seconds, reference), (own, mine)))
     return cells
 
 
-def fusion_cells(model: str, before: tuple[int, float], after: tuple[int, float]) -> list[Cell]:
+def fusion_cells(model: str, before: tuple[int, float], after: tuple[int, float]) -> list[Claim]:
     """The cells of a model's row in table 2: what fusion divides the nodes and the CCR by, and nodes in a cluster."""
     nodes, ccr, fused_nodes, fused_ccr = TABLE_2[model]
     return [
-        Cell(f"{model}: {what}", paper_text, our_text, verdict(paper, ours))
+        Claim(f"{model}: {what}", paper_text, our_text, verdict(paper, ours))
         for what, paper, ours, paper_text, our_text in (
             (
                 "nodes", nodes / fused_nodes, before[0] / after[0],

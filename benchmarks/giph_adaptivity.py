@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from giph_paper import Claim, below, claims_table, near
+from claims import Claim, claims_table
+from giph_paper import below, near
 from giph_sets import interval
 from rich.console import Console
 from rich.table import Table

@@ -24,7 +24,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
 PEERS: dict[str, Any] = {"episodes": 1600, "batch": 16, "peers": 8}
 """Training whose gradient is less noisy: 16 episodes for each update, 8 of them from one placement."""
 ORDER = {
-    "giph-multiple": ("giph", "giph-ne-pol", "giph-task-eft", "placeto"),
+    "giph-multiple": ("giph", "giph-ne", "giph-ne-pol", "giph-task-eft", "placeto"),
     "traffic": ("giph", "giph-task-eft"),
 }
 """Sets and variants that are trained again with PEERS."""

@@ -1,4 +1,4 @@
-"""What GiPH's paper reports, and how our results are judged beside it.
+"""What GiPH's paper reports, and how our results are judged.
 
 Y. Hu et al.: GiPH, MLSys 2023, arXiv:2305.14562. Intervals cover the variation between trainings as
 well as between cases: that of the cases, after the mean over trainings, and Student's for the means of the trainings,
@@ -13,12 +13,9 @@ added in quadrature. The verdict of a claim is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
-
 import numpy as np
+from claims import Claim
 from giph_sets import interval, student
-from rich.table import Table
 
 BELOW_RANDOM = 30.4
 """Section 5.1: GiPH's makespans are up to 30.4 % below those of random placements, which are not the best so far."""
@@ -50,15 +47,6 @@ CONVERGING = {
     "giph": True, "giph-3": True, "giph-5": True, "giph-ne-pol": True, "giph-task-eft": False, "graphsage-ne": False,
 }  # fmt: skip
 """Appendix B.6, figure 14: whether training lowers the SLR; the text leaves GiPH-NE open."""
-
-
-class Claim(NamedTuple):
-    """A claim of the paper, our result, and the verdict."""
-
-    text: str
-    paper: str
-    ours: str
-    verdict: str
 
 
 def spread(values: np.ndarray) -> tuple[float, float]:
@@ -136,13 +124,3 @@ def wins(left: str, right: str, difference: np.ndarray) -> Claim:
         verdict = "same" if abs(share - paper[0]) <= half else "direction"
     ours = f"{share:.1f} ± {half:.1f} / {abs(100 - share - lost):.1f} / {lost:.1f}"
     return Claim(f"{left} : {right}", " / ".join(f"{each:.1f}" for each in paper), ours, verdict)
-
-
-def claims_table(title: str, claims: Iterable[Claim]) -> Table:
-    """A table of claims."""
-    table = Table(title=title)
-    for header in ("claim of the paper", "paper", "ours", "verdict"):
-        table.add_column(header)
-    for claim in claims:
-        table.add_row(*claim)
-    return table

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from giph_paper import Claim, claims_table, plus_minus
+from claims import Claim, claims_table
+from giph_paper import plus_minus
 from giph_runs import (
     FIFO,
     GRID,
