@@ -156,7 +156,7 @@ def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:
         output=output,
         scratch=scratch,
         capacity=rng.integers(total // 3, total + 1, 2),
-        contention="port" if rng.random() < 0.5 else "none",
+        contention=("half_duplex", "port", "none", "none")[int(4 * rng.random())],
         memory_model="peak",
         objective=objective("makespan" if rng.random() < 0.7 else "memory_balance"),
         release=rng.integers(0, 3, n) if times else None,
@@ -170,14 +170,14 @@ def grid_optimum(problem: Problem, limit: int) -> tuple[Any, ...] | None:
     for device in product(range(problem.n_devices), repeat=problem.n_tasks):
         where = np.array(device)
         carriers = np.unique(edge_transfers(problem, where))
-        carriers = carriers[carriers >= 0] if problem.contention == "port" else carriers[:0]
+        carriers = carriers[carriers >= 0] if problem.contention != "none" else carriers[:0]
         work = int((durations(problem, where).sum()) + edge_ticks(problem, where).sum())
         horizon = int(problem.release.max()) + work
         if (horizon + 1) ** (problem.n_tasks + len(carriers)) > limit:
             return None
         for start in product(range(horizon + 1), repeat=problem.n_tasks + len(carriers)):
             moves = np.array(start[problem.n_tasks :], dtype=np.int64)
-            transfers = Transfers(carriers, moves) if problem.contention == "port" else None
+            transfers = Transfers(carriers, moves) if problem.contention != "none" else None
             report = verify(problem, Schedule(where, np.array(start[: problem.n_tasks]), transfers))
             if report.feasible and report.objective is not None and (not best or report.objective < best):
                 best = report.objective
