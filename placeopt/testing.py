@@ -207,8 +207,12 @@ CASES: tuple[Case, ...] = (
         "port contention", lambda: _fork(contention="port"), 8, "the second transfer waits for the first: 1 + 3 + 3 + 1"
     ),
     Case("no contention", _fork, 5, "both transfers at once: 1 + 3 + 1"),
-    Case("two ports", lambda: _exchange(contention="port"), 5, "a transfer each way at once: 1 + 3 + 1"),
-    Case("one port", lambda: _exchange(contention="half_duplex"), 8, "one transfer after the other: 1 + 3 + 3 + 1"),
+    Case(
+        "one port for both directions",
+        lambda: _exchange(contention="half_duplex"),
+        8,
+        "one transfer after the other: 1 + 3 + 3 + 1",
+    ),
     Case(
         "shared output under contention",
         lambda: _problem(

@@ -185,10 +185,10 @@ def _port(view: View) -> Iterator[Violation]:
     if view.problem.pipeline is not None:
         return  # period: a device may be busy with other operations too
     booked = np.flatnonzero(view.booked)
-    sender, receiver = view.device[view.problem.edge_source[booked]], view.device[view.problem.edge_target[booked]]
-    ports = [(booked, sender), (booked, receiver)]
+    sending, receiving = view.device[view.problem.edge_source[booked]], view.device[view.problem.edge_target[booked]]
+    ports = [(booked, sending), (booked, receiving)]
     if view.problem.contention == "half_duplex":
-        ports = [(np.concatenate((booked, booked)), np.concatenate((sender, receiver)))]
+        ports = [(np.concatenate((booked, booked)), np.concatenate((sending, receiving)))]
     for edges, port in ports:
         sent, arrival = view.sent[edges], view.arrival[edges]
         for late, busy in overlaps(port, sent, arrival):

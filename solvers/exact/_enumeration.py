@@ -6,13 +6,13 @@ the load of one device, as a makespan, and the relocation so far cannot improve 
 objective is non-decreasing in both.
 
 Order: operations are the tasks and, under port contention, the transfers that the placement needs. A transfer occupies
-the sending port and the receiving port; under `half_duplex`, the port of both devices. Operations are appended in every order of non-decreasing starts, each as early
-as its release time, its predecessors, its device and its ports allow. That finds the best schedule of the placement:
-take one in which nothing can start earlier while the order on each device and port stays. Appended by start,
-predecessors first among equal ones, its operations get the same starts, because each starts at its release or when an
-operation ends that was appended before it. A schedule that meets its deadlines still does when operations start
-earlier. A partial order is pruned if an operation must be late, or if the path from an operation to the end, or
-the remaining work of a device, shows that it cannot improve the incumbent.
+the sending port and the receiving port; under `half_duplex`, the only port of each of the two devices. Operations are
+appended in every order of non-decreasing starts, each as early as its release time, its predecessors, its device and
+its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
+order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
+starts, because each starts at its release or when an operation ends that was appended before it. A schedule that meets
+its deadlines still does when operations start earlier. A partial order is pruned if an operation must be late, or if
+the path from an operation to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
 
 Memory is that of the `sum` model, which does not depend on the order.
 """

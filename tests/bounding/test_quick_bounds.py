@@ -254,6 +254,22 @@ class TestCriticalPath:
         problem = graph([4, 1], edges=[(0, 1), (0, 1)], payload=[9, 8])
         assert named(problem)["critical-path"] == 5
 
+    def test_ports_carry_the_unavoidable_transfers(self) -> None:
+        """a and b exchange 3 and 5 bytes with d and c, between two devices that they are bound to."""
+        pinned = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=np.bool_)
+        each: dict[str, Any] = {
+            "edges": [(0, 3), (1, 2)],
+            "payload": [3, 5],
+            "feasible": pinned,
+            "release": [9, 0, 0, 0],
+        }
+        assert "ports" not in named(graph([2, 1, 4, 3], **each))
+        # Two ports each: 1 + (3 + 5) / 2 + 3. One port each: 1 + (3 + 5) + 3.
+        assert named(graph([2, 1, 4, 3], **each, contention="port"))["ports"] == 8
+        assert named(graph([2, 1, 4, 3], **each, contention="half_duplex"))["ports"] == 12
+        together = graph([2, 1, 4, 3], edges=[(0, 3)], payload=[3], contention="half_duplex")
+        assert named(together)["ports"] == 0
+
     def test_heads_and_tails_are_kept_per_class(self) -> None:
         problem = graph([[2, 8], [9, 3]], edges=[(0, 1)], payload=[4])
         found = windows(classes_of(problem))

@@ -106,7 +106,7 @@ class Timing:
     # Ports
 
     def _use_ports(self) -> None:
-        """Require that a device sends one transfer at a time and receives one at a time; under `half_duplex`, one in all.
+        """Require that a device sends one transfer and receives one at a time; under `half_duplex`, one in all.
 
         A transfer of no ticks is never strictly inside another, like a task of no duration.
         """
