@@ -141,6 +141,11 @@ def _fork(**rest: Any) -> Problem:
     return _problem([[1, 9, 9], [9, 1, 9], [9, 9, 1]], [(0, 1), (0, 2)], payload=[3, 3], **rest)
 
 
+def _exchange(**rest: Any) -> Problem:
+    """Return the graph t0 -> t2, t1 -> t3: t0 and t3 have duration 1 on d0, t1 and t2 on d1, else 9; payloads 3."""
+    return _problem([[1, 9], [9, 1], [9, 1], [1, 9]], [(0, 2), (1, 3)], payload=[3, 3], **rest)
+
+
 CASES: tuple[Case, ...] = (
     Case("no tasks", lambda: _problem([], devices=2), 0, "nothing to do"),
     Case("one task", lambda: _problem([[5, 3]]), 3, "the faster device"),
@@ -202,6 +207,12 @@ CASES: tuple[Case, ...] = (
         "port contention", lambda: _fork(contention="port"), 8, "the second transfer waits for the first: 1 + 3 + 3 + 1"
     ),
     Case("no contention", _fork, 5, "both transfers at once: 1 + 3 + 1"),
+    Case(
+        "one port for both directions",
+        lambda: _exchange(contention="half_duplex"),
+        8,
+        "one transfer after the other: 1 + 3 + 3 + 1",
+    ),
     Case(
         "shared output under contention",
         lambda: _problem(

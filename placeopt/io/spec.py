@@ -457,7 +457,8 @@ class Spec(_Model):
     pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None
     """How runs follow each other, for the objective `period`."""
     contention: Contention = "none"
-    """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time."""
+    """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time.
+    `half_duplex`: a device sends or receives at most one transfer at a time."""
     memory_model: MemoryModel = "sum"
     """`sum`: adds up the memory of all tasks on a device. `peak`: adds up only memory in use at the same time."""
 

@@ -2,7 +2,8 @@
 
 The path is traced backwards from the task that ends last. Each step is preceded by what ended when it began: its data
 (a producer on the same device, or a transfer), its device (the task before), a port (the transfer before on the
-sender's or receiver's port), or the release time. If nothing ended then, the step could have begun earlier, and a wait
+sender's or receiver's port, which serves both directions under `half_duplex`), or the release time. If nothing ended
+then, the step could have begun earlier, and a wait
 leads to the constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to shorten the
 schedule, at least one of them must change.
 
@@ -114,12 +115,14 @@ class _Walk:
         position[problem.order] = np.arange(n)
         self._position = np.concatenate((position, position[problem.edge_source]))
         booked = edges[: 0 if schedule.transfers is None else len(edges)]
-        ports = n + booked
-        self._earlier: tuple[tuple[Cause, dict[int, int]], ...] = (
-            ("device", self._predecessors(np.arange(n), device)),
-            ("port", self._predecessors(ports, device[problem.edge_source[booked]])),
-            ("port", self._predecessors(ports, device[problem.edge_target[booked]])),
-        )
+        sender, receiver = device[problem.edge_source[booked]], device[problem.edge_target[booked]]
+        if problem.contention != "half_duplex":
+            receiver = receiver + problem.n_devices
+        # The events before each one: on its device, on the sender's port, on the receiver's port; -1 for none.
+        self._earlier = np.full((3, n + problem.n_edges), -1, dtype=np.int64)
+        self._earlier[0, :n] = self._predecessors(np.arange(n), device)
+        ports = self._predecessors(np.tile(n + booked, 2), np.concatenate((sender, receiver)))
+        self._earlier[1:, n + booked] = ports.reshape(2, -1)
 
     def task(self, event: int) -> int:
         """The task, or the producer of the transfer."""
@@ -155,14 +158,16 @@ class _Walk:
                 found.append((int(problem.edge_source[edge]) if carrier < 0 else n + carrier, "data"))
         else:
             found.append((self.task(event), "data"))
-        for cause, earlier in self._earlier:
-            if event in earlier:
-                found.append((earlier[event], cause))
+        causes: tuple[Cause, ...] = ("device", "port", "port")
+        for cause, earlier in zip(causes, self._earlier[:, event].tolist(), strict=True):
+            if earlier >= 0:
+                found.append((earlier, cause))
         return found
 
-    def _predecessors(self, events: Int, resource: Int) -> dict[int, int]:
-        """The event just before each one on its resource."""
+    def _predecessors(self, events: Int, resource: Int) -> Int:
+        """(k,) the event just before each one on its resource, -1 for the first."""
         order = np.lexsort((events, self._position[events], self.end[events], self.start[events], resource))
-        events, resource = events[order], resource[order]
-        same = resource[1:] == resource[:-1]
-        return dict(zip(events[1:][same].tolist(), events[:-1][same].tolist(), strict=True))
+        same = np.diff(resource[order]) == 0
+        before = np.full(len(events), -1, dtype=np.int64)
+        before[order[1:][same]] = events[order[:-1][same]]
+        return before

@@ -19,7 +19,7 @@ from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.units import exact, is_number, size_text, time_text
 
-Contention = Literal["none", "port"]
+Contention = Literal["none", "port", "half_duplex"]
 MemoryModel = Literal["sum", "peak"]
 Metric = Literal[
     "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation", "period"

@@ -186,7 +186,7 @@ def _last_end(problem: Problem, task: int, start: Int, ticks: Int) -> int:
 def _sharing(problem: Problem) -> Bool:
     """(n,), whether the task shares an output with tasks of other groups, if transfers cost or contend."""
     sharing = np.zeros(problem.n_tasks, dtype=np.bool_)
-    if counts_transfers(problem) or problem.contention == "port":
+    if counts_transfers(problem) or problem.contention != "none":
         outside = problem.group[problem.edge_source] != problem.group[problem.edge_target]
         sharing[problem.edge_source[outside & problem.shared]] = True
     return sharing

@@ -2,9 +2,10 @@
 
 The execution model is the problem's own. A device runs one task at a time without preemption, and computation overlaps
 communication. With `contention: none`, a transfer starts when its producer ends. With `contention: port`, a device
-sends one transfer at a time and receives one at a time: transfers are booked when their producer ends, in the order of
-their edges, at the first tick at which both ports have served all earlier bookings. A transfer of zero ticks is booked
-like any other, so it never lies inside another transfer on a port.
+sends one transfer at a time and receives one at a time; with `half_duplex`, it sends or receives one at a time.
+Transfers are booked when their producer ends, in the order of their edges, at the first tick at which both ports have
+served all earlier bookings. A transfer of zero ticks is booked like any other, so it never lies inside another transfer
+on a port.
 
 A task becomes ready when its last input has arrived, and no earlier than its release time. Deadlines have no effect;
 the verifier checks them.

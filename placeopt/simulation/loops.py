@@ -14,6 +14,7 @@ import numpy as np
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem, transfer_ticks
+from placeopt.model.schedule import port_times
 
 FIFO, PRIORITY, ORDER = 0, 1, 2
 
@@ -67,7 +68,7 @@ class Work(NamedTuple):
     length: Int
     begun: Int
     free: Int  # (m,) tick at which the device is free; with events, 1 while it is busy
-    # (m,) ticks at which the ports are free
+    # (m,) ticks at which the ports are free: the same array if a device has one port for both, see `port_times`
     send: Int
     receive: Int
     # (m,) the last producer that sent its shared output to the device, and the arrival
@@ -80,7 +81,7 @@ def make_instance(problem: Problem) -> Instance:
     """The problem for `fifo_makespan`."""
     graph = Graph._make(getattr(problem, name) for name in Graph._fields)
     arrays = (getattr(problem, name) for name in Instance._fields[1:-1])
-    return Instance._make((graph, *arrays, problem.contention == "port"))
+    return Instance._make((graph, *arrays, problem.contention != "none"))
 
 
 def make_work(problem: Problem) -> Work:
@@ -88,7 +89,9 @@ def make_work(problem: Problem) -> Work:
     n, m, e = problem.n_tasks, problem.n_devices, problem.n_edges
     size = dict.fromkeys(Work._fields[Work._fields.index("length") :], m)
     size |= {"edge_ticks": e, "moves": e, "segment": m + 1}
-    return Work(**{name: np.zeros(size.get(name, n), dtype=np.int64) for name in Work._fields})
+    work = Work(**{name: np.zeros(size.get(name, n), dtype=np.int64) for name in Work._fields})
+    send, receive = port_times(problem)
+    return work._replace(send=send, receive=receive)
 
 
 @kernel(allocates=False)

@@ -264,7 +264,7 @@ class Info:
     anytime: bool = False
     warm_start: bool = False
     metrics: tuple[Metric, ...] = ("makespan",)
-    contentions: tuple[Contention, ...] = ("none", "port")
+    contentions: tuple[Contention, ...] = ("none", "port", "half_duplex")
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
     combined: bool = False
     bounding: bool = False

@@ -177,18 +177,24 @@ def _needless_transfers(view: View, table: Transfers, needed: Bool) -> Iterator[
 def _port(view: View) -> Iterator[Violation]:
     """port: of two transfers that a device sends, one ends before the other starts; likewise for two that it receives.
 
+    Under `half_duplex`, likewise for one that it sends and one that it receives.
+
     Reported for each transfer that starts while an earlier one occupies the port, with the one that ends last; the
     amount is the number of ticks by which the transfer starts too early.
     """
     if view.problem.pipeline is not None:
         return  # period: a device may be busy with other operations too
-    edges = np.flatnonzero(view.booked)
-    sent, arrival = view.sent[edges], view.arrival[edges]
-    for verb, side in (("sends", view.problem.edge_source), ("receives", view.problem.edge_target)):
-        port = view.device[side[edges]]
+    booked = np.flatnonzero(view.booked)
+    sending, receiving = view.device[view.problem.edge_source[booked]], view.device[view.problem.edge_target[booked]]
+    ports = [(booked, sending), (booked, receiving)]
+    if view.problem.contention == "half_duplex":
+        ports = [(np.concatenate((booked, booked)), np.concatenate((sending, receiving)))]
+    for edges, port in ports:
+        sent, arrival = view.sent[edges], view.arrival[edges]
         for late, busy in overlaps(port, sent, arrival):
             edge, other, device = int(edges[late]), int(edges[busy]), int(port[late])
             start, free = int(sent[late]), int(arrival[busy])
+            verb = "sends" if device == view.device[view.problem.edge_source[other]] else "receives"
             message = (
                 f"the transfer of {view.edge(edge)} starts at tick {start}, but {view.problem.device_names[device]} "
                 f"{verb} the transfer of {view.edge(other)} until tick {free}: {_ticks(free - start)} too early"

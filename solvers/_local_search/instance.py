@@ -125,7 +125,7 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         charge=charge,
         price=price,
         bound=bound,
-        port=problem.contention == "port",
+        port=problem.contention != "none",
         due=due,
         peak=peak,
         timed=bool(weight[MAKESPAN]) or due or peak,

@@ -49,7 +49,7 @@ class State(NamedTuple):
     room: Int  # (m,) bytes left on each device under the `sum` model, negative if it is overfull
     free: Int  # (m,) ticks at which devices become free
     send: Int  # (m,) ticks at which sending ports become free
-    receive: Int  # (m,) ticks at which receiving ports become free
+    receive: Int  # (m,) ticks at which receiving ports become free; may be `send`, see `port_times`
     # (c + 1, 3 m + 1) before every 2^number[STEP]-th position and after the last: `free`, `send`, `receive`, and the
     # number of the evaluation that timed the positions from there to the next mark
     marks: Int

@@ -64,11 +64,12 @@ def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
     sent = transfers.start[order]
     producer, consumer = problem.edge_source[needed], problem.edge_target[needed]
     end = sent + edge_ticks(problem, device)[needed]
-    return bool(
-        (sent >= (schedule.start + durations(problem, device))[producer]).all()
-        and _disjoint(device[producer], sent, end)
-        and _disjoint(device[consumer], sent, end)
-    )
+    sender, receiver = device[producer], device[consumer]
+    if problem.contention == "half_duplex":
+        alone = _disjoint(*(np.concatenate(each) for each in ((sender, receiver), (sent, sent), (end, end))))
+    else:
+        alone = _disjoint(sender, sent, end) and _disjoint(receiver, sent, end)
+    return alone and bool((sent >= (schedule.start + durations(problem, device))[producer]).all())
 
 
 def _disjoint(resource: Int, start: Int, end: Int) -> bool:

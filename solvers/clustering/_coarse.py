@@ -75,7 +75,7 @@ def place_coarse(
     coarse = problem if reduction is None else reduction.problem
     # Messages report missed deadlines, and memory under port contention, of the final times.
     several = len(placers) > 1 or executions != ("clusters",)
-    final = several or problem.contention == "port" or bool((problem.deadline != UNLIMITED).any())
+    final = several or problem.contention != "none" or bool((problem.deadline != UNLIMITED).any())
 
     def attempt(placer: Placer, found: Construction, *, restore: bool) -> Attempt:
         schedule = found.schedule

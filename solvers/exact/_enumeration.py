@@ -6,13 +6,13 @@ the load of one device, as a makespan, and the relocation so far cannot improve 
 objective is non-decreasing in both.
 
 Order: operations are the tasks and, under port contention, the transfers that the placement needs. A transfer occupies
-the sending port and the receiving port. Operations are appended in every order of non-decreasing starts, each as early
-as its release time, its predecessors, its device and its ports allow. That finds the best schedule of the placement:
-take one in which nothing can start earlier while the order on each device and port stays. Appended by start,
-predecessors first among equal ones, its operations get the same starts, because each starts at its release or when an
-operation ends that was appended before it. A schedule that meets its deadlines still does when operations start
-earlier. A partial order is pruned if an operation must be late, or if the path from an operation to the end, or
-the remaining work of a device, shows that it cannot improve the incumbent.
+the sending port and the receiving port; under `half_duplex`, the only port of each of the two devices. Operations are
+appended in every order of non-decreasing starts, each as early as its release time, its predecessors, its device and
+its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
+order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
+starts, because each starts at its release or when an operation ends that was appended before it. A schedule that meets
+its deadlines still does when operations start earlier. A partial order is pruned if an operation must be late, or if
+the path from an operation to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
 
 Memory is that of the `sum` model, which does not depend on the order.
 """
@@ -160,6 +160,7 @@ class _Orders:
     def __init__(self, search: Enumeration, device: list[int]) -> None:
         problem = search.problem
         n, m = problem.n_tasks, problem.n_devices
+        receive = m if problem.contention == "half_duplex" else 2 * m
         self.search, self.device = search, device
         self.ticks = [int(problem.duration[i, d]) for i, d in enumerate(device)]
         self.resources: list[tuple[int, ...]] = [(d,) for d in device]
@@ -175,7 +176,7 @@ class _Orders:
             if sender[e] not in move:
                 move[sender[e]] = len(self.ticks)
                 self.ticks.append(way[e])
-                self.resources.append((m + device[i], 2 * m + device[j]))
+                self.resources.append((m + device[i], receive + device[j]))
                 self.before.append([(i, 0)])
                 self.carrier.append(sender[e])
             self.before[j].append((move[sender[e]], 0))
@@ -251,6 +252,6 @@ class _Orders:
     def _schedule(self) -> Schedule:
         n = len(self.device)
         start = np.array([begin or 0 for begin in self.start], dtype=np.int64)
-        ports = self.search.problem.contention == "port"
+        ports = self.search.problem.contention != "none"
         moves = Transfers(np.array(self.carrier, dtype=np.int64), start[n:]) if ports else None
         return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)

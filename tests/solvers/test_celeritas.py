@@ -239,7 +239,7 @@ class TestBestEffort:
             if found.schedule is None:
                 assert found.message
                 continue
-            schedule = retime(problem, found.schedule) if problem.contention == "port" else found.schedule
+            schedule = retime(problem, found.schedule) if problem.contention != "none" else found.schedule
             rules = {violation.rule.value for violation in verify(problem, schedule).violations}
             assert rules <= {"memory"}
             assert bool(rules) == ("over capacity" in found.message)

@@ -189,7 +189,7 @@ def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", ["none", "port", "half_duplex"])
 def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -> None:
     metric = METRICS[seed % len(METRICS)]
     problem = constrained(seed, contention=contention, tight=2.0, objective=Objective(((Term(metric),),)))

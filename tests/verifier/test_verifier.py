@@ -11,7 +11,7 @@ from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -430,6 +430,36 @@ def test_port_is_one_way_each(edges: list[tuple[int, int]], device: list[int], p
     report = verify(problem, schedule(device, [0, 0, 9, 9], [(0, 0), (1, 3)]))
     assert [(v.rule, v.edge, v.amount) for v in report.violations] == [(Rule.PORT, 1, 1)] * len(ports)
     assert all(port in v.message for v, port in zip(report.violations, ports, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("device", "second", "ports"),
+    [
+        ([0, 1, 1, 2], 3, ["d1 receives"]),  # d1 sends while it receives
+        ([1, 0, 2, 1], 3, ["d1 sends"]),  # d1 receives while it sends
+        ([0, 1, 1, 0], 3, ["d0 sends", "d1 receives"]),  # both, in opposite directions
+        ([0, 1, 1, 2], 4, []),  # d1 sends when it has received
+        ([0, 1, 2, 3], 3, []),  # different devices
+    ],
+)
+def test_a_port_for_both_directions(device: list[int], second: int, ports: list[str]) -> None:
+    problem = free(
+        4,
+        durations=[0] * 4,
+        device_names=("d0", "d1", "d2", "d3"),
+        edges=[(0, 2), (1, 3)],
+        latency=np.full((4, 4), 4),
+        contention="half_duplex",
+    )
+    plan = schedule(device, [0, 0, 9, 9], [(0, 0), (1, second)])
+    expected = [
+        f"the transfer of edge 1 (t1 -> t3) starts at tick 3, but {port} the transfer of edge 0 (t0 -> t2) until tick "
+        "4: 1 tick too early"
+        for port in ports
+    ]
+    report = verify(problem, plan)
+    assert [(v.rule, v.message) for v in report.violations] == [(Rule.PORT, message) for message in expected]
+    assert verify(replace(problem, contention="port"), plan).feasible
 
 
 def test_memory_sum_counts_everything_a_device_ever_holds() -> None:
@@ -936,7 +966,7 @@ class Naive:
         """Fill `arrival` of every edge with both tasks placed; check the table of transfers."""
         self.arrival = {}
         rows: dict[int, list[int]] = defaultdict(list)
-        port = self.problem.contention == "port"
+        port = self.problem.contention != "none"
         if port != (plan.transfers is not None):
             self.broken.add(Rule.TRANSFER)
         if port and plan.transfers is not None:
@@ -965,6 +995,8 @@ class Naive:
                 self.broken.add(Rule.TRANSFER)
             for edge in edges:
                 self.arrival[edge] = sent + self.ticks(edge)
+        if self.problem.contention == "half_duplex":
+            sending, receiving = [*sending, *receiving], []
         if self.crowded(sending) or self.crowded(receiving):
             self.broken.add(Rule.PORT)
 
@@ -1105,9 +1137,11 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
 
 def serial(rng: random.Random, problem: Problem, device: list[int], order: list[int]) -> Schedule:
     """One task after another, each as early as its device, its data and the ports allow, some a little later."""
-    plan = schedule(device, [0] * len(device), [] if problem.contention == "port" else None)
+    plan = schedule(device, [0] * len(device), None if problem.contention == "none" else [])
     naive = Naive(problem, plan)
     free, sends, receives = (defaultdict[int, int](int) for _ in range(3))
+    if problem.contention == "half_duplex":
+        receives = sends
     start = [0] * len(device)
     arrival: dict[int, int] = {}
     rows = []
@@ -1121,13 +1155,13 @@ def serial(rng: random.Random, problem: Problem, device: list[int], order: list[
             if key[0] != task:
                 continue
             sent, ticks = end, naive.ticks(edges[0])
-            if problem.contention == "port":
+            if problem.contention != "none":
                 sent = max(end, sends[d], receives[key[1]]) + rng.choice((0, 0, 0, 1))
                 sends[d] = receives[key[1]] = sent + ticks
                 rows.append((edges[0], sent))
             arrival |= dict.fromkeys(edges, sent + ticks)
     rng.shuffle(rows)
-    return schedule(device, start, rows if problem.contention == "port" else None)
+    return schedule(device, start, None if problem.contention == "none" else rows)
 
 
 def mutants(rng: random.Random, problem: Problem, plan: Schedule) -> list[Schedule]:
@@ -1176,7 +1210,7 @@ def place(violation: Violation) -> tuple[int, ...]:
     return (list(Rule).index(violation.rule), *(-1 if index is None else index for index in where))
 
 
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", get_args(Contention))
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 def test_agrees_with_the_naive_checker(contention: Contention, memory_model: MemoryModel) -> None:
     rng = random.Random(f"{contention} {memory_model}")
@@ -1203,10 +1237,10 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 def test_one_byte_less_than_needed_is_too_little(memory_model: MemoryModel) -> None:
     rng = random.Random(memory_model)
-    contentions: tuple[Contention, ...] = ("none", "port")
+    contentions: tuple[Contention, ...] = get_args(Contention)
     tried = 0
     for case in range(60):
-        problem, plan = random_case(rng, contentions[case % 2], memory_model)
+        problem, plan = random_case(rng, contentions[case % 3], memory_model)
         for d, need in Naive(problem, plan).needs.items():
             if need:
                 capacity = np.where(np.arange(problem.n_devices) == d, need - 1, UNLIMITED)
