@@ -134,19 +134,19 @@ class Chain:
             yield schedule
 
     def clusters(self, label: Int | None = None) -> Int | None:
-        """The clusters (n,) of the original's tasks: tasks of one cluster get the same device from `restore`.
+        """The clusters (n,) of the original's tasks, numbered in order of first appearance; None if a pass has none.
 
-        They are numbered 0, 1, ... in order of first appearance. Two tasks are in one cluster if they share a colocation
-        group, if a pass places them together, or if it places them with tasks of equal `label` (n',) or of one group of
-        `problem`. None if a pass does not state its leaders.
+        All tasks of a cluster get one device from `restore`. Two tasks share a cluster if they are of one colocation
+        group, or if their devices are those of tasks of one group of `problem`, or of tasks with one `label` (n',). A
+        pass has none if it does not state the leaders of its reduction.
         """
-        leader = np.arange(self.original.n_tasks)
+        leader: Int | None = None
         for step in self.steps:
-            reduction = step.reduction
-            if reduction.leader is not None:
-                leader = followed(leader, reduction.leader)
-            elif reduction.problem.task_names != step.before.task_names:
+            if step.reduction.leader is None and step.reduction.problem.task_names != step.before.task_names:
                 return None
+            leader = followed(leader, step.reduction.leader)
+        if leader is None:
+            leader = np.arange(self.original.n_tasks)
         led = np.flatnonzero(leader >= 0)
         joined = [(np.arange(len(leader)), self.original.group)]
         joined += [(led, labels[leader[led]]) for labels in (self.problem.group, label) if labels is not None]

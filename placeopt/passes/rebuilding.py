@@ -102,9 +102,14 @@ def leading(problem: Problem, kept: Int) -> Int:
     return np.asarray(first[problem.group])
 
 
-def followed(first: Int, second: Int) -> Int:
-    """(n,) the leaders of two reductions, one after the other; -1 for none."""
-    return np.where(first < 0, -1, second[first])
+def followed(first: Int | None, second: Int | None) -> Int | None:
+    """(n,) the leaders of two reductions, one after the other; -1 for none. None stands for unchanged tasks."""
+    if first is None or second is None:
+        return first if second is None else second
+    found = np.full(len(first), -1, dtype=np.int64)
+    led = first >= 0
+    found[led] = second[first[led]]
+    return found
 
 
 def restored_transfers(problem: Problem, reduced: Schedule, device: Int, origin: Int) -> Transfers | None:

@@ -110,9 +110,8 @@ def _composed(first: Reduction, second: Reduction) -> Reduction:
         halfway = first.project(schedule)
         return None if halfway is None else second.project(halfway)
 
-    assert first.leader is not None and second.leader is not None
-    leader = followed(first.leader, second.leader)
-    return Reduction(second.problem, restore, project, f"{first.explanation}, then {second.explanation}", leader)
+    explanation = f"{first.explanation}, then {second.explanation}"
+    return Reduction(second.problem, restore, project, explanation, followed(first.leader, second.leader))
 
 
 def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:

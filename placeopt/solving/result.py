@@ -117,8 +117,8 @@ class Result:
     varies_by
         Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it cannot.
     clusters
-        (n,) the cluster of each task, numbered from 0, if the solver or passes that may lose the optimum placed clusters
-        as a whole. Tasks of one cluster are on one device. None otherwise, or if a pass does not state them.
+        (n,) the cluster of each task, numbered from 0, if the solver or passes that may lose the optimum placed
+        clusters as a whole, and state them. Tasks of one cluster are on one device.
     """
 
     problem: Problem
