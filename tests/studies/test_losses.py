@@ -15,6 +15,7 @@ from brute_force import optimum, small_problem
 from commandline import run
 
 import placeopt as po
+from placeopt.bounding.quick import best_bound
 from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
@@ -27,6 +28,7 @@ from placeopt.simulation import retime
 from placeopt.solver import Info
 from placeopt.solving.result import Result, with_schedule
 from placeopt.studies.losses import Losses, separated
+from placeopt.studies.losses.branching import branched
 from placeopt.studies.losses.chain import chain_of, shared
 from placeopt.studies.losses.findings import loss
 from placeopt.verifier import verify
@@ -179,6 +181,64 @@ def _joined(*labels: Int) -> list[int]:
                 for i in members:
                     together[i] = least
     return together
+
+
+class TestBranching:
+    @staticmethod
+    def leaf(problem: Problem, seconds: float) -> Result:
+        return po.solve(problem, "cp-sat", time_limit=10 * seconds, workers=1)
+
+    def test_the_optimum_over_placements(self) -> None:
+        proved = 0
+        for found, (_, united, _) in TestAgainstBruteForce.cases(6):
+            assert found.objective is not None
+            assert found.clusters is not None
+            problem = chain_of(found, found.clusters)[1].problem
+            for stop, known in ((False, found.objective), (False, united), (True, found.objective)):
+                bound, schedules = branched(problem, known, 20.0, self.leaf, lambda stop=stop: stop)
+                assert bound <= united
+                assert stop or bound == united
+                values = [verify(problem, each).objective for each in schedules]
+                assert all(each is not None and each[0] >= united for each in values)
+            proved += best_bound(problem).value < united
+        assert proved
+
+    def test_interchangeable_devices_are_tried_once(self) -> None:
+        leaves: list[list[int]] = []
+
+        def leaf(problem: Problem, seconds: float) -> Result:
+            leaves.append(problem.feasible.argmax(axis=1).tolist())
+            return self.leaf(problem, seconds)
+
+        # A transfer of 5 each way, but quick bounds see a path through both tasks on one device only.
+        problem = problem_of([[3] * 3, [2] * 3, [1] * 3])
+        bound, _ = branched(problem, 3, 20.0, leaf, lambda: False)
+        assert (bound, leaves) == (3, [])
+        bound, _ = branched(problem, 9, 20.0, leaf, lambda: False)
+        assert bound == 3
+        assert sorted(leaves)[0] == [0, 1, 1]
+        assert all(each[0] == 0 and each[1] <= 1 for each in leaves)
+
+    def test_a_leaf_that_is_infeasible_is_dropped(self) -> None:
+        def leaf(problem: Problem, seconds: float) -> Result:
+            alike = problem.feasible[0].argmax() == problem.feasible[1].argmax()
+            found = self.leaf(problem, seconds)
+            return replace(found, termination=po.Termination.INFEASIBLE, bound=None, feasible=None) if alike else found
+
+        problem = problem_of([[3, 9], [3, 9]])
+        assert branched(problem, 100, 20.0, leaf, lambda: False)[0] == 9
+
+    def test_a_leaf_without_a_proof_stays_open(self) -> None:
+        limits: list[float] = []
+
+        def leaf(problem: Problem, seconds: float) -> Result:
+            limits.append(seconds)
+            return replace(self.leaf(problem, seconds), termination=po.Termination.FAILED, bound=None, schedule=None)
+
+        stops = iter([False] * 6 + [True] * 9)
+        bound, schedules = branched(problem_of([[3], [2]]), 9, 20.0, leaf, lambda: next(stops))
+        assert (bound, schedules) == (5, [])
+        assert limits == [0.5, 1.0, 2.0, 4.0]
 
 
 class TestIntervals:

@@ -33,6 +33,7 @@ from placeopt.solver import Termination, unsupported
 from placeopt.solver.registry import find_solver, solver_names
 from placeopt.solving.pipeline import solve
 from placeopt.solving.result import Result
+from placeopt.studies.losses.branching import NAME, branched
 from placeopt.verifier import verify
 
 Rule = Literal["free", "clusters", "placement"]
@@ -135,21 +136,43 @@ def tightened(chain: list[Known], place: int, prover: str, seconds: float | None
     """Return the chain after a solver and lower bounds have worked on one of its problems.
 
     Half of the time is for schedules, half for bounds. Where clusters are kept, up to half of the former is for a graph
-    in which neighbours of one cluster are one task, so that clusters move as a whole.
+    in which neighbours of one cluster are one task, so that clusters move as a whole; and half of the latter is for
+    branching on the devices of clusters.
     """
     known = chain[place]
     if known.optimal:
         return chain
-    search = None if seconds is None else seconds / 2
-    if known.rule == "clusters" and search is not None and _moves_blocks(known.problem):
-        blocks = solve(
-            known.problem, BLOCK_SOLVER, time_limit=search / 2, passes=[BLOCKS], initial=known.schedule, **options
-        )
-        search -= min(blocks.wall_time.solve or 0.0, search / 2)
+    if known.rule != "clusters" or seconds is None:
+        half = None if seconds is None else seconds / 2
+        return _proved(chain, place, prover, half, half, **options)
+    part = seconds / 4
+    search = 2 * part
+    if _moves_blocks(known.problem):
+        blocks = solve(known.problem, BLOCK_SOLVER, time_limit=part, passes=[BLOCKS], initial=known.schedule, **options)
+        search -= min(blocks.wall_time.solve or 0.0, part)
         chain = _with(chain, place, blocks)
-    result = solve(
-        known.problem, prover, time_limit=search, bound_time=search, initial=chain[place].schedule, **options
-    )
+    chain = _proved(chain, place, prover, search, part, **options)
+    if chain[place].optimal:
+        return chain
+
+    def solve_leaf(leaf: Problem, limit: float) -> Result:
+        return solve(leaf, prover, time_limit=limit, **options)
+
+    bound, schedules = branched(known.problem, chain[place].objective, part, solve_leaf, options["should_stop"])
+    if bound > chain[place].bound:
+        chain = list(chain)
+        chain[place] = replace(chain[place], bound=bound, bound_source=NAME)
+    return shared(chain, schedules)
+
+
+def _proved(
+    chain: list[Known], place: int, prover: str, search: float | None, bounding: float | None, **options: Any
+) -> list[Known]:
+    """Return the chain after the prover, from the best known schedule, and all bounds."""
+    known = chain[place]
+    if known.optimal:
+        return chain
+    result = solve(known.problem, prover, time_limit=search, bound_time=bounding, initial=known.schedule, **options)
     return _with(chain, place, result)
 
 
