@@ -188,7 +188,7 @@ class Answer:
     stats: Mapping[str, Any] = field(default_factory=dict)
     bound_source: str = ""
     varies_by: str = ""
-    clusters: Int | None = None
+    clusters: Int | None = field(default=None, compare=False)
 
 
 class Settings(BaseModel):

@@ -141,7 +141,7 @@ class Result:
     passes: Applied | None = None
     progress: tuple[Progress, ...] = ()
     varies_by: str = ""
-    clusters: Int | None = None
+    clusters: Int | None = field(default=None, compare=False)
 
     @property
     def objective(self) -> Value | None:

@@ -284,7 +284,7 @@ class TestWhatFollowsFromWhat:
     def test_a_stop_leaves_valid_intervals(self) -> None:
         problem = po.load(HEFT_10)
         found = separated(po.solve(problem, "dsc"), time_limit=5, workers=1, should_stop=lambda: True)
-        assert found.notes == ("stopped early: further solves would narrow the intervals",)
+        assert found.notes == ("stopped early: more time would narrow the intervals",)
         assert found.total is not None
         assert found.total.at_least == 0
         assert found.total.at_most is not None
@@ -298,10 +298,10 @@ class TestWhatFollowsFromWhat:
         assert got.conclusion.startswith("order-place found no feasible schedule: d0 needs 12 bytes")
         assert got.to_dict()["losses"] == []
 
-    def test_stages_are_reported(self) -> None:
-        told: list[tuple[int, int, str]] = []
-        po.losses(problem_of([[2, 2]] * 2), "lc", time_limit=1, workers=1, on_stage=lambda *each: told.append(each))
-        assert told == [(0, 4, "lc"), (1, 4, "this placement"), (2, 4, "these clusters"), (3, 4, "any schedule")]
+    def test_stages_are_announced(self) -> None:
+        heard: list[tuple[int, int, str]] = []
+        po.losses(problem_of([[2, 2]] * 2), "lc", time_limit=1, workers=1, on_stage=lambda *each: heard.append(each))
+        assert heard == [(0, 4, "lc"), (1, 4, "this placement"), (2, 4, "these clusters"), (3, 4, "any schedule")]
 
 
 class Silent:

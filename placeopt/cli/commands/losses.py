@@ -1,4 +1,4 @@
-"""placeopt losses: tell what the clusters of a solver cost, and what their placement costs."""
+"""placeopt losses: separate what the clusters of a solver cost from what their placement costs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tell how much of a schedule's gap comes from its clusters, and how much from where and when they run; with proofs.
+"""Separate what clusters of tasks cost from what their placement costs, with proofs.
 
     found = po.losses(po.load("problems/inception.yaml"), "celeritas", time_limit=60)
-    print(found.conclusion)                       # fusion costs 3.10% to 12.42%, placement 3.00% (proved), ...
+    print(found.conclusion)
     print(found.fusion.at_least, found.placement.at_most)
 
 A solver such as `celeritas`, or a pass such as `coplace`, first forms clusters of tasks and then places them. With
@@ -145,15 +145,15 @@ def separated(
         )
     stopped = should_stop or (lambda: False)
     report = on_stage or (lambda _done, _all, _text: None)
-    chain, notes = chain_of(found, found.clusters), []
+    chain = chain_of(found, found.clusters)
     # Each problem starts from the best schedule of the more constrained ones.
     for done, place in enumerate(reversed(range(len(chain))), start=1):
         if stopped():
-            notes.append("stopped early: further solves would narrow the intervals")
             break
         report(done, SOLVES, TEXTS[chain[place].rule])
         chain = tightened(chain, place, prover, time_limit, seed=seed, workers=workers, should_stop=stopped)
-    return Losses(found, prover, tuple(chain), tuple(notes))
+    notes = ("stopped early: more time would narrow the intervals",) if stopped() else ()
+    return Losses(found, prover, tuple(chain), notes)
 
 
 def check_clusters(solver: str | Solver, passes: Sequence[str | Pass] | None) -> None:

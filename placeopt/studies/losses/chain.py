@@ -185,7 +185,7 @@ def _with(chain: list[Known], place: int, result: Result) -> list[Known]:
     known = chain[place]
     if result.termination is Termination.INFEASIBLE:
         raise InternalError(
-            f"{result.solver} claims that there is no schedule that keeps: {known.rule}, but the verifier accepts one"
+            f"{result.solver} claims to be infeasible what the verifier accepts (the problem keeps: {known.rule})"
         )
     changed = list(chain)
     if result.bound is not None and result.bound_source is not None and result.bound > known.bound:

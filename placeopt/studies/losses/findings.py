@@ -37,9 +37,9 @@ class Loss:
     name
         fusion, placement, devices, order or total.
     at_least
-        The loss is no smaller.
+        A proven lower limit.
     at_most
-        The loss is no larger; None if that is not known, because the lower bound is 0.
+        A proven upper limit; None if there is none, because the lower bound of the optimum is 0.
     """
 
     name: str
