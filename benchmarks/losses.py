@@ -3,9 +3,9 @@
     python benchmarks/losses.py [SECONDS] [MODEL ...] [CONTENTION ...] [METHOD ...]
 
 For each model, contention and method: the number of clusters, the schedule found, the interval of each of the three
-optima of `placeopt losses` in seconds of step time, and the losses at least and at most. SECONDS is the time limit of
-each solve, 60 by default: half for schedules, half for lower bounds. One worker. By default all models and methods
-with ports: up to three minutes a row.
+optima of `placeopt losses` in seconds of step time, and the losses at least and at most. SECONDS is the time limit for
+each optimum, 60 by default: half for schedules, half for lower bounds. One worker. By default all models and methods
+with ports: up to four minutes a row.
 
 Methods: `celeritas` as published, `unite` (celeritas with placement=best and colocation=unite), `celeritas-tuned`, and
 `m-etf` behind Baechi's passes coplace and fuse.
@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.studies.losses import Known
+from placeopt.studies.losses import Known, separated
 
 METHODS: dict[str, dict[str, Any]] = {
     "celeritas": {"solver": "celeritas"},
@@ -31,7 +31,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "celeritas-tuned": {"solver": "celeritas-tuned"},
     "m-etf": {"solver": "m-etf", "passes": ("coplace", "fuse")},
 }
-"""Methods: the arguments of `po.losses`."""
+"""Methods: the arguments of `po.solve`."""
 
 HEADERS = (
     "model", "contention", "method", "clusters", "found", "OPT_P", "OPT_C", "OPT", "fusion", "placement", "devices",
@@ -60,7 +60,7 @@ def main() -> None:
 def measured(problem: po.Problem, method: str, seconds: float) -> list[str]:
     """Return the cells of a row after the first three."""
     begin = time.monotonic()
-    found = po.losses(problem, **METHODS[method], time_limit=seconds, workers=1)
+    found = separated(po.solve(problem, **METHODS[method], workers=1), time_limit=seconds, workers=1)
     if not found.chain:
         return [found.conclusion]
     assert found.found.objective is not None
