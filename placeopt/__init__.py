@@ -111,6 +111,8 @@ if TYPE_CHECKING:
     from placeopt.studies.comparison.result import Comparison as Comparison
     from placeopt.studies.explanation import Explanation as Explanation
     from placeopt.studies.explanation import explain as explain
+    from placeopt.studies.losses import Losses as Losses
+    from placeopt.studies.losses import losses as losses
     from placeopt.studies.replacement import Replacement as Replacement
     from placeopt.studies.replacement import replace as replace
     from placeopt.studies.sensitivity import WhatIf as WhatIf
@@ -165,6 +167,7 @@ _NAMES = {
     "placeopt.studies.comparison.records": "Record",
     "placeopt.studies.comparison.result": "Comparison",
     "placeopt.studies.explanation": "Explanation explain",
+    "placeopt.studies.losses": "Losses losses",
     "placeopt.studies.replacement": "Replacement replace",
     "placeopt.studies.sensitivity": "WhatIf whatif",
     "placeopt.verifier": "Report Rule Violation verify",

@@ -25,7 +25,7 @@ import numpy as np
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
-from placeopt.solver import Solver, Termination, unsupported
+from placeopt.solver import Info, Solver, Termination, unsupported
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
 from placeopt.solving.result import Result
@@ -64,7 +64,7 @@ def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, 
         return None
     run = partial(solve, problem, found, seed=7, workers=1, strict=True, **settings)
     first = run(time_limit=time_limit)
-    _check_answer(name, case, first, exact=info.exact, finished=info.exact)
+    _check_answer(name, case, first, info, finished=info.exact)
     again = run(time_limit=time_limit)
     if Termination.TIME_LIMIT not in (first.termination, again.termination):
         one, other = first.schedule, again.schedule
@@ -76,20 +76,23 @@ def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, 
         )
         assert same, f"{name}, {case.name}: the same seed gave a different schedule"
     for limited in (run(time_limit=1e-6), run(time_limit=time_limit, should_stop=lambda: True)):
-        _check_answer(name, case, limited, exact=info.exact, finished=False)
+        _check_answer(name, case, limited, info, finished=False)
     if first.schedule is not None:
         warm = run(time_limit=time_limit, initial=first.schedule)
-        _check_answer(name, case, warm, exact=info.exact, finished=info.exact)
+        _check_answer(name, case, warm, info, finished=info.exact)
     return first
 
 
-def _check_answer(name: str, case: Case, result: Result, *, exact: bool, finished: bool) -> None:
+def _check_answer(name: str, case: Case, result: Result, info: Info, *, finished: bool) -> None:
     """Assert the promises on an answer; `finished` is true for an exact solver without a time limit or stop."""
+    exact = info.exact
     where = f"{name}, {case.name} ({case.reason})"
     if result.schedule is not None:
         broken = [found.message for found in result.violations if exact or found.rule != "deadline"]
         assert not broken, f"{where}: the verifier found {broken}"
         assert result.feasible or result.violations, f"{where}: a schedule that could not be verified"
+    if info.clusters:
+        _check_clusters(where, result)
     if result.feasible and result.objective is not None:
         assert case.optimum is not None, f"{where}: a feasible schedule for an infeasible problem"
         assert result.objective >= case.optimum, (
@@ -109,6 +112,23 @@ def _check_answer(name: str, case: Case, result: Result, *, exact: bool, finishe
     if finished:
         wanted = Termination.INFEASIBLE if case.optimum is None else Termination.OPTIMAL
         assert result.termination is wanted, f"{where}: {result.termination}, expected {wanted}"
+
+
+def _check_clusters(where: str, result: Result) -> None:
+    """Assert that the clusters are a partition of the tasks, that none is split, and that none splits a group."""
+    clusters, schedule, problem = result.clusters, result.schedule, result.problem
+    assert (clusters is None) == (schedule is None), f"{where}: clusters without a schedule, or a schedule without them"
+    if clusters is None or schedule is None:
+        return
+    assert clusters.shape == (problem.n_tasks,), f"{where}: clusters of {len(clusters)} tasks of {problem.n_tasks}"
+    numbers = np.arange(clusters.max(initial=-1) + 1)
+    assert np.array_equal(np.unique(clusters), numbers), f"{where}: clusters are not numbered 0, 1, ..."
+    for what, whole, parts in (
+        ("a cluster is on several devices", clusters, schedule.device),
+        ("a colocation group is in several clusters", problem.group, clusters),
+    ):
+        pairs = np.unique(np.stack((whole, parts)), axis=1)
+        assert len(np.unique(pairs[0])) == pairs.shape[1], f"{where}: {what}"
 
 
 def _problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = None, **rest: Any) -> Problem:

@@ -95,6 +95,23 @@ def rebuilt(
     return result, edges.origin
 
 
+def leading(problem: Problem, kept: Int) -> Int:
+    """(n,) the place in `kept` of the first kept task of each task's group, -1 for none: the leaders of a reduction."""
+    first = np.full(problem.n_groups, -1, dtype=np.int64)
+    first[problem.group[kept[::-1]]] = np.arange(len(kept))[::-1]  # the first task of a group is written last
+    return np.asarray(first[problem.group])
+
+
+def followed(first: Int | None, second: Int | None) -> Int | None:
+    """(n,) the leaders of two reductions, one after the other; -1 for none. None stands for unchanged tasks."""
+    if first is None or second is None:
+        return first if second is None else second
+    found = np.full(len(first), -1, dtype=np.int64)
+    led = first >= 0
+    found[led] = second[first[led]]
+    return found
+
+
 def restored_transfers(problem: Problem, reduced: Schedule, device: Int, origin: Int) -> Transfers | None:
     """The transfers of the original with its tasks on `device`; edge k of the reduced problem was edge origin[k]."""
     if reduced.transfers is None or problem.contention == "none":

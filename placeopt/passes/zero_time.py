@@ -17,7 +17,9 @@ from placeopt.passes.rebuilding import (
     contradictory,
     counts_transfers,
     edges_of,
+    followed,
     keeps_triangle_inequality,
+    leading,
     least_durations,
     movable_zero_time,
     permanent_memory,
@@ -108,7 +110,8 @@ def _composed(first: Reduction, second: Reduction) -> Reduction:
         halfway = first.project(schedule)
         return None if halfway is None else second.project(halfway)
 
-    return Reduction(second.problem, restore, project, f"{first.explanation}, then {second.explanation}")
+    explanation = f"{first.explanation}, then {second.explanation}"
+    return Reduction(second.problem, restore, project, explanation, followed(first.leader, second.leader))
 
 
 def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
@@ -167,7 +170,7 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
 
     side = "producer" if forwards else "consumer"
     explanation = f"{counted(problem.n_tasks - len(kept), 'zero-time task')} represented by a {side}"
-    return Reduction(reduced, restore, project, explanation)
+    return Reduction(reduced, restore, project, explanation, leading(problem, kept))
 
 
 def _leaves_no_trace(problem: Problem) -> Bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, visible
 from placeopt.io.plan import write_plan
+from placeopt.model.arrays import Int
 from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
@@ -115,6 +116,9 @@ class Result:
         optimum.
     varies_by
         Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it cannot.
+    clusters
+        (n,) the cluster of each task, numbered from 0, if the solver or passes that may lose the optimum placed
+        clusters as a whole, and state them. Tasks of one cluster are on one device.
     """
 
     problem: Problem
@@ -137,6 +141,7 @@ class Result:
     passes: Applied | None = None
     progress: tuple[Progress, ...] = ()
     varies_by: str = ""
+    clusters: Int | None = field(default=None, compare=False)
 
     @property
     def objective(self) -> Value | None:

@@ -32,6 +32,7 @@ from placeopt.kernels import Kernel, kernel
 from placeopt.model.arrays import Int
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
@@ -107,7 +108,18 @@ class ClusterSolver(Constructive):
             note = f"{what} split because no device could take the whole cluster"
         message = "; ".join(text for text in (answer.message, note) if text)
         used = int(np.count_nonzero(np.diff(member_start)))
-        return replace(answer, message=message, stats={"clusters": used, "split": split})
+        stats = {"clusters": used, "split": split}
+        return replace(
+            answer, message=message, stats=stats, clusters=as_placed(cluster[problem.group], answer.schedule)
+        )
+
+
+def as_placed(cluster: Int, schedule: Schedule | None) -> Int | None:
+    """Return the clusters (n,) of a schedule: each of `cluster` (n,), or its parts on several devices."""
+    if schedule is None:
+        return None
+    _, label = np.unique(np.stack((cluster, schedule.device)), axis=1, return_inverse=True)
+    return label.reshape(-1).astype(np.int64)
 
 
 def mean_weights(problem: Problem) -> tuple[Int, Int]:

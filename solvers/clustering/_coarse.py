@@ -15,6 +15,8 @@ from placeopt.model.metrics import grain
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.passes.celeritas_fusion import CeleritasFusion
+from placeopt.passes.chain import Chain, Step
+from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory
 from placeopt.simulation import retime, simulate
 from placeopt.solver import Answer, Options
@@ -39,6 +41,8 @@ class Attempt:
         How its placement is executed; "" without a schedule.
     found
         The schedule of the original problem or None, and a note.
+    reduction
+        The fusion whose clusters it placed; None if it placed colocation groups one by one.
     badness
         Whether there is no schedule; bytes over capacity; lateness and makespan in ticks. The least is the best.
     """
@@ -46,13 +50,14 @@ class Attempt:
     placer: str
     execution: Execution | Literal[""]
     found: Construction
+    reduction: Reduction | None
     badness: tuple[bool, int, int, int]
 
 
 def solve_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer) -> Answer:
     """Return the best answer of several placers on the fused problem."""
     best, stats = place_coarse(problem, options, fusion, *placers)
-    return replace(as_answer(problem, best.found), stats=stats)
+    return replace(as_answer(problem, best.found), stats=stats, clusters=clusters_of(problem, best))
 
 
 def place_coarse(
@@ -80,14 +85,15 @@ def place_coarse(
     def attempt(placer: Placer, found: Construction, *, restore: bool) -> Attempt:
         schedule = found.schedule
         if schedule is None:
-            return Attempt(placer.name, "", found, (True, 0, 0, 0))
-        if restore and reduction is not None:
-            schedule = reduction.restore(schedule)
+            return Attempt(placer.name, "", found, None, (True, 0, 0, 0))
+        used = reduction if restore else None
+        if used is not None:
+            schedule = used.restore(schedule)
         if final:
             schedule = retime(problem, schedule)
         ways = {way: schedule if way == "clusters" else executed(problem, schedule.device, way) for way in executions}
         return best(
-            Attempt(placer.name, way, Construction(each, found.note), (False, *badness(problem, each)))
+            Attempt(placer.name, way, Construction(each, found.note), used, (False, *badness(problem, each)))
             for way, each in ways.items()
         )
 
@@ -110,6 +116,14 @@ def place_coarse(
     fine, fused = grain(problem), grain(coarse)
     clusters = {"clusters": fused.tasks, "cluster_edges": fused.edges, "cluster_ccr": fused.ccr}
     return chosen, {"ccr": fine.ccr, **clusters, "placement": chosen.placer}
+
+
+def clusters_of(problem: Problem, attempt: Attempt) -> Int | None:
+    """Return the cluster (n,) of each task, with the rest of its colocation group; None without a schedule."""
+    if attempt.found.schedule is None:
+        return None
+    steps = () if attempt.reduction is None else (Step(CeleritasFusion(), problem, attempt.reduction),)
+    return Chain(problem, steps).clusters()
 
 
 def _noted(each: Attempt, note: str) -> Attempt:

@@ -55,6 +55,7 @@ class Celeritas:
         complexity="O(n (R + m) + e log e + n log n)",
         family="fusion",
         citation=CeleritasFusion.citation,
+        clusters=True,
     )
     settings_type = CeleritasSettings
 

@@ -50,6 +50,7 @@ class Dsc(ClusterSolver):
         summary="clusters that shorten the dominant sequence, mapped to devices (Yang and Gerasoulis 1994)",
         family="clustering",
         guarantee="none",
+        clusters=True,
         complexity="O((n + e) log n + n m)",
         citation="""@article{yang1994dsc,
   author  = {Tao Yang and Apostolos Gerasoulis},

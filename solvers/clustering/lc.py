@@ -40,6 +40,7 @@ class Lc(ClusterSolver):
         summary="each longest path a cluster, mapped to devices (Kim and Browne 1988)",
         family="clustering",
         guarantee="none",
+        clusters=True,
         complexity="about O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",
         citation="""@inproceedings{kim1988linear,
   author    = {S. J. Kim and J. C. Browne},

@@ -37,7 +37,7 @@ from .._constructive.construction import Constructive, PartialSchedule, run_heur
 from .._constructive.groups import Groups
 from .._constructive.placement_ops import assign_group, can_host
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline
-from ._clusters import group_work, schedule_by_homes
+from ._clusters import as_placed, group_work, schedule_by_homes
 
 TOTAL = 2**30
 """Sum of the weights of vertices, and of edges counted both ways: METIS may use 32-bit integers."""
@@ -61,6 +61,7 @@ class Metis(Constructive):
         summary="k-way partition with little data between parts (Karypis and Kumar 1998); needs placeopt[metis]",
         family="clustering",
         guarantee="none",
+        clusters=True,
         complexity="O(n + e) for the partition, O(n m + e) in all",
         citation="""@article{karypis1998multilevel,
   author  = {George Karypis and Vipin Kumar},
@@ -97,7 +98,9 @@ class Metis(Constructive):
             moved = int(np.count_nonzero(found.line.home != wanted))
             return found
 
-        return replace(run_heuristic(problem, build), stats={"moved": moved})
+        answer = run_heuristic(problem, build)
+        clusters = as_placed(wanted[problem.group], answer.schedule)
+        return replace(answer, stats={"moved": moved}, clusters=clusters)
 
 
 def group_graph(problem: Problem, balance: Balance) -> Graph:

@@ -31,6 +31,7 @@ class OrderPlace:
         complexity="O(n (R + m) + e log e + n log n)",
         family="fusion",
         citation=CeleritasFusion.citation,
+        clusters=True,
     )
     settings_type = CeleritasFusion
 
