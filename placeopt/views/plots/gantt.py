@@ -83,7 +83,7 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     if path:
         _draw_path(axes, path_line(problem, schedule, path), row_of, clock, plain=detailed)
         entries.append((line_sample(palette.INK, width=2.0), "critical path"))
-        if any(step.kind in ("wait", "release") and step.ticks for step in path):
+        if any(step.kind in ("wait", "release", "swap") and step.ticks for step in path):
             entries.append((line_sample(palette.INK, width=2.0, dashes=(1, 1)), "wait on the critical path"))
     _mark(axes, clock(end), "-")
     if bound is not None and bound > 0:
@@ -114,7 +114,9 @@ def _path_text(path: tuple[Step, ...], clock: Clock) -> str:
     if not path:
         return ""
     total = path[-1].end
-    words = {"task": "computing", "transfer": "transfers", "release": "release times", "wait": "waits"}
+    words = {
+        "task": "computing", "transfer": "transfers", "release": "release times", "swap": "swapping", "wait": "waits"
+    }  # fmt: skip
     parts = [
         f"{ticks / total:.1%} {words[kind]}" for kind, ticks in critical_ticks(path).items() if ticks and total > 0
     ]
@@ -193,7 +195,7 @@ def _draw_path(
     lines: dict[bool, list[list[tuple[float, float]]]] = {False: [], True: []}
     last = None
     for kind, start, end, source, target in pieces:
-        waits = kind in ("wait", "release")
+        waits = kind in ("wait", "release", "swap")
         if waits is not last:
             lines[waits].append([(clock(start), row_of[source] + _PATH)])
         lines[waits][-1] += [(clock(start), row_of[source] + _PATH), (clock(end), row_of[target] + _PATH)]
