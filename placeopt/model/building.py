@@ -166,8 +166,8 @@ def build_problem(
         raise UsageError(f"pipeline: the objective {goal} does not contain period; expected an objective with it")
     capacities = each_device("capacity", capacity, UNLIMITED)
     if tiers is not None:
-        capacities = tiers.capacity.copy() if capacity is None else capacities
-        _check_tiers(tiers, capacities, devices, goal, memory_model)
+        capacities = _tier_capacities(tiers, None if capacity is None else capacities, devices, goal, memory_model)
+        tiers = tiers if tiers.end.shape[1] > 1 else None
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
     columns = [
         (
@@ -244,23 +244,23 @@ def _check_pipeline(
             raise UsageError(f"{name}[{at}] is stated; expected no {name} times with period: runs follow each other")
 
 
-def _check_tiers(
-    tiers: Tiers, capacity: Int, devices: Sequence[str], objective: Objective, memory_model: str
-) -> None:
-    """Reject what contradicts memory tiers."""
+def _tier_capacities(
+    tiers: Tiers, stated: Int | None, devices: Sequence[str], objective: Objective, memory_model: str
+) -> Int:
+    """(m,) the capacity of all tiers of each device; rejects what contradicts memory tiers."""
     if not isinstance(tiers, Tiers):
         raise UsageError(f"tiers is a {type(tiers).__name__}; expected Tiers, as build_tiers makes them")
     if len(tiers.end) != len(devices):
         raise UsageError(f"tiers: they are for {len(tiers.end)} devices; expected {len(devices)}")
-    if (wrong := np.flatnonzero(tiers.capacity != capacity)).size:
+    if stated is not None and (wrong := np.flatnonzero(tiers.capacity != stated)).size:
         d = int(wrong[0])
-        raise UsageError(
-            f"capacity[{d}] is {capacity[d]}; expected that of all tiers of {visible(devices[d])}, {tiers.capacity[d]}"
-        )
+        total = f"that of all tiers of {visible(devices[d])}, {tiers.capacity[d]}"
+        raise UsageError(f"capacity[{d}] is {stated[d]}; expected {total}")
     if memory_model != "sum":
         raise UsageError(f"memory_model is {memory_model}; expected sum with memory tiers")
     if "period" in objective.metrics:
         raise UsageError(f"tiers: the objective {objective} contains period; expected one without it")
+    return tiers.capacity.copy()
 
 
 def _check_products(what: str, num: Int, den: Int) -> None:

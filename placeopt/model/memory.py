@@ -156,7 +156,9 @@ def tier_bytes(problem: Problem, device: Int) -> Int:
 
 def earliest_starts(problem: Problem, device: Int) -> Int:
     """(n,) ticks before which no task of a placement may start: its release time, and the swap time of its device."""
-    return problem.release if problem.tiers is None else np.maximum(problem.release, swap_times(problem, device)[device])
+    return (
+        problem.release if problem.tiers is None else np.maximum(problem.release, swap_times(problem, device)[device])
+    )
 
 
 def per_device(problem: Problem, device: Int, amounts: Int) -> Int:

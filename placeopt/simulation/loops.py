@@ -213,8 +213,8 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
 def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Work) -> int:
     """Makespan in ticks, event by event; fills `work.start` and, with ports, `work.moves`.
 
-    Event i < n is the end of task i, event n + i the tick at which it becomes ready (last input, release or swap). At one
-    tick, ends come first, then ready tasks, each by index. O((n + e) log n + n m).
+    Event i < n is the end of task i, event n + i the tick at which it becomes ready (last input, or
+    `work.earliest`). At one tick, ends come first, then ready tasks, each by index. O((n + e) log n + n m).
     """
     edge_ticks, moves, waiting, ready = work.edge_ticks, work.moves, work.waiting, work.ready
     time, code, key, queued = work.time, work.code, work.key, work.queued

@@ -49,7 +49,8 @@ def opens(instance: Instance, line: Timeline, i: int, d: int) -> int:
     if line.home[g] < 0:
         more = swap_time(instance.tiers, d, used + instance.memory[g]) - swapped
         if more > 0:
-            return max(first, max(swapped, line.free[d]) + more)
+            first = max(first, line.free[d] + more)
+        swapped += more
     return max(first, swapped)
 
 

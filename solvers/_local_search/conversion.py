@@ -11,7 +11,7 @@ from .decoding import decode
 from .instance import Instance
 from .moving import recompute
 from .proposals import MODULUS
-from .state import ACCEPTED, BEGUN, HELD, LONGEST, SEED, STEP, State
+from .state import BEGUN, HELD, LONGEST, SEED, STEP, State
 
 
 def make_state(instance: Instance, problem: Problem, seed: int) -> State:

@@ -54,7 +54,8 @@ class PlacementSettings(Settings):
     tiers: str = ""
     """Memory tiers of each device with the bandwidth for swapping, such as "16 GiB; 64 GiB at 3 GB/s; 1 TiB at 200
     MB/s", or in shares of the memory: "25%; 75% at 3 GB/s". The time for swapping reduces the benefit of a device. By
-    default those of the problem, which schedules contain; others change only the benefit. Section 5: "the servers with different RAM, SSD and HDD capacities"."""
+    default those of the problem, whose swap time is a part of schedules; others change only the benefit. Section 5:
+    "the servers with different RAM, SSD and HDD capacities"."""
 
     communication: bool = False
     """Whether transfers from placed producers and to placed consumers reduce the benefit of a device, including

@@ -39,12 +39,13 @@ class Limits:
 def limits(problem: Problem, incumbent: Value | None) -> Limits:
     """Return limits for schedules whose first level is no worse than the incumbent's. O(e k^2) for k device classes.
 
-    The horizon: take an optimal schedule and remove every tick after the last release time (and, with memory tiers, the
-    longest swap time, which counts as one here) at which nothing runs and nothing moves; later events move forward. All constraints still hold: no running task or transfer is cut, events
-    that move stay at or after the last release, and the memory live at any tick was live at some tick before. No metric
-    grows. In the result, a task or a transfer is active at every tick after the last release. So it ends by the last
-    release time plus the sum of all durations and transfers. If all tasks have deadlines, no schedule ends after the
-    last one. If the makespan has weight w in the first level of value V, any schedule no worse ends by V / w.
+    The horizon: take an optimal schedule and remove every tick after the last release time at which nothing runs and
+    nothing moves; later events move forward. With memory tiers, the longest swap time of a device counts as a release
+    time. All constraints still hold: no running task or transfer is cut, events that move stay at or after the last
+    release, and the memory live at any tick was live at some tick before. No metric grows. In the result, a task or a
+    transfer is active at every tick after the last release. So it ends by the last release time plus the sum of all
+    durations and transfers. If all tasks have deadlines, no schedule ends after the last one. If the makespan has
+    weight w in the first level of value V, any schedule no worse ends by V / w.
 
     Raises
     ------
