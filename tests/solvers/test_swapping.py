@@ -1,4 +1,4 @@
-"""Memory tiers in solvers: exact ones against each other, heuristics against the optimum, and what reduces a problem."""
+"""Memory tiers in solvers: exact ones against each other, heuristics against the optimum, passes and starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from placeopt.submodular.placement.settings import parse_tiers
 def random_problem(seed: int, contention: Contention = "none") -> po.Problem:
     """A few tasks on devices with up to three tiers of a few bytes, rounded in every way."""
     rng = np.random.default_rng(seed)
-    n, m = int(rng.integers(3, 6)), int(rng.integers(2, 4))
+    n, m = int(rng.integers(3, 6 if contention == "none" else 5)), int(rng.integers(2, 4))
     edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.3]
     further = []
     for count in rng.integers(0, 4, m).tolist():
@@ -72,9 +72,7 @@ def test_the_cases_have_swapping_and_infeasible_ones() -> None:
     assert sum(swap > 0 for swap in swaps) > 2
 
 
-@pytest.mark.parametrize(
-    "solver", ["heft", "etf", "min-min", "m-sct", "local-search", "tabu", "submodular-gi", "random"]
-)
+@pytest.mark.parametrize("solver", ["heft", "etf", "min-min", "m-sct", "local-search", "tabu"])
 def test_heuristics_are_never_better_than_the_optimum(solver: str) -> None:
     settings = {"rounds": 200} if solver in ("local-search", "tabu") else {}
     for seed in (2, 5, 8):
@@ -95,25 +93,25 @@ def chain(n: int, ram: int) -> po.Problem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("solver", ["heft", "etf", "m-etf", "peft", "celeritas", "submodular-g"])
+@pytest.mark.parametrize("solver", ["heft", "etf", "m-etf", "peft", "submodular-g"])
 def test_heuristics_use_the_first_tier_of_all_devices_before_they_swap(solver: str) -> None:
     found = po.solve(chain(8, 4), solver)
     assert (found.objective, [use.swap for use in found.devices]) == (8, [0, 0])
 
 
 def test_a_device_swaps_while_it_waits_for_data() -> None:
-    # Without links that cost, b swaps 1 byte while a runs 5 tasks.
-    assert po.solve(chain(9, 4), "cp-sat", workers=1).objective == 9
+    # Links cost nothing: b swaps 1 byte while a runs 5 tasks.
+    assert po.solve(chain(11, 5), "cp-sat", workers=1).objective == 11
 
 
 def test_passes_and_scaling_leave_swap_times_alone() -> None:
     problem = random_problem(2)
     assert coarsened(problem).unit == 1
-    plain = with_changes(chain(2, 1), edges=[], duration=[[3, 3], [3, 3]])
+    plain = with_changes(chain(2, 1), edges=[], payload=[], shared=[], duration=[[3, 3], [3, 3]])
     assert pools(plain, True).problem is plain
     assert fork_of(plain) is None
     # A task of no duration and no bytes still waits until its device has swapped.
-    waiting = with_changes(chain(2, 1), duration=[[0, 0], [3, 3]], resident=[0, 2], edges=[(0, 1)], group=[0, 0])
+    waiting = with_changes(chain(2, 1), duration=[[0, 0], [3, 3]], resident=[0, 2], group=[0, 0])
     for passes in (None, []):
         found = po.solve(waiting, "cp-sat", workers=1, passes=passes)
         assert (found.feasible, found.objective) == (True, 8)
