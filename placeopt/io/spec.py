@@ -286,7 +286,7 @@ class DeviceSpec(_Model):
     memory: Memory | None = None
     """Memory capacity, of the first tier. Default: unlimited."""
     tiers: list[TierSpec] = Field(default_factory=list)
-    """Slower memory behind it, such as an SSD and a hard disk, the fastest first. What lies there costs swap time."""
+    """Slower memory after it, such as an SSD and a hard disk, the fastest first. What lies there costs swap time."""
     speed: Speeds | None = None
     """Work per time, for tasks with `flops`: one speed for all number formats, or by number format. Without a speed for
     the format of a task, the next wider format applies."""

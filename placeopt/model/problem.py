@@ -466,8 +466,9 @@ def _html(problem: Problem) -> str:
         label = problem.device_names[first]
         if len(members) > 1:
             label = f"{label} .. {problem.device_names[members[-1]]} ({len(members):,})"
-        capacity = int(problem.capacity[first])
-        memory = "unlimited" if capacity == UNLIMITED else size_text(capacity)
+        capacity = None if problem.capacity[first] == UNLIMITED else int(problem.capacity[first])
+        tiers = [capacity] if problem.tiers is None else problem.tiers.sizes(first)
+        memory = " + ".join("unlimited" if size is None else size_text(size) for size in tiers)
         rows.append((label, problem.device_types[first], memory, f"{int(problem.feasible[:, first].sum()):,}"))
     parts = [facts_table(facts), grid_table(("devices", "type", "memory of each", "tasks that may run"), rows, left=2)]
     if len(classes) > DEVICE_ROWS:

@@ -1,4 +1,4 @@
-"""Memory tiers: slower memory behind the first memory of a device, such as an SSD and a hard disk behind its RAM.
+"""Memory tiers: slower memory after the first memory of a device, such as an SSD and a hard disk after its RAM.
 
 Under the memory model `sum`, the bytes of a device beyond its first tier lie in the next ones in their order, the
 fastest first. In each run the device moves these bytes once, before its first task:
@@ -73,6 +73,11 @@ class Tiers:
             if end > before:
                 found.append((ENDLESS if end == ENDLESS else end - before, num, den))
         return found
+
+    def sizes(self, d: int) -> list[int | None]:
+        """Bytes of each tier of a device; None without a limit."""
+        sizes = [int(self.end[d, 0]), *(size for size, _, _ in self.further(d))]
+        return [None if size == ENDLESS else size for size in sizes]
 
     def columns(self, d: int) -> tuple[bytes, ...]:
         """The values of one device, to compare it with others."""
