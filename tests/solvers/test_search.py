@@ -107,7 +107,7 @@ def anew(problem: Problem, instance: Instance, state: State) -> float:
 
 
 def tiered(problem: Problem) -> Problem:
-    """The problem with memory for an eighth of the tasks on each device, as much in a second tier, and more in a third."""
+    """The problem with memory for an eighth of the bytes on each device, as much in a second tier, more in a third."""
     size = int(problem.memory.sum()) // 8
     tiers = build_tiers([size] * problem.n_devices, [[(size, 1, 3), (8 * size, 2, 1)]] * problem.n_devices)
     return with_changes(problem, capacity=tiers.capacity, tiers=tiers)

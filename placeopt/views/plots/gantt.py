@@ -14,6 +14,7 @@ from matplotlib.collections import LineCollection
 
 from placeopt.model.arrays import Float, Int
 from placeopt.model.critical_path import Step, critical_path, critical_ticks
+from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
 from placeopt.views.plots import palette
@@ -77,6 +78,8 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     else:
         _draw_shares(axes, problem, schedule, devices, clock, end)
     entries: list[tuple[Any, str]] = []
+    if problem.tiers is not None and _draw_swapping(axes, problem, schedule, row_of, clock):
+        entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
     if len(sent) and not flows:
         _draw_transfers(axes, problem, schedule, row_of, clock)
         entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
@@ -170,6 +173,16 @@ def _draw_bars(
             color = palette.text_on(colors[int(schedule.device[i])])
             axes.text((start[i] + end[i]) / 2, rows[i], short(name, room), fontsize=size, color=color,
                       ha="center", va="center_baseline", clip_on=True, zorder=3)  # fmt: skip
+
+
+def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> bool:
+    """Hatch the time before the first task in which a device swaps; return whether any does."""
+    swap = swap_times(problem, schedule.device)
+    devices = [d for d in row_of if swap[d]]
+    rows = np.array([row_of[d] for d in devices], dtype=np.float64)
+    boxes = _boxes(np.zeros(len(devices)), clock(swap[devices]), rows, -_HALF, _HALF)
+    fill(axes, boxes, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
+    return bool(devices)
 
 
 def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> None:
