@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from placeopt.model.schedule import lateness as lateness
     from placeopt.model.stage_use import StageUse as StageUse
     from placeopt.model.stage_use import stage_uses as stage_uses
+    from placeopt.model.tiers import Tiers as Tiers
+    from placeopt.model.tiers import build_tiers as build_tiers
     from placeopt.passes import Applied as Applied
     from placeopt.passes import Pass as Pass
     from placeopt.passes import Reduction as Reduction
@@ -155,6 +157,7 @@ _NAMES = {
     "placeopt.model.problem": "Objective Problem Term",
     "placeopt.model.schedule": "Schedule Stages Transfers lateness",
     "placeopt.model.stage_use": "StageUse stage_uses",
+    "placeopt.model.tiers": "Tiers build_tiers",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",

@@ -25,6 +25,7 @@ import numpy as np
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.model.tiers import build_tiers
 from placeopt.solver import Info, Solver, Termination, unsupported
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
@@ -246,6 +247,17 @@ CASES: tuple[Case, ...] = (
         lambda: _problem([[2, 2]] * 2, scratch=[4, 4], capacity=[4, 0], memory_model="peak"),
         4,
         "one after the other, each with the whole scratch memory",
+    ),
+    Case(
+        "memory tiers",
+        lambda: _problem(
+            [[2, 9], [3, 9], [9, 4]],
+            [(0, 1)],
+            resident=[3, 4, 4],
+            tiers=build_tiers([4, 4], [[(2, 1, 2), (20, 3, 1)], [(20, 9, 1)]]),
+        ),
+        9,
+        "t0 and t1 on d0: 7 bytes, of which it swaps 2 in 1 tick and 1 in 3, then 2 + 3",
     ),
     Case("sum memory", lambda: _problem([[2, 2]] * 2, scratch=[4, 4], capacity=[4, 0]), None, "8 bytes, capacity 4"),
     Case("total cost", lambda: _diamond(separation=[(1, 2)], objective=["total_cost"]), 10, "8 of work, 2 moves"),

@@ -109,6 +109,7 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         group=group[first],
         separation=made.label[problem.separation],
         forward=_forward(problem, made, first),
+        tiers=problem.tiers,
     )
 
 

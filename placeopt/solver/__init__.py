@@ -253,6 +253,8 @@ class Info:
         Whether it uses `Options.initial`.
     metrics, contentions, memory_models
         Supported features; other problems are rejected before the solver runs.
+    tiers
+        Whether memory tiers are supported: it counts the swap time of devices (`placeopt.model.tiers`).
     combined
         Whether weighted sums and lexicographic lists of its metrics are supported too.
     bounding
@@ -274,6 +276,7 @@ class Info:
     metrics: tuple[Metric, ...] = ("makespan",)
     contentions: tuple[Contention, ...] = ("none", "port", "half_duplex")
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
+    tiers: bool = False
     combined: bool = False
     bounding: bool = False
     distributed: bool = False
@@ -312,4 +315,6 @@ def unsupported(info: Info, problem: Problem) -> str | None:
         return f"contention {problem.contention}"
     if problem.memory_model not in info.memory_models:
         return f"memory model {problem.memory_model}"
+    if problem.tiers is not None and not info.tiers:
+        return "memory tiers"
     return None

@@ -196,7 +196,8 @@ class Result:
             "tasks": task, device, type (of the device), start, end, duration, ready (the later of its release time and
             the arrival of its last input), memory (bytes under the `sum` model: the sum of resident, output and
             scratch, which follow), received (bytes received from other devices).
-            "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes).
+            "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes),
+            swap (time of swapping before the first task, with memory tiers).
             "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (number of
             consumers on the receiving device; the first one is named).
         unit

@@ -13,7 +13,7 @@ from placeopt.model.schedule import Schedule, Transfers
 from placeopt.verifier.pipeline import needed_memory
 from placeopt.verifier.pipeline_rules import repetition, stage
 from placeopt.verifier.report import Rule, Violation
-from placeopt.verifier.view import View, overlaps, well_formed
+from placeopt.verifier.view import View, overlaps, swap_ticks, well_formed
 
 
 def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
@@ -59,6 +59,22 @@ def _release(view: View) -> Iterator[Violation]:
             f"{_ticks(earliest - start)} too early"
         )
         yield Violation(Rule.RELEASE, message, task=task, device=int(view.device[task]), amount=earliest - start)
+
+
+def _swap(view: View) -> Iterator[Violation]:
+    """swap: start >= swap time of the device: sum over its tiers beyond the first of ceil(bytes * num / den).
+
+    The bytes are those of all its tasks; they fill the tiers in order.
+    """
+    for device, swapped in enumerate(swap_ticks(view)):
+        early = view.placed & (view.device == device) & (view.start < swapped) if swapped else np.zeros(0)
+        for task in np.flatnonzero(early).tolist():
+            start = int(view.start[task])
+            message = (
+                f"{view.task(task)} starts at tick {start} on {view.on(task)}, which swaps until tick {swapped}: "
+                f"{_ticks(swapped - start)} too early"
+            )
+            yield Violation(Rule.SWAP, message, task=task, device=device, amount=swapped - start)
 
 
 def _deadline(view: View) -> Iterator[Violation]:
@@ -265,6 +281,7 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _feasibility,
     _start,
     _release,
+    _swap,
     _deadline,
     _overlap,
     _precedence,

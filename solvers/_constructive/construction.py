@@ -60,6 +60,9 @@ class Constructive:
     - **Candidates**: a device is a candidate for a group if all its members may run there, if it has enough memory
       left, and if it holds no group that must be separate. Other devices are ignored. A device is never overfilled.
     - **Memory** is counted as under the memory model `sum`, which is cautious under `peak`.
+    - **Memory tiers**: the capacity is that of all tiers. The swap time of a device counts like a release time of its
+      tasks, and the swap time that a group adds after the tasks placed so far. Heuristics that do not compare the times
+      of devices ignore it. The schedule is re-timed, so its times are exact.
     - **Dead ends**: if no device is left for a group, other groups are evicted to make room, and the heuristic starts
       again with these homes. As a last resort all groups are packed by memory, and the heuristic only orders tasks.
     - **Release times**: no task starts before its release time, which counts like the arrival of an input.
@@ -207,10 +210,11 @@ def with_port_times(problem: Problem, line: Timeline) -> Schedule:
     """Return the schedule of a finished timeline.
 
     Under port contention it is re-timed twice, with transfers in the order in which they were booked and in the order
-    in which they become due. The better schedule is returned.
+    in which they become due. The better schedule is returned. With memory tiers it is re-timed, too: the last task of a
+    device may delay the first one.
     """
     schedule = schedule_of(problem, line)
     if problem.contention == "none":
-        return schedule
+        return schedule if problem.tiers is None else retime(problem, schedule)
     ways = [retime(problem, schedule), retime(problem, replace(schedule, transfers=None))]
     return min(ways, key=lambda way: (lateness(problem, way), makespan(problem, way)))

@@ -22,6 +22,7 @@ from __future__ import annotations
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import transfer_ticks
+from placeopt.model.tiers import swap_time
 
 from .heaps import pop, push
 from .timeline import NO_GAP, Instance, Timeline
@@ -32,6 +33,25 @@ def link_ticks(instance: Instance, payload: int, a: int, c: int) -> int:
     """Return the ticks that a payload takes over a link of kind c from device a."""
     ticks: int = transfer_ticks(payload, instance.latency[a, c], instance.num[a, c], instance.den[a, c])
     return ticks
+
+
+@kernel(swap_time, allocates=False)
+def opens(instance: Instance, line: Timeline, i: int, d: int) -> int:
+    """Return the tick from which task i can start on device d regardless of its inputs, with memory tiers.
+
+    The device swaps first. A group without a home adds its bytes; if they take swap time, that comes after the tasks
+    placed so far, which start as much later once the schedule is re-timed.
+    """
+    first: int = instance.release[i]
+    used = instance.capacity[d] - line.room[d]
+    swapped = swap_time(instance.tiers, d, used)
+    g = instance.group[i]
+    if line.home[g] < 0:
+        more = swap_time(instance.tiers, d, used + instance.memory[g]) - swapped
+        if more > 0:
+            first = max(first, line.free[d] + more)
+        swapped += more
+    return max(first, swapped)
 
 
 @kernel(push, pop, allocates=False)
@@ -56,10 +76,12 @@ def sort_inputs(instance: Instance, line: Timeline, i: int) -> None:
             pop(line.heap, 0)
 
 
-@kernel(link_ticks, allocates=False)
+@kernel(link_ticks, opens, allocates=False)
 def through_ports(instance: Instance, line: Timeline, i: int, d: int, book: bool) -> int:
     """Return the tick from which task i can start on device d under port contention; `book` reserves the ports."""
     ready: int = instance.release[i]
+    if len(instance.tiers.memory) > 0:
+        ready = opens(instance, line, i, d)
     free = line.receive[d]
     for position in range(instance.in_start[i], instance.in_start[i + 1]):
         k = line.inputs[position]
@@ -83,7 +105,7 @@ def through_ports(instance: Instance, line: Timeline, i: int, d: int, book: bool
     return ready
 
 
-@kernel(link_ticks, sort_inputs, through_ports, allocates=False, inline=True)
+@kernel(link_ticks, opens, sort_inputs, through_ports, allocates=False, inline=True)
 def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
     """Fill `line.ready` with the tick from which task i can start on each device; its producers must be placed."""
     ready, arrival = line.ready, line.arrival
@@ -95,6 +117,9 @@ def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
         return
     for d in range(m):
         ready[d] = instance.release[i]
+    if len(instance.tiers.memory) > 0:
+        for d in range(m):
+            ready[d] = opens(instance, line, i, d)
     for k in range(instance.in_start[i], instance.in_start[i + 1]):
         u = instance.in_source[k]
         payload = instance.in_payload[k]
@@ -116,13 +141,15 @@ def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
                 ready[b] = there
 
 
-@kernel(link_ticks, sort_inputs, through_ports, allocates=False, inline=True)
+@kernel(link_ticks, opens, sort_inputs, through_ports, allocates=False, inline=True)
 def ready_time(instance: Instance, line: Timeline, i: int, d: int) -> int:
     """Return the tick from which task i can start on device d; its producers must be placed."""
     if instance.port:
         sort_inputs(instance, line, i)
         return through_ports(instance, line, i, d, False)
     ready: int = instance.release[i]
+    if len(instance.tiers.memory) > 0:
+        ready = opens(instance, line, i, d)
     for k in range(instance.in_start[i], instance.in_start[i + 1]):
         u = instance.in_source[k]
         a = line.device[u]

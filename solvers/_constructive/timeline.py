@@ -11,8 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.memory import tier_arrays
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers, port_times
+from placeopt.model.tiers import TierArrays
 
 from .groups import Groups
 from .heaps import Heaps, make_heaps
@@ -63,6 +65,9 @@ class Instance(NamedTuple):
     """The in-edges in the order of in_source, and with ports whether they are shared."""
     insertion: bool
     """Whether `slot` uses gaps between tasks."""
+    tiers: TierArrays
+    capacity: Int
+    """The memory tiers, empty without any, and (m,) bytes."""
 
 
 class Timeline(NamedTuple):
@@ -133,6 +138,8 @@ def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> 
         problem.in_edge,
         problem.shared[problem.in_edge] if port else problem.shared[:0],
         insertion,
+        tier_arrays(problem),
+        problem.capacity,
     )
 
 

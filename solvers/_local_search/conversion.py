@@ -11,7 +11,7 @@ from .decoding import decode
 from .instance import Instance
 from .moving import recompute
 from .proposals import MODULUS
-from .state import ACCEPTED, HELD, LONGEST, SEED, STEP, State
+from .state import BEGUN, HELD, LONGEST, SEED, STEP, State
 
 
 def make_state(instance: Instance, problem: Problem, seed: int) -> State:
@@ -22,7 +22,7 @@ def make_state(instance: Instance, problem: Problem, seed: int) -> State:
     count = -(-n >> shift)
     size = {"home": g, "best_home": g, "delay": e, "moved": LONGEST, "origin": LONGEST, "stamp": max(n, m, g)}
     size |= {"load": m, "room": m, "free": m}
-    size |= {"arrive": e if instance.port else 0, "number": ACCEPTED + 1}
+    size |= {"arrive": e if instance.port else 0, "number": BEGUN + 1}
     shared = bool(instance.port and problem.shared.any())
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(State._fields, (n,)) | {name: (k,) for name, k in size.items()}
     shapes |= dict.fromkeys(("owner", "written", "sent"), (n, m) if shared else (0, 0))

@@ -9,7 +9,7 @@ from placeopt.model.arrays import Float, Int
 LONGEST = 512
 """Groups that one proposal moves, at most."""
 
-VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS, ACCEPTED = range(13)
+VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS, ACCEPTED, BEGUN = range(14)
 """Indices of `State.number`.
 
     VALID       first position whose times are not those of the state
@@ -24,6 +24,7 @@ VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEW
     CRITICAL    tasks known to be critical
     NEWS        1 once a better best state was found
     ACCEPTED    moves accepted since the walk began
+    BEGUN       position at which the last evaluation began: before the change if the swap time of a device changed
 """
 
 COST, FIXED, GUIDE, PENALTY, HELD = range(5)

@@ -25,6 +25,7 @@ class TopoFill(Constructive):
     info = Info(
         summary="one device after the other filled to its memory in topological order",
         family="baselines",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m)",
     )

@@ -74,6 +74,7 @@ class CeleritasTuned:
         guarantee="never worse than celeritas, with default settings; may overfill devices, and reports it",
         complexity="O(k (n (R + m) + e log e + n log n)) for at most 171 combinations k",
         family="fusion",
+        tiers=True,
         citation=CeleritasFusion.citation,
         clusters=True,
         anytime=True,

@@ -60,6 +60,7 @@ class Metis(Constructive):
     info = Info(
         summary="k-way partition with little data between parts (Karypis and Kumar 1998); needs placeopt[metis]",
         family="clustering",
+        tiers=True,
         guarantee="none",
         clusters=True,
         complexity="O(n + e) for the partition, O(n m + e) in all",

@@ -14,7 +14,8 @@ starts, because each starts at its release or when an operation ends that was ap
 its deadlines still does when operations start earlier. A partial order is pruned if an operation must be late, or if
 the path from an operation to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
 
-Memory is that of the `sum` model, which does not depend on the order.
+Memory is that of the `sum` model, which does not depend on the order. Neither do the swap times of memory tiers, which
+count as release times of the placement.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Metric, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_ticks, edge_transfers, makespan
@@ -180,7 +182,7 @@ class _Orders:
                 self.before.append([(i, 0)])
                 self.carrier.append(sender[e])
             self.before[j].append((move[sender[e]], 0))
-        self.release = problem.release.tolist() + [0] * len(self.carrier)
+        self.release = earliest_starts(problem, where).tolist() + [0] * len(self.carrier)
         # Ticks from an operation's start to the end of its successors; its latest start that meets all deadlines.
         self.tail = list(self.ticks)
         due = problem.deadline.tolist() + [UNLIMITED] * len(self.carrier)

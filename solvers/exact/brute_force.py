@@ -44,6 +44,7 @@ class BruteForce:
     info: ClassVar[Info] = Info(
         summary="exact, for tiny problems: every placement and every order",
         family="exact",
+        tiers=True,
         guarantee="optimal",
         complexity="O(m^n n!), (n + e)! with ports",
         exact=True,

@@ -62,6 +62,7 @@ class Hbmct(Constructive):
     info = Info(
         summary="batches of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O(n log n + (n + e) m), and O(w) for each task moved or tried in a batch of w",
         citation="""@inproceedings{sakellariou2004hybrid,

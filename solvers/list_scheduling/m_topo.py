@@ -32,6 +32,7 @@ class MTopo(Constructive):
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m)",
         citation=BAECHI,

@@ -44,7 +44,7 @@ def test_a_transfer_decides() -> None:
     path = critical_path(case, po.Schedule([0, 1, 1], [0, 7, 0]))
     assert told(path) == [("task", 0, 0, 3, "start"), ("transfer", 0, 3, 7, "data"), ("task", 1, 7, 9, "data")]
     assert [step.edge for step in path] == [None, 0, None]
-    assert critical_ticks(path) == {"task": 5, "transfer": 4, "release": 0, "wait": 0}
+    assert critical_ticks(path) == {"task": 5, "transfer": 4, "release": 0, "swap": 0, "wait": 0}
 
 
 def test_the_order_on_a_device_decides() -> None:
@@ -73,7 +73,7 @@ def test_release_times_and_needless_waits_are_told() -> None:
         ("wait", 1, 10, 12, "data"),
         ("task", 1, 12, 14, "nothing"),
     ]
-    assert critical_ticks(path) == {"task": 5, "transfer": 1, "release": 5, "wait": 3}
+    assert critical_ticks(path) == {"task": 5, "transfer": 1, "release": 5, "swap": 0, "wait": 3}
 
 
 def test_a_first_task_that_starts_late_for_no_reason() -> None:

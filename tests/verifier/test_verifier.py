@@ -21,6 +21,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.model.tiers import Tiers, build_tiers
 from placeopt.verifier import Report, Rule, Violation, verify
 from placeopt.verifier.rules import RULES
 
@@ -31,6 +32,8 @@ METRICS: tuple[Metric, ...] = (
 
 PIPELINES = {Rule.STAGE, Rule.PERIOD}
 """Rules of pipelines, which test_pipeline_rules.py tests."""
+TIERED = {Rule.SWAP}
+"""Rules of memory tiers."""
 
 
 def small(**changes: Any) -> Problem:
@@ -148,6 +151,24 @@ def test_release_and_start_are_two_rules() -> None:
     before_zero = Violation(Rule.START, "t0 starts at tick -3, before tick 0", task=0, device=0, amount=3)
     check(free(1, durations=[2], release=[4]), schedule([0], [-3]), before_zero, early(0, -3, 4, 7))
     check(free(1, durations=[2]), schedule([0], [-3]), before_zero)
+
+
+def swapping(task: int, start: int, swapped: int, amount: int) -> Violation:
+    ticks = "1 tick" if amount == 1 else f"{amount} ticks"
+    message = f"t{task} starts at tick {start} on cpu, which swaps until tick {swapped}: {ticks} too early"
+    return Violation(Rule.SWAP, message, task=task, device=0, amount=amount)
+
+
+def test_swap_wants_no_start_before_the_bytes_beyond_the_first_tier_are_moved() -> None:
+    # Of 13 bytes 4 lie in the first tier, 5 in the second, which takes ceil(5 / 2) ticks, and 4 in the third: 4 * 3.
+    tiers = build_tiers([4], [[(5, 1, 2), (9, 3, 1)]])
+    problem = free(3, durations=[2, 2, 0], resident=[6, 5, 0], scratch=[0, 1, 1], tiers=tiers)
+    check(problem, schedule([0] * 3, [15, 17, 15]))
+    check(problem, schedule([0] * 3, [14, 16, 0]), swapping(0, 14, 15, 1), swapping(2, 0, 15, 15))
+    # Tasks elsewhere do not count, and neither do bytes beyond all tiers.
+    check(free(1, durations=[2], resident=[4], tiers=tiers), schedule([0], [0]))
+    full = Violation(Rule.MEMORY, "cpu needs 20 bytes but has 18: 2 too many", device=0, amount=2)
+    check(free(1, durations=[2], resident=[20], tiers=tiers), schedule([0], [30]), full)
 
 
 def test_deadline_wants_the_end_by_then() -> None:
@@ -745,7 +766,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
     ]
     assert verify(problem, plan) == report
     rules = {v.rule for v in verify(small(**arrays), plan, [7]).violations}
-    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY} - PIPELINES
+    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY} - PIPELINES - TIERED
     nowhere = schedule([0, 1, 2], [-1, -1, -1], [(0, -1), (1, -1)])
     rules = {v.rule for v in verify(problem, nowhere).violations}
     assert rules == {
@@ -1025,6 +1046,16 @@ class Naive:
                 self.needs[d] = always + max(live.values(), default=0)
             if self.problem.capacity[d] != UNLIMITED and self.needs[d] > self.problem.capacity[d]:
                 self.broken.add(Rule.MEMORY)
+            if any(0 < self.swap(d) > self.start[task] for task in tasks):
+                self.broken.add(Rule.SWAP)
+
+    def swap(self, d: int) -> int:
+        """Ticks of swapping, byte by byte."""
+        if self.problem.tiers is None:
+            return 0
+        tier = Counter(sum(byte >= end for end in self.problem.tiers.end[d].tolist()) for byte in range(self.needs[d]))
+        rates = zip(self.problem.tiers.byte_ticks_num[d], self.problem.tiers.byte_ticks_den[d], strict=True)
+        return sum(ceil(tier[k] * Fraction(int(num), int(den))) for k, (num, den) in enumerate(rates))
 
     def groups(self) -> None:
         for a, b in itertools.combinations(self.device, 2):
@@ -1128,11 +1159,42 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
     )
     plan = serial(rng, problem, device, sorted(range(n), key=rank.__getitem__))
     good = Naive(problem, plan)
+    tiers = None
+    if memory_model == "sum" and rng.random() < 0.5:
+        wait = rng.randint(0, 4)
+        rows = None
+        if plan.transfers is not None:
+            moved = plan.transfers
+            rows = list(zip(moved.edge.tolist(), (moved.start + wait).tolist(), strict=True))
+        plan = schedule(device, (plan.start + wait).tolist(), rows)
+        tiers = swapped_before(rng, problem, plan)
+        good = Naive(problem, plan)
     capacity = [rng.choice((good.needs[d], good.needs[d], good.needs[d] + 1, UNLIMITED)) for d in range(m)]
+    if tiers is not None:
+        capacity = tiers.capacity.tolist()
     release = [rng.choice((0, rng.randint(0, good.start[i]), good.start[i])) for i in range(n)]
     deadline = [rng.choice((UNLIMITED, good.end[i], good.end[i] + rng.randint(0, 3))) for i in range(n)]
     arrays = {"capacity": capacity, "release": release, "deadline": deadline}
-    return replace(problem, **{name: np.array(values) for name, values in arrays.items()}), plan
+    return replace(problem, **{name: np.array(values) for name, values in arrays.items()}, tiers=tiers), plan
+
+
+def swapped_before(rng: random.Random, problem: Problem, plan: Schedule) -> Tiers:
+    """Tiers such that each device has swapped when its first task starts, often just so."""
+    first, further = [], []
+    needs = Naive(problem, plan).needs
+    for d in range(problem.n_devices):
+        begin = min(plan.start[plan.device == d], default=0)
+        while True:
+            near = rng.randint(0, needs[d])
+            rates = sorted(((1, rng.randint(1, 4)), (rng.randint(1, 2), 1)), key=lambda rate: Fraction(*rate))
+            last = rng.choice((needs[d] + 1, UNLIMITED))
+            tiers = [(rng.randint(0, 5), *rates[0]), (last, *rates[1])][rng.randint(0, 1) :]
+            alike = build_tiers([near] * problem.n_devices, [tiers] * problem.n_devices)
+            if Naive(replace(problem, tiers=alike), plan).swap(d) <= begin and alike.capacity[d] >= needs[d]:
+                break
+        first.append(near)
+        further.append(tiers)
+    return build_tiers(first, further)
 
 
 def serial(rng: random.Random, problem: Problem, device: list[int], order: list[int]) -> Schedule:
@@ -1231,6 +1293,7 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
     # The mutants cover all rules: some are still valid, many are not.
     assert min(verdicts.values()) > 50
     expected = set(Rule) - {Rule.OBJECTIVE} - PIPELINES - ({Rule.PORT} if contention == "none" else set())
+    expected -= TIERED if memory_model == "peak" else set()
     assert {rule for rule, count in seen.items() if count >= 5} == expected
 
 

@@ -30,6 +30,7 @@ class Timing:
     def __init__(self, moves: Moves, limits: Limits, slots: Sequence[int]) -> None:
         self.moves, self.placement, self.base, self.problem = moves, moves.placement, moves.base, moves.problem
         self.horizon, self.head, self.tail = limits.horizon, limits.head, limits.tail
+        self.swaps: dict[int, Variable] = {}  # swap times of devices, at least
         self.starts: list[Variable] = []
         self.ends: list[Expression] = []
         for i in range(self.problem.n_tasks):
@@ -177,8 +178,8 @@ class Timing:
             row = placement.at[g]
             after = self.tail[i, list(row)].tolist()
             cp.add(span >= self.ends[i] + weighted(list(row.values()), after))
-        for load, slots in zip(placement.loads(problem.duration), self.slots, strict=True):
-            cp.add(load <= slots * span)
+        for d, (load, slots) in enumerate(zip(placement.loads(problem.duration), self.slots, strict=True)):
+            cp.add((load + self.swaps[d] if d in self.swaps else load) <= slots * span)
         for d in range(problem.n_devices):
             self._add_windows(d, span)
         return span
