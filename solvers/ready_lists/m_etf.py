@@ -8,27 +8,28 @@ and a device that cannot hold the group is passed over.
 
 Departures from the paper:
 
-- The paper does not define ties. Here the lower index of the task comes first, then that of the device. `etf` differs
-  only in ties.
+- The paper does not define ties. Here the lower index of the task comes first, then that of the device. The order of
+  tasks in the published code, breadth first, is the setting `ties`. `etf` differs only in ties.
 - On unlike devices a start counts as later by the ticks that the task takes longer there than on its fastest device
   (`_pairs.detours`).
 - Pairs enter the queue when their task is ready, not all at the beginning: before that they have no time.
+- The proof of theorem 1 drops a full device. Here, as in section 2.3 and in the code, it stays open to groups that
+  still fit.
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   the paper fails; here groups are evicted to make room.
 - Co-placement, fusion and forward-only placement (sections 3.2 and 3.3) are passes, not part of the solver.
-- Under port contention queued pairs are delayed by later transfers, see `_pairs`.
+- Under port contention a device sends and receives at the same time. In the published code each device has one channel
+  for both directions. Queued pairs are delayed by later transfers, see `_pairs`.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from placeopt.model.problem import Problem
 from placeopt.solver import Info
 from placeopt.solver.citations import BAECHI
 
 from .._constructive.construction import Build, Constructive
-from ._pairs import StartSettings, detours, schedule_pairs
+from ._pairs import TieSettings, detours, schedule_pairs, tie_order
 
 
 class MEtf(Constructive):
@@ -41,9 +42,8 @@ class MEtf(Constructive):
         complexity="O(n m log n + e m)",
         citation=BAECHI,
     )
-    settings_type = StartSettings
+    settings_type = TieSettings
 
-    def builder(self, problem: Problem, settings: StartSettings) -> Build:
-        by_index = np.arange(problem.n_tasks)
-        work = detours(problem, settings)
-        return lambda groups: schedule_pairs(problem, groups, by_index, work)
+    def builder(self, problem: Problem, settings: TieSettings) -> Build:
+        sequence, work = tie_order(problem, settings), detours(problem, settings)
+        return lambda groups: schedule_pairs(problem, groups, sequence, work)

@@ -9,30 +9,36 @@ device, with these exceptions:
 
 - A device that has run a task waits for its favourite child f if f is ready and could not start sooner on another
   device. Of pairs with equal starts, that of a favourite child on its parent's device comes first.
-- A waiting device takes an *urgent* task before f: a task whose data could be on any device by then.
+- A waiting device takes an *urgent* task before f: a task whose data could be on any device by then. With
+  `urgent_first` it does so also if f could start at the same time.
 - A device without the memory for a task's colocation group leaves the task's queue.
 
 The theorem of Hanen and Munier, on m identical devices with enough memory, identical links and transfers no longer than
 any task: makespan <= (sum of durations) / m + (1 - 1/m) w, where w is the makespan of the favourites on unlimited
 devices. The ratios that follow are in `placeopt.bounding.sct.ratios`; `--json` reports them.
 
-Departures from the papers:
+Departures from the papers, and from the published code (https://github.com/beomyeol/baechi):
 
-- Baechi says that a device waits for the favourite child. Its published code waits only while the child is ready and
-  this device could start it soonest, as here. That code prefers an urgent task if both could start at once. Here the
-  favourite child is preferred, because then no task waits.
+- Baechi says that a device waits for the favourite child. The code waits only while this device could start it soonest,
+  as here, and once all producers of the child have ended; here once they are placed.
+- In the code a task is urgent once it could start on every device, after the task that runs there. Here only its data
+  counts, and only the devices that may run it.
 - The papers do not define ties. Here they end on the index of the task, then of the device, with waiting devices after
-  idle ones. Of several urgent tasks a device takes the one whose data could be everywhere first.
-- A task is ready once its producers are placed. The data of an urgent task could be by then on every device that may
-  run it.
-- x of the program is rounded at 0.1, as Baechi says. Its published code, and Hanen and Munier, round at 0.5; the
-  ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The program
-  has many optima; `placeopt.bounding.sct.favourites` describes which one is used.
+  idle ones. The code's order of tasks, breadth first, is the setting `ties`. Of several urgent tasks a device takes the
+  one whose data could be everywhere first.
+- x of the program is rounded at 0.1, as Baechi says and its code does by default. Hanen and Munier round at 0.5, and
+  the ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The program
+  has many optima; `placeopt.bounding.sct.favourites` describes which one is used. The paper takes the one that an
+  interior-point method finds.
+- A full device is excluded from all further tasks in the paper, and in the proof of its theorem 1. Here, as in the
+  code, it stays open to groups that still fit.
 - On unlike devices and links the program uses means. A start counts as later by the ticks that the task takes longer
   there than on its fastest device (`_pairs.detours`).
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   Baechi fails; here groups are evicted to make room.
-- Under port contention queued pairs are delayed by later transfers, see `_pairs`.
+- Under port contention a device sends and receives at the same time, and a transfer occupies both ports at once. In the
+  code each device has one channel for both directions, and a transfer occupies the sender's before the receiver's.
+  Queued pairs are delayed by later transfers, see `_pairs`.
 """
 
 from __future__ import annotations
@@ -55,7 +61,7 @@ from .._constructive.placement_ops import append, can_run, ready_time
 from .._constructive.ready_list import first_unplaced
 from .._constructive.sct import CITATION, SctSettings, relaxed
 from .._constructive.timeline import NEVER, Instance, Timeline, work_steps
-from ._pairs import PATIENCE, Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, refresh
+from ._pairs import PATIENCE, Pairs, TieSettings, alive, detours, enqueue, make_pairs, postpone, refresh, tie_order
 
 FAVOURITE, EARLIEST, URGENT = 0, 1, 2
 """Reasons for a device to take a task next, in the order that breaks ties between equal starts."""
@@ -76,10 +82,16 @@ class Waiting(NamedTuple):
     task may not run there."""
     urgent: Heaps
     """The ready tasks of each device, by the tick at which their data could be on every device."""
+    urgent_first: bool
+    """As in `MSctSettings`."""
 
 
-class MSctSettings(SctSettings, StartSettings):
+class MSctSettings(SctSettings, TieSettings):
     """Settings of the linear program, and of the schedule."""
+
+    urgent_first: bool = True
+    """Whether a waiting device takes an urgent task also if its favourite child could start at the same time, as in
+    Baechi's published code. false: only if the urgent task starts sooner."""
 
 
 class MSct(Constructive):
@@ -98,20 +110,25 @@ class MSct(Constructive):
     def solve(self, problem: Problem, options: Options, settings: MSctSettings) -> Answer:
         """Return the schedule, and the statistics of the linear program."""
         found, work = relaxed(problem, options, settings), detours(problem, settings)
-        answer = run_heuristic(problem, lambda groups: favourites_first(problem, groups, found.favourites, work))
+        sequence, first = tie_order(problem, settings), settings.urgent_first
+        answer = run_heuristic(
+            problem, lambda groups: favourites_first(problem, groups, found.favourites, sequence, work, first)
+        )
         text = found.text(problem)
         return replace(
             answer, stats=found.stats(problem), message=f"{answer.message}; {text}" if answer.message else text
         )
 
 
-def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, work: Int) -> PartialSchedule:
-    """Schedule with given favourites on the devices there are; `work` (n, m) as in `Pairs`."""
+def favourites_first(
+    problem: Problem, groups: Groups, favourites: Favourites, sequence: Int, work: Int, urgent_first: bool = True
+) -> PartialSchedule:
+    """Schedule with given favourites on the devices there are; `sequence` (n,) and `work` (n, m) as in `make_pairs`."""
     n, m = problem.n_tasks, problem.n_devices
-    pairs = make_pairs(problem, np.arange(n), work)
+    pairs = make_pairs(problem, sequence, work)
     last, awaited = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
     arrival = np.full((m, m), NEVER, dtype=np.int64)
-    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, make_heaps(n, m))
+    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, make_heaps(n, m), urgent_first)
     return run_loop(problem, groups, place_favourites, pairs, waiting, steps=4 * work_steps(problem))
 
 
@@ -203,7 +220,7 @@ def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: 
                 other = most_urgent(instance, line, pairs, waiting, d)
                 if other >= 0:
                     sooner = max(line.free[d], waiting.urgent.key[0, d])
-                    if sooner < start:
+                    if sooner < start or (waiting.urgent_first and sooner == start and other != i):
                         i, start, kind = other, sooner, URGENT
                 worth = start + pairs.work[i, d]
             else:
