@@ -20,15 +20,16 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BAECHI
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.adjusting import Adjustable, AdjustSettings
+from .._constructive.construction import Build
 from .._constructive.groups import Groups
 from .._constructive.sequences import fill_devices
 
 
-class MTopo(Constructive):
+class MTopo(Adjustable):
     name = "m-topo"
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
@@ -37,8 +38,9 @@ class MTopo(Constructive):
         complexity="O((n + e) m)",
         citation=BAECHI,
     )
+    settings_type = AdjustSettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
+    def builder(self, problem: Problem, settings: AdjustSettings) -> Build:
         return lambda groups: fill_devices(problem, groups, problem.order, room_beyond_cap(problem, groups))
 
 

@@ -4,7 +4,7 @@ B. Jeon et al. (Baechi), SoCC 2020, doi:10.1145/3419111.3421302, section 2.3: th
 increasing order of the earliest schedulable time of i on p. This is the later of free(p) and the arrival of all inputs
 there, s_i + k_i + c_ij of each producer i on another device (equation 1). A head whose device lacks memory is removed;
 any other starts there at that time. Section 3.1: the first operator of a colocation group decides for the whole group,
-and a device that cannot hold the group is passed over.
+and a device that cannot hold the group is passed over. The setting `adjust` is what the section rejects.
 
 Departures from the paper:
 
@@ -28,11 +28,16 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info
 from placeopt.solver.citations import BAECHI
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.adjusting import Adjustable, AdjustSettings
+from .._constructive.construction import Build
 from ._pairs import TieSettings, detours, schedule_pairs, tie_order
 
 
-class MEtf(Constructive):
+class MEtfSettings(TieSettings, AdjustSettings):
+    """Settings of m-etf."""
+
+
+class MEtf(Adjustable):
     name = "m-etf"
     info = Info(
         summary="Baechi's memory-constrained earliest task first (Jeon et al. 2020)",
@@ -42,8 +47,8 @@ class MEtf(Constructive):
         complexity="O(n m log n + e m)",
         citation=BAECHI,
     )
-    settings_type = TieSettings
+    settings_type = MEtfSettings
 
-    def builder(self, problem: Problem, settings: TieSettings) -> Build:
+    def builder(self, problem: Problem, settings: MEtfSettings) -> Build:
         sequence, work = tie_order(problem, settings), detours(problem, settings)
         return lambda groups: schedule_pairs(problem, groups, sequence, work)

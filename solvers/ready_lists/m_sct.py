@@ -54,7 +54,8 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options
 
-from .._constructive.construction import Constructive, PartialSchedule, run_heuristic, run_loop
+from .._constructive.adjusting import AdjustSettings, construct_adjusted
+from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
 from .._constructive.placement_ops import append, can_run, ready_time
@@ -86,7 +87,7 @@ class Waiting(NamedTuple):
     """As in `MSctSettings`."""
 
 
-class MSctSettings(SctSettings, TieSettings):
+class MSctSettings(SctSettings, TieSettings, AdjustSettings):
     """Settings of the linear program, and of the schedule."""
 
     urgent_first: bool = True
@@ -109,11 +110,16 @@ class MSct(Constructive):
 
     def solve(self, problem: Problem, options: Options, settings: MSctSettings) -> Answer:
         """Return the schedule, and the statistics of the linear program."""
-        found, work = relaxed(problem, options, settings), detours(problem, settings)
-        sequence, first = tie_order(problem, settings), settings.urgent_first
-        answer = run_heuristic(
-            problem, lambda groups: favourites_first(problem, groups, found.favourites, sequence, work, first)
-        )
+        # Groups are no part of the program, so the favourites are the same without colocation.
+        found = relaxed(problem, options, settings)
+        work, sequence = detours(problem, settings), tie_order(problem, settings)
+
+        def build_for(case: Problem) -> Build:
+            return lambda groups: favourites_first(
+                case, groups, found.favourites, sequence, work, settings.urgent_first
+            )
+
+        answer = as_answer(problem, construct_adjusted(problem, build_for, settings.adjust))
         text = found.text(problem)
         return replace(
             answer, stats=found.stats(problem), message=f"{answer.message}; {text}" if answer.message else text
