@@ -51,10 +51,10 @@ from placeopt.generate.networks import network_document
 from placeopt.model.arrays import Float, Int
 from placeopt.model.building import build_problem
 from placeopt.model.memory import used_memory
+from placeopt.model.objective import moved_edges
 from placeopt.model.problem import Contention, Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes import apply_passes
-from placeopt.passes.chain import Chain
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver
 
@@ -228,26 +228,31 @@ def variants() -> Iterable[Table]:
         "m-SCT, topological": by("m-sct", ties="topological"),
     }
     ratios: dict[tuple[str, str], list[float]] = {}
+    headers = ("graph", "passes", "rho", *columns)
+    moved = table_of("GiB between devices; contention: port", headers, text=2)
     for contention in CONTENTIONS:
-        table = table_of(
-            f"step time, milliseconds; contention: {contention}", ("graph", "passes", "rho", *columns), text=2
-        )
+        table = table_of(f"step time, milliseconds; contention: {contention}", headers, text=2)
         for name, (label, passes) in product(MODELS, PASSES.items()):
             problem = replace(model(name), contention=contention)
             chain = apply_passes(problem, passes)
-            found = [chained(chain, way) for way in columns.values()]
-            table.add_row(name, label, f"{rho(chain.problem):,.0f}", *(f"{each:.1f}" for each in found))
-            for column, each in zip(columns, found, strict=True):
-                base = found[0] if "topological" not in column else found[-2]
+            found = [chain.restore(way(chain.problem)) for way in columns.values()]
+            ticks = [makespan(problem, each) for each in found]
+            row = (name, label, f"{rho(chain.problem):,.0f}")
+            table.add_row(*row, *(f"{each * float(problem.resolution) * 1e3:.1f}" for each in ticks))
+            if contention == "port":
+                sizes = (problem.payload[moved_edges(problem, each.device)].sum() / 2**30 for each in found)
+                moved.add_row(*row, *(f"{size:.2f}" for size in sizes))
+            for column, each in zip(columns, ticks, strict=True):
+                base = ticks[0] if "topological" not in column else ticks[-2]
                 ratios.setdefault((contention, column), []).append(each / base)
         yield table
+    yield moved
     table = table_of(
         "geometric mean of the ratio to m-ETF with the same order of ties; graphs below and above 1",
         ("contention", *columns),
     )
     for contention in CONTENTIONS:
-        cells = [summary(ratios[contention, column]) for column in columns]
-        table.add_row(contention, *cells)
+        table.add_row(contention, *(summary(ratios[contention, column]) for column in columns))
     yield table
 
 
@@ -312,11 +317,6 @@ def by(name: str, **settings: Any) -> Callable[[Problem], Schedule]:
         return schedule
 
     return solve
-
-
-def chained(chain: Chain, way: Callable[[Problem], Schedule]) -> float:
-    """Milliseconds of a schedule that is found after the passes, on the original graph."""
-    return makespan(chain.original, chain.restore(way(chain.problem))) * float(chain.original.resolution) * 1e3
 
 
 def milliseconds(problem: Problem, solver: str, passes: Iterable[str] = (), **settings: Any) -> float | None:

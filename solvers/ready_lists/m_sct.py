@@ -25,7 +25,7 @@ Departures from the papers, and from the published code (https://github.com/beom
   counts, and only the devices that may run it.
 - The papers do not define ties. Here they end on the index of the task, then of the device, with waiting devices after
   idle ones. The code's order of tasks, breadth first, is the setting `ties`. Of several urgent tasks a device takes the
-  one whose data could be everywhere first.
+  one that could start first there.
 - x of the program is rounded at 0.1, as Baechi says and its code does by default. Hanen and Munier round at 0.5, and
   the ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The program
   has many optima; `placeopt.bounding.sct.favourites` describes which one is used. The paper takes the one that an
@@ -83,6 +83,8 @@ class Waiting(NamedTuple):
     task may not run there."""
     urgent: Heaps
     """The ready tasks of each device, by the tick at which their data could be on every device."""
+    due: Heaps
+    """Those for which that tick has come when the device is free, by rank."""
     urgent_first: bool
     """As in `MSctSettings`."""
 
@@ -134,7 +136,8 @@ def favourites_first(
     pairs = make_pairs(problem, sequence, work)
     last, awaited = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
     arrival = np.full((m, m), NEVER, dtype=np.int64)
-    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, make_heaps(n, m), urgent_first)
+    urgent, due = make_heaps(n, m), make_heaps(n, m)
+    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, urgent, due, urgent_first)
     return run_loop(problem, groups, place_favourites, pairs, waiting, steps=4 * work_steps(problem))
 
 
@@ -180,16 +183,25 @@ def awaits(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d
     return True
 
 
-@kernel(alive, pop, allocates=False)
-def most_urgent(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> int:
-    """Return the ready task, of those that device d can take, whose data can be everywhere first; -1 for none."""
-    heap = waiting.urgent
-    while heap.size[d] > 0:
-        i = pairs.sequence[heap.item[0, d]]
+@kernel(alive, push, pop, allocates=False)
+def most_urgent(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> tuple[int, int]:
+    """Return the urgent task that device d can start first, and the tick; -1 if there is none."""
+    urgent, due = waiting.urgent, waiting.due
+    while urgent.size[d] > 0:
+        r = urgent.item[0, d]
+        if alive(instance, line, pairs.sequence[r], d):
+            if urgent.key[0, d] > line.free[d]:
+                break
+            push(due, d, 0, r)
+        pop(urgent, d)
+    while due.size[d] > 0:
+        i = pairs.sequence[due.item[0, d]]
         if alive(instance, line, i, d):
-            return int(i)
-        pop(heap, d)
-    return -1
+            return int(i), int(line.free[d])
+        pop(due, d)
+    if urgent.size[d] > 0:
+        return int(pairs.sequence[urgent.item[0, d]]), int(urgent.key[0, d])
+    return -1, NEVER
 
 
 @kernel(append, refresh, welcome, allocates=False)
@@ -223,11 +235,9 @@ def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: 
             if awaits(instance, line, pairs, waiting, d):
                 i = waiting.awaited[d]
                 start, kind = max(line.free[d], waiting.arrival[d, d]), FAVOURITE
-                other = most_urgent(instance, line, pairs, waiting, d)
-                if other >= 0:
-                    sooner = max(line.free[d], waiting.urgent.key[0, d])
-                    if sooner < start or (waiting.urgent_first and sooner == start and other != i):
-                        i, start, kind = other, sooner, URGENT
+                other, sooner = most_urgent(instance, line, pairs, waiting, d)
+                if sooner < start or (waiting.urgent_first and sooner == start and other != i):
+                    i, start, kind = other, sooner, URGENT
                 worth = start + pairs.work[i, d]
             else:
                 i = pairs.head[d]
@@ -253,7 +263,7 @@ def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: 
                 if why == FAVOURITE:
                     waiting.arrival[best, best] = arrival
                 elif why == URGENT:
-                    pop(waiting.urgent, best)
+                    pop(waiting.due if waiting.due.size[best] > 0 else waiting.urgent, best)
                     push(waiting.urgent, best, arrival, pairs.rank[task])
                 else:
                     postpone(instance, line, pairs, best, arrival)

@@ -142,7 +142,7 @@ def reference(given: Problem, groups: Groups, favourites: Favourites, urgent_fir
             others = [max(free[b], arrival(j, b)) for b in range(m) if j in able and may(j, b)]
             if j in able and soonest[j] <= min(others):
                 options.append((soonest[j], 0, j, d))
-                _, i = min((everywhere[i], i) for i in able)
+                _, i = min((max(free[d], everywhere[i]), i) for i in able)
                 sooner = max(free[d], everywhere[i]) - soonest[j]
                 if sooner == 0 and urgent_first and i != j:
                     options.pop()
