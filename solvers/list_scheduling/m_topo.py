@@ -5,12 +5,13 @@ operator i, m the number of devices, Cap = sum_i d_i / m + max_i d_i.
 
 Departures from the paper:
 
-- Each colocation group counts as one operator with the memory of all its members. Cap is rounded up to bytes. A device
-  is full at the first operator that would exceed Cap or the device's memory.
+- Each colocation group counts as one operator with the memory of all its members, also in max_i d_i; the published code
+  takes the largest operator. Cap is rounded up to bytes. A device is full at the first operator that would exceed Cap
+  or the device's memory.
 - If devices have less memory than Cap, the last one may be full before all operators are placed. The remaining ones go
   to the first device with room. A task that the current device cannot take goes to the next one that can.
 - If no task has memory, Cap is 0. No task exceeds it, and all go to the first device.
-- The paper names no order. Here it is `Problem.order`, breadth first.
+- The paper names no order. Here it is `Problem.order`, breadth first, as in the published code.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.solver import Info
 from placeopt.solver.citations import BAECHI
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.adjusting import Adjustable, AdjustSettings
+from .._constructive.construction import Build
 from .._constructive.groups import Groups
 from .._constructive.sequences import fill_devices
 
 
-class MTopo(Constructive):
+class MTopo(Adjustable):
     name = "m-topo"
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
@@ -37,8 +39,9 @@ class MTopo(Constructive):
         complexity="O((n + e) m)",
         citation=BAECHI,
     )
+    settings_type = AdjustSettings
 
-    def builder(self, problem: Problem, settings: Settings) -> Build:
+    def builder(self, problem: Problem, settings: AdjustSettings) -> Build:
         return lambda groups: fill_devices(problem, groups, problem.order, room_beyond_cap(problem, groups))
 
 

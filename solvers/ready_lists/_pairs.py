@@ -38,7 +38,7 @@ FCP and FLB consider two devices only: the enabling device of a task (`last_mess
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,19 @@ class StartSettings(Settings):
     detour: bool = True
     """Whether a start counts as later by the ticks that the task takes longer there than on its fastest device. false:
     as published, for identical devices, on which it makes no difference."""
+
+
+class TieSettings(StartSettings):
+    """Meaning of the earliest start, and the order of tasks that tie."""
+
+    ties: Literal["index", "topological"] = "index"
+    """Which of several tasks with equal starts comes first. index: the one with the lowest index. topological: the
+    first in topological order, breadth first, as in Baechi's published code."""
+
+
+def tie_order(problem: Problem, settings: TieSettings) -> Int:
+    """Return the tasks (n,) in the order that breaks ties."""
+    return problem.order if settings.ties == "topological" else np.arange(problem.n_tasks)
 
 
 def detours(problem: Problem, settings: StartSettings) -> Int:

@@ -4,34 +4,40 @@ B. Jeon et al. (Baechi), SoCC 2020, doi:10.1145/3419111.3421302, section 2.3: th
 increasing order of the earliest schedulable time of i on p. This is the later of free(p) and the arrival of all inputs
 there, s_i + k_i + c_ij of each producer i on another device (equation 1). A head whose device lacks memory is removed;
 any other starts there at that time. Section 3.1: the first operator of a colocation group decides for the whole group,
-and a device that cannot hold the group is passed over.
+and a device that cannot hold the group is passed over. The setting `adjust` is what the section rejects.
 
 Departures from the paper:
 
-- The paper does not define ties. Here the lower index of the task comes first, then that of the device. `etf` differs
-  only in ties.
+- The paper does not define ties. Here the lower index of the task comes first, then that of the device. The order of
+  tasks in the published code, breadth first, is the setting `ties`. `etf` differs only in ties.
 - On unlike devices a start counts as later by the ticks that the task takes longer there than on its fastest device
   (`_pairs.detours`).
 - Pairs enter the queue when their task is ready, not all at the beginning: before that they have no time.
+- The proof of theorem 1 drops a full device. Here, as in section 2.3 and in the code, it stays open to groups that
+  still fit.
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   the paper fails; here groups are evicted to make room.
 - Co-placement, fusion and forward-only placement (sections 3.2 and 3.3) are passes, not part of the solver.
-- Under port contention queued pairs are delayed by later transfers, see `_pairs`.
+- Under port contention a device sends and receives at the same time. In the published code each device has one channel
+  for both directions. Queued pairs are delayed by later transfers, see `_pairs`.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from placeopt.model.problem import Problem
 from placeopt.solver import Info
 from placeopt.solver.citations import BAECHI
 
-from .._constructive.construction import Build, Constructive
-from ._pairs import StartSettings, detours, schedule_pairs
+from .._constructive.adjusting import Adjustable, AdjustSettings
+from .._constructive.construction import Build
+from ._pairs import TieSettings, detours, schedule_pairs, tie_order
 
 
-class MEtf(Constructive):
+class MEtfSettings(TieSettings, AdjustSettings):
+    """Settings of m-etf."""
+
+
+class MEtf(Adjustable):
     name = "m-etf"
     info = Info(
         summary="Baechi's memory-constrained earliest task first (Jeon et al. 2020)",
@@ -42,9 +48,8 @@ class MEtf(Constructive):
         complexity="O(n m log n + e m)",
         citation=BAECHI,
     )
-    settings_type = StartSettings
+    settings_type = MEtfSettings
 
-    def builder(self, problem: Problem, settings: StartSettings) -> Build:
-        by_index = np.arange(problem.n_tasks)
-        work = detours(problem, settings)
-        return lambda groups: schedule_pairs(problem, groups, by_index, work)
+    def builder(self, problem: Problem, settings: MEtfSettings) -> Build:
+        sequence, work = tie_order(problem, settings), detours(problem, settings)
+        return lambda groups: schedule_pairs(problem, groups, sequence, work)

@@ -9,30 +9,36 @@ device, with these exceptions:
 
 - A device that has run a task waits for its favourite child f if f is ready and could not start sooner on another
   device. Of pairs with equal starts, that of a favourite child on its parent's device comes first.
-- A waiting device takes an *urgent* task before f: a task whose data could be on any device by then.
+- A waiting device takes an *urgent* task before f: a task whose data could be on any device by then. With
+  `urgent_first` it does so also if f could start at the same time.
 - A device without the memory for a task's colocation group leaves the task's queue.
 
 The theorem of Hanen and Munier, on m identical devices with enough memory, identical links and transfers no longer than
 any task: makespan <= (sum of durations) / m + (1 - 1/m) w, where w is the makespan of the favourites on unlimited
 devices. The ratios that follow are in `placeopt.bounding.sct.ratios`; `--json` reports them.
 
-Departures from the papers:
+Departures from the papers, and from the published code (https://github.com/beomyeol/baechi):
 
-- Baechi says that a device waits for the favourite child. Its published code waits only while the child is ready and
-  this device could start it soonest, as here. That code prefers an urgent task if both could start at once. Here the
-  favourite child is preferred, because then no task waits.
+- Baechi says that a device waits for the favourite child. The code waits only while this device could start it soonest,
+  as here, and once all producers of the child have ended; here once they are placed.
+- In the code a task is urgent once it could start on every device, after the task that runs there. Here only its data
+  counts, and only the devices that may run it.
 - The papers do not define ties. Here they end on the index of the task, then of the device, with waiting devices after
-  idle ones. Of several urgent tasks a device takes the one whose data could be everywhere first.
-- A task is ready once its producers are placed. The data of an urgent task could be by then on every device that may
-  run it.
-- x of the program is rounded at 0.1, as Baechi says. Its published code, and Hanen and Munier, round at 0.5; the
-  ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The program
-  has many optima; `placeopt.bounding.sct.favourites` describes which one is used.
+  idle ones. The code's order of tasks, breadth first, is the setting `ties`. Of several urgent tasks a device takes the
+  one that could start first there.
+- x of the program is rounded at 0.1, as Baechi says and its code does by default. Hanen and Munier round at 0.5, and
+  the ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The program
+  has many optima; `placeopt.bounding.sct.favourites` describes which one is used. The paper takes the one that an
+  interior-point method finds.
+- A full device is excluded from all further tasks in the paper, and in the proof of its theorem 1. Here, as in the
+  code, it stays open to groups that still fit.
 - On unlike devices and links the program uses means. A start counts as later by the ticks that the task takes longer
   there than on its fastest device (`_pairs.detours`).
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   Baechi fails; here groups are evicted to make room.
-- Under port contention queued pairs are delayed by later transfers, see `_pairs`.
+- Under port contention a device sends and receives at the same time, and a transfer occupies both ports at once. In the
+  code each device has one channel for both directions, and a transfer occupies the sender's before the receiver's.
+  Queued pairs are delayed by later transfers, see `_pairs`.
 """
 
 from __future__ import annotations
@@ -48,14 +54,15 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options
 
-from .._constructive.construction import Constructive, PartialSchedule, run_heuristic, run_loop
+from .._constructive.adjusting import AdjustSettings, construct_adjusted
+from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
 from .._constructive.placement_ops import append, can_run, ready_time
 from .._constructive.ready_list import first_unplaced
 from .._constructive.sct import CITATION, SctSettings, relaxed
 from .._constructive.timeline import NEVER, Instance, Timeline, work_steps
-from ._pairs import PATIENCE, Pairs, StartSettings, alive, detours, enqueue, make_pairs, postpone, refresh
+from ._pairs import PATIENCE, Pairs, TieSettings, alive, detours, enqueue, make_pairs, postpone, refresh, tie_order
 
 FAVOURITE, EARLIEST, URGENT = 0, 1, 2
 """Reasons for a device to take a task next, in the order that breaks ties between equal starts."""
@@ -76,10 +83,18 @@ class Waiting(NamedTuple):
     task may not run there."""
     urgent: Heaps
     """The ready tasks of each device, by the tick at which their data could be on every device."""
+    due: Heaps
+    """Those for which that tick has come when the device is free, by rank."""
+    urgent_first: bool
+    """As in `MSctSettings`."""
 
 
-class MSctSettings(SctSettings, StartSettings):
+class MSctSettings(SctSettings, TieSettings, AdjustSettings):
     """Settings of the linear program, and of the schedule."""
+
+    urgent_first: bool = True
+    """Whether a waiting device takes an urgent task also if its favourite child could start at the same time, as in
+    Baechi's published code. false: only if the urgent task starts sooner."""
 
 
 class MSct(Constructive):
@@ -98,21 +113,32 @@ class MSct(Constructive):
 
     def solve(self, problem: Problem, options: Options, settings: MSctSettings) -> Answer:
         """Return the schedule, and the statistics of the linear program."""
-        found, work = relaxed(problem, options, settings), detours(problem, settings)
-        answer = run_heuristic(problem, lambda groups: favourites_first(problem, groups, found.favourites, work))
+        # Groups are no part of the program, so the favourites are the same without colocation.
+        found = relaxed(problem, options, settings)
+        work, sequence = detours(problem, settings), tie_order(problem, settings)
+
+        def build_for(case: Problem) -> Build:
+            return lambda groups: favourites_first(
+                case, groups, found.favourites, sequence, work, settings.urgent_first
+            )
+
+        answer = as_answer(problem, construct_adjusted(problem, build_for, settings.adjust))
         text = found.text(problem)
         return replace(
             answer, stats=found.stats(problem), message=f"{answer.message}; {text}" if answer.message else text
         )
 
 
-def favourites_first(problem: Problem, groups: Groups, favourites: Favourites, work: Int) -> PartialSchedule:
-    """Schedule with given favourites on the devices there are; `work` (n, m) as in `Pairs`."""
+def favourites_first(
+    problem: Problem, groups: Groups, favourites: Favourites, sequence: Int, work: Int, urgent_first: bool = True
+) -> PartialSchedule:
+    """Schedule with given favourites on the devices there are; `sequence` (n,) and `work` (n, m) as in `make_pairs`."""
     n, m = problem.n_tasks, problem.n_devices
-    pairs = make_pairs(problem, np.arange(n), work)
+    pairs = make_pairs(problem, sequence, work)
     last, awaited = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
     arrival = np.full((m, m), NEVER, dtype=np.int64)
-    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, make_heaps(n, m))
+    urgent, due = make_heaps(n, m), make_heaps(n, m)
+    waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, urgent, due, urgent_first)
     return run_loop(problem, groups, place_favourites, pairs, waiting, steps=4 * work_steps(problem))
 
 
@@ -158,16 +184,25 @@ def awaits(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d
     return True
 
 
-@kernel(alive, pop, allocates=False)
-def most_urgent(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> int:
-    """Return the ready task, of those that device d can take, whose data can be everywhere first; -1 for none."""
-    heap = waiting.urgent
-    while heap.size[d] > 0:
-        i = pairs.sequence[heap.item[0, d]]
+@kernel(alive, push, pop, allocates=False)
+def most_urgent(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, d: int) -> tuple[int, int]:
+    """Return the urgent task that device d can start first, and the tick; -1 if there is none."""
+    urgent, due = waiting.urgent, waiting.due
+    while urgent.size[d] > 0:
+        r = urgent.item[0, d]
+        if alive(instance, line, pairs.sequence[r], d):
+            if urgent.key[0, d] > line.free[d]:
+                break
+            push(due, d, 0, r)
+        pop(urgent, d)
+    while due.size[d] > 0:
+        i = pairs.sequence[due.item[0, d]]
         if alive(instance, line, i, d):
-            return int(i)
-        pop(heap, d)
-    return -1
+            return int(i), int(line.free[d])
+        pop(due, d)
+    if urgent.size[d] > 0:
+        return int(pairs.sequence[urgent.item[0, d]]), int(urgent.key[0, d])
+    return -1, NEVER
 
 
 @kernel(append, refresh, welcome, allocates=False)
@@ -201,11 +236,9 @@ def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: 
             if awaits(instance, line, pairs, waiting, d):
                 i = waiting.awaited[d]
                 start, kind = max(line.free[d], waiting.arrival[d, d]), FAVOURITE
-                other = most_urgent(instance, line, pairs, waiting, d)
-                if other >= 0:
-                    sooner = max(line.free[d], waiting.urgent.key[0, d])
-                    if sooner < start:
-                        i, start, kind = other, sooner, URGENT
+                other, sooner = most_urgent(instance, line, pairs, waiting, d)
+                if sooner < start or (waiting.urgent_first and sooner == start and other != i):
+                    i, start, kind = other, sooner, URGENT
                 worth = start + pairs.work[i, d]
             else:
                 i = pairs.head[d]
@@ -231,7 +264,7 @@ def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: 
                 if why == FAVOURITE:
                     waiting.arrival[best, best] = arrival
                 elif why == URGENT:
-                    pop(waiting.urgent, best)
+                    pop(waiting.due if waiting.due.size[best] > 0 else waiting.urgent, best)
                     push(waiting.urgent, best, arrival, pairs.rank[task])
                 else:
                     postpone(instance, line, pairs, best, arrival)

@@ -11,6 +11,7 @@ import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.groups import Groups, grouped
 from placeopt_solvers._constructive.sct import SctSettings, relaxed
+from placeopt_solvers._constructive.timeline import Timeline
 from placeopt_solvers.exact.sct_lp import SctLp, SctLpSettings
 from placeopt_solvers.ready_lists._pairs import StartSettings, detours
 from placeopt_solvers.ready_lists.m_sct import favourites_first
@@ -53,9 +54,14 @@ def pairs(n: int, *chosen: tuple[int, int]) -> Favourites:
     return Favourites(child, parent, np.zeros(0))
 
 
-def placed(given: Problem, favourites: Favourites) -> list[tuple[int, int]]:
+def timeline(given: Problem, favourites: Favourites, urgent_first: bool = True) -> Timeline:
+    work = detours(given, StartSettings())
+    return favourites_first(given, grouped(given), favourites, np.arange(given.n_tasks), work, urgent_first).line
+
+
+def placed(given: Problem, favourites: Favourites, urgent_first: bool = True) -> list[tuple[int, int]]:
     """(device, start) of each task."""
-    line = favourites_first(given, grouped(given), favourites, detours(given, StartSettings())).line
+    line = timeline(given, favourites, urgent_first)
     return list(zip(line.device.tolist(), line.start.tolist(), strict=True))
 
 
@@ -78,13 +84,30 @@ def test_an_urgent_task_comes_first() -> None:
     assert found[2:4] == [(1, 4), (0, 4)]
 
 
+def test_an_urgent_task_comes_before_a_favourite_child_that_could_start_at_once() -> None:
+    """d0 ends t0 at 4; t2 is its favourite child, t1 needs no data and may run on d0 only. Both could start at 4."""
+    given = problem([4, 3, 5], 2, [(0, 2)], [4], feasible=np.array([[True, True], [True, False], [True, True]]))
+    assert placed(given, pairs(3, (0, 2))) == [(0, 0), (0, 4), (0, 7)]
+    assert placed(given, pairs(3, (0, 2)), urgent_first=False) == [(0, 0), (0, 9), (0, 4)]
+    found = [po.solve(given, "m-sct", urgent_first=first).makespan for first in (True, False)]
+    assert found == [12, 12]
+
+
+def test_ties_by_index_or_in_topological_order() -> None:
+    """The data of t0 is there at 3, when t2 is released."""
+    given = problem([2, 3, 1], 1, [(1, 0)], [0], release=[0, 0, 3])
+    for name in ("m-sct", "m-etf"):
+        starts = [po.solve(given, name, ties=ties).schedule.start.tolist() for ties in ("index", "topological")]  # type: ignore[union-attr]
+        assert starts == [[3, 0, 5], [4, 0, 3]], name
+
+
 def test_no_device_waits_where_another_could_start_sooner() -> None:
     """t3's data is on d1 at 5, on d0 at 8 only: it goes to d1, and d0 takes t2 at once."""
     given = problem([4, 4, 6, 5], 2, [(0, 2), (0, 3), (1, 3)], [3, 1, 4])
     assert placed(given, pairs(4, (0, 3)))[2:] == [(0, 4), (1, 5)]
 
 
-def reference(given: Problem, groups: Groups, favourites: Favourites) -> list[tuple[int, int]]:
+def reference(given: Problem, groups: Groups, favourites: Favourites, urgent_first: bool) -> list[tuple[int, int]]:
     """The definition, with a look at every pair in every step."""
     n, m = given.n_tasks, given.n_devices
     home, room = groups.home.copy(), groups.room.copy()
@@ -119,8 +142,11 @@ def reference(given: Problem, groups: Groups, favourites: Favourites) -> list[tu
             others = [max(free[b], arrival(j, b)) for b in range(m) if j in able and may(j, b)]
             if j in able and soonest[j] <= min(others):
                 options.append((soonest[j], 0, j, d))
-                _, i = min((everywhere[i], i) for i in able)
-                if max(free[d], everywhere[i]) < soonest[j]:
+                _, i = min((max(free[d], everywhere[i]), i) for i in able)
+                sooner = max(free[d], everywhere[i]) - soonest[j]
+                if sooner == 0 and urgent_first and i != j:
+                    options.pop()
+                if sooner < 0 or (sooner == 0 and urgent_first and i != j):
                     options.append((max(free[d], everywhere[i]), 2, i, d))
             else:
                 options += [(soonest[i], 1, i, d) for i in able]
@@ -133,8 +159,9 @@ def reference(given: Problem, groups: Groups, favourites: Favourites) -> list[tu
     return list(zip(device, start, strict=True))
 
 
+@pytest.mark.parametrize("urgent_first", [True, False])
 @pytest.mark.parametrize("seed", range(40))
-def test_every_choice_is_that_of_the_definition(seed: int) -> None:
+def test_every_choice_is_that_of_the_definition(seed: int, urgent_first: bool) -> None:
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(1, 25)), int(rng.integers(1, 5))
     edges = [(i, j) for j in range(n) for i in range(j) if rng.random() < 0.2]
@@ -148,7 +175,7 @@ def test_every_choice_is_that_of_the_definition(seed: int) -> None:
         }
     given = problem(rng.integers(0, 9, n), m, edges, rng.integers(0, 9, len(edges)), **rest)
     chosen = relaxed(given, Options(), SctSettings(threshold=0.9)).favourites
-    assert placed(given, chosen) == reference(given, grouped(given), chosen)
+    assert placed(given, chosen, urgent_first) == reference(given, grouped(given), chosen, urgent_first)
 
 
 def without_number(given: Problem, favourites: Favourites) -> int:
@@ -170,7 +197,7 @@ def test_the_theorem_of_hanen_and_munier(threshold: float) -> None:
         m = int(rng.integers(2, 6))
         given = assumed(rng, int(rng.integers(4, 30)), m)
         found = relaxed(given, Options(), SctSettings(threshold=threshold))
-        line = favourites_first(given, grouped(given), found.favourites, detours(given, StartSettings())).line
+        line = timeline(given, found.favourites)
         w = without_number(given, found.favourites)
         assert line.end.max() * m <= given.duration[:, 0].sum() + (m - 1) * w, seed
         beta = ratios_of(given, threshold).sct_infinite

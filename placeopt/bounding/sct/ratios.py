@@ -34,8 +34,8 @@ since K / (K - 1) - 1 = 1 / (K - 1) and (1 - K / ((K - 1) m)) - (1 - 1/m) = -1 /
 devices: 7/3 + 1 / (K - 1).
 
 The paper's proof assumes that devices are dropped only when completely full, that m' is an integer of at least 1, and
-that more devices for part of the time never make a schedule longer. The ratio is therefore reported as the paper's, and
-only for m' >= 1.
+that more devices for part of the time never make a schedule longer. Neither the published code nor `m-sct` drops a full
+device: it stays open to tasks that still fit. The ratio is therefore reported as the paper's, and only for m' >= 1.
 """
 
 from __future__ import annotations

@@ -1,0 +1,77 @@
+"""Post-adjustment moves each colocation group to the device that its rule names, and keeps all other rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import small_problem
+from placeopt_solvers._constructive.adjusting import Rule, adjusted
+from placeopt_solvers._constructive.groups import grouped
+
+import placeopt as po
+from placeopt.model.building import build_problem
+from placeopt.model.problem import Objective, Problem
+from placeopt.solver import Options
+from placeopt.solver.registry import find_solver
+from placeopt.verifier import verify
+
+
+def independent(**rest: Any) -> Problem:
+    """Four tasks on two devices. Without colocation m-ETF places t0 on d0, and the others on d1."""
+    given: dict[str, Any] = {
+        "duration": np.array([[5, 5], [1, 1], [2, 2], [1, 1]]),
+        "group": np.array([0, 0, 0, 1]),
+        "resident": np.array([2, 1, 3, 1]),
+        "capacity": np.array([20, 20]),
+    }
+    names = {"task_names": [f"t{i}" for i in range(4)], "device_names": ["d0", "d1"]}
+    return build_problem(**names, edges=[], **(given | rest))
+
+
+@pytest.mark.parametrize(("rule", "device"), [("compute", 0), ("memory", 1), ("majority", 1), ("no", 0)])
+@pytest.mark.parametrize("name", ["m-etf", "m-sct"])
+def test_the_rule_decides_for_the_group(name: str, rule: str, device: int) -> None:
+    found = po.solve(independent(), name, adjust=rule)
+    assert found.schedule is not None
+    assert found.schedule.device.tolist() == [device] * 3 + [1]
+
+
+def test_m_topo_fills_devices_without_regard_to_groups_before_it_adjusts() -> None:
+    """Cap is 5 + 4 with groups, beyond which t2 and t3 go to d1, and 5 + 3 for single tasks, of which t3 goes there."""
+    case = independent(resident=np.array([3, 3, 1, 3]), group=np.array([0, 1, 2, 2]))
+    for rule, device in (("no", [0, 0, 1, 1]), ("majority", [0, 0, 0, 0]), ("memory", [0, 0, 1, 1])):
+        found = po.solve(case, "m-topo", adjust=rule)
+        assert found.schedule is not None
+        assert found.schedule.device.tolist() == device, rule
+
+
+def test_a_full_device_is_passed_over() -> None:
+    case = independent(capacity=np.array([5, 20]))
+    device = np.array([0, 1, 1, 1])
+    assert adjusted(case, grouped(case), device, "compute").tolist() == [1, 1]
+    roomy = independent()
+    assert adjusted(roomy, grouped(roomy), device, "compute").tolist() == [0, 1]
+    assert adjusted(roomy, grouped(roomy), np.array([1, 0, 0, 1]), "compute").tolist() == [1, 1]
+    assert adjusted(roomy, grouped(roomy), np.array([1, 0, 0, 1]), "memory").tolist() == [0, 1]
+
+
+def test_ties_go_to_the_lower_device() -> None:
+    case = independent(group=np.array([0, 0, 1, 1]), duration=np.full((4, 2), 2))
+    rules: tuple[Rule, ...] = ("compute", "majority")
+    for rule in rules:
+        assert adjusted(case, grouped(case), np.array([1, 0, 1, 1]), rule).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["m-etf", "m-sct", "m-topo"])
+def test_every_rule_of_the_problem_is_kept(name: str) -> None:
+    solver, found = find_solver(name), 0
+    for seed in range(30):
+        case = small_problem(np.random.default_rng(seed), Objective(), times=seed % 2 == 1)
+        rule = ("compute", "memory", "majority")[seed % 3]
+        schedule = solver.solve(case, Options(), solver.settings_type(adjust=rule)).schedule
+        if schedule is not None:
+            found += 1
+            assert {broken.rule for broken in verify(case, schedule).violations} <= {"deadline"}
+    assert found > 15
