@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
+from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
@@ -17,12 +18,17 @@ class Reduction:
     `restore` maps a schedule of `problem` to the original. The schedule must use feasible devices. If its times break
     rules, the times of the result may break rules too. `project` maps a schedule of the original to `problem`, as a
     warm start; it returns None if there is no counterpart.
+
+    A pass that contracts clusters states two tasks of `problem` for each of the n original tasks: `label` (n,) is the
+    cluster that it is part of, `follows` (n,) the one that decides for its device.
     """
 
     problem: Problem
     restore: Callable[[Schedule], Schedule]
     project: Callable[[Schedule], Schedule | None]
     explanation: str
+    label: Int | None = None
+    follows: Int | None = None
 
     def __repr__(self) -> str:
         return f"<Reduction to {self.problem!r}: {self.explanation}>"

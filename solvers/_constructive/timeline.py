@@ -16,6 +16,7 @@ from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
 from .groups import Groups
 from .heaps import Heaps, make_heaps
+from .profiles import Live, make_trees
 
 NEVER = 2**62
 """End of the last gap of every device: above any tick, and adding a duration does not overflow."""
@@ -63,6 +64,8 @@ class Instance(NamedTuple):
     """The in-edges in the order of in_source, and with ports whether they are shared."""
     insertion: bool
     """Whether `slot` uses gaps between tasks."""
+    live: Live
+    """Live memory as in `Groups`."""
 
 
 class Timeline(NamedTuple):
@@ -71,7 +74,9 @@ class Timeline(NamedTuple):
     home: Int
     """(g,) device of each group, -1 for groups without a home."""
     room: Int
-    """(m,) bytes left on each device."""
+    """(m,) bytes left on each device; with live memory, bytes beyond the resident ones."""
+    trees: Int
+    """(m, t) with live memory: the profile of each device, see `profiles`."""
     device: Int
     start: Int
     end: Int
@@ -133,6 +138,7 @@ def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> 
         problem.in_edge,
         problem.shared[problem.in_edge] if port else problem.shared[:0],
         insertion,
+        groups.live,
     )
 
 
@@ -146,6 +152,7 @@ def make_timeline(problem: Problem, groups: Groups) -> Timeline:
         **{name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()},
         home=groups.home.copy(),
         room=groups.room.copy(),
+        trees=make_trees(groups.live, groups.home, m),
         device=np.full(n, -1, dtype=np.int64),
         gap_start=np.empty((m, n + 1), dtype=np.int64),
         gap_end=np.empty((m, n + 1), dtype=np.int64),

@@ -38,6 +38,7 @@ from .._constructive.construction import Constructive, PartialSchedule, run_heur
 from .._constructive.groups import Groups, with_homes
 from .._constructive.placement_ops import assign_group, can_host
 from .._constructive.priorities import longest_paths_after, priority_list
+from .._constructive.profiles import count_group
 from .._constructive.sequences import insert_tasks
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, work_steps
 
@@ -151,7 +152,24 @@ def group_work(problem: Problem) -> Int:
     return work
 
 
-@kernel(assign_group, can_host, allocates=False)
+@kernel(count_group, allocates=False)
+def fits_whole(instance: Instance, line: Timeline, members: Int, low: int, high: int, memory: int, d: int) -> bool:
+    """Return whether device d has room for the groups without a home among members[low:high], `memory` in all."""
+    room = line.room[d] - memory
+    if room < 0 or not instance.live.on:
+        return bool(room >= 0)
+    tree = line.trees[d]
+    for k in range(low, high):
+        if line.home[members[k]] < 0:
+            count_group(instance.live, tree, members[k], 1)
+    fits = tree[1] <= room
+    for k in range(low, high):
+        if line.home[members[k]] < 0:
+            count_group(instance.live, tree, members[k], -1)
+    return bool(fits)
+
+
+@kernel(assign_group, can_host, fits_whole, allocates=False)
 def map_clusters(
     instance: Instance, line: Timeline, members: Int, member_start: Int, cluster: Int, turn: Int, work: Int, load: Int,
     ticks: Int, wrap: int, split: Int,
@@ -189,9 +207,9 @@ def map_clusters(
         best, least = -1, NEVER
         for step in range(m):
             d = (position + step) % m if wrap else step
-            if whole and ticks[d] >= 0 and memory <= line.room[d]:
+            if whole and ticks[d] >= 0:
                 worth = step if wrap else load[d] + ticks[d]
-                if worth < least:
+                if worth < least and fits_whole(instance, line, members, low, high, memory, d):
                     best, least = d, worth
         if best >= 0:
             for k in range(low, high):
