@@ -139,9 +139,9 @@ def construct_with_repair(problem: Problem, build: Build) -> Construction:
 
     Of both schedules the one with less lateness is returned, then the shorter one, then the one under `sum`.
     """
-    found = construct_by_sum(problem, build)
     if not scarce_live_memory(problem):
-        return found
+        return construct_by_sum(problem, build)
+    found = construct_by_sum(problem, build) if fits_as_sum(problem) else Construction(None)
     live = construct_live(problem, build, wanted=found.schedule is None)
     return live if found.schedule is None else best_of(problem, [found, live])
 
@@ -189,6 +189,12 @@ def scarce_live_memory(problem: Problem) -> bool:
     return live and bool((problem.capacity < problem.memory.sum()).any())
 
 
+def fits_as_sum(problem: Problem) -> bool:
+    """Return whether the devices together have enough memory for all tasks at once."""
+    needed, given = (sum(map(int, amounts)) for amounts in (problem.memory, problem.capacity))
+    return needed <= given
+
+
 def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks | None = None) -> Construction:
     """Run a heuristic by live memory, with repair.
 
@@ -205,13 +211,13 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
     resident = tasks.resident(problem.n_groups)
     bare = grouped(problem, resident)
     if bare.stuck is not None:
-        return Construction(None, no_room(problem, bare, bare.stuck, bare.home, bare.room))
+        lacking = np.maximum(resident[bare.stuck] - bare.room, 0)
+        return Construction(None, no_room(problem, bare, bare.stuck, bare.home, bare.room, lacking))
     found: list[Construction] = []
 
-    def add(line: Timeline, sequence: Int, note: str = "") -> bool:
-        """Time a placement in its own order, or else in the sequence; return whether no task waits for memory."""
-        own = time_order(problem, line.start)
-        finished = timed(tasks, problem, line, [tasks.expand(each) for each in (own, sequence)])
+    def add(line: Timeline, *sequences: Int, note: str = "") -> bool:
+        """Time a placement along the first sequence that memory allows; return whether no task waits for memory."""
+        finished = timed(tasks, problem, line, map(tasks.expand, sequences))
         if finished is not None:
             found.append(Construction(finished.schedule, note))
         return finished is not None and not finished.waits
@@ -228,10 +234,11 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
         groups = replace(bare, feasible=feasible, live=live)
         first, last, note = _repaired(build, groups, partial(room_made, problem, groups))
         if last.stuck is None:
-            add(last.line, each, note)
+            add(last.line, time_order(problem, last.line.start), each, note=note)
         elif wanted and not found:
             for home in packed(problem, groups, each, last.line.home):
-                add(build(with_homes(groups, home)).line, each, PACKED)
+                line = build(with_homes(groups, home)).line
+                add(line, time_order(problem, line.start), each, note=PACKED)
         if found:
             return best_of(tasks.problem, found)
         if not failure and first.stuck is not None:
@@ -265,7 +272,7 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int, lack
         return f"no device may run {task}{share}"
     apart = groups.apart[groups.apart_start[k] : groups.apart_start[k + 1]]
     need, reasons = int(groups.memory[k]), []
-    if lacking is not None:
+    if groups.live.on:
         need += int(groups.live.peak[k])
     for d in devices:
         missing = need - max(int(room[d]), 0) if lacking is None else int(lacking[d])
@@ -277,7 +284,8 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int, lack
             reasons.append(f"{problem.device_names[d]} without {rival}, which must be apart from it")
         else:
             reasons.append(f"{problem.device_names[d]} without the tasks that can run only there")
-    peak = " (as live memory in the order of the schedule)" if lacking is not None else ""
+    live = "live memory in the order of the schedule" if lacking is not None else "all memory held at once"
+    peak = f" (counted as {live})" if problem.memory_model == "peak" else ""
     return (
         f"no device left for {task}{share}, which takes {size_text(need)}: it would need {listing(reasons)}{peak}; "
         "the solver cp-sat can decide whether there is a placement"

@@ -13,7 +13,7 @@ outputs with later consumers only fit by the profile, and all others are freed a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -124,7 +124,7 @@ def with_waits(problem: Problem, device: Int, sequence: Int) -> Timed | None:
     return Timed(schedule_of(problem, line), int(held.waits[0]))
 
 
-def timed(tasks: Tasks, problem: Problem, line: Timeline, sequences: Sequence[Int]) -> Timed | None:
+def timed(tasks: Tasks, problem: Problem, line: Timeline, sequences: Iterable[Int]) -> Timed | None:
     """Return the schedule of a placement in the first of several sequences (n,) that memory allows; None if none does.
 
     `problem` is the placed one, and `line` its timeline. Under port contention, schedules that are re-timed from the

@@ -88,22 +88,23 @@ class ClusterSolver(Constructive):
             np.minimum.at(start, cluster[problem.group], clustering.start)
             turn = np.argsort(start, kind="stable")
         work = group_work(problem)
-        split = 0
+        split_on: dict[bytes, int] = {}  # by the devices of the groups
 
         def build(groups: Groups) -> PartialSchedule:
-            nonlocal split
             load, ticks = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
             there = np.flatnonzero(groups.home >= 0)
             np.add.at(load, groups.home[there], work[there, groups.home[there]])
             splits, wrap = np.zeros(1, dtype=np.int64), int(settings.mapping == "wrap")
             clusters = members, member_start, cluster, turn
             found = schedule_by_homes(problem, groups, map_clusters, *clusters, work, load, ticks, wrap, splits)
-            split = int(splits[0])
+            split_on[found.line.home.tobytes()] = int(splits[0])
             return found
 
         answer = run_heuristic(problem, build)
-        note = ""
-        if split and answer.schedule is not None:
+        note, split = "", 0
+        if answer.schedule is not None:
+            split = split_on[answer.schedule.device[first].tobytes()]
+        if split:
             what = "a cluster was" if split == 1 else f"{split} clusters were"
             note = f"{what} split because no device could take the whole cluster"
         message = "; ".join(text for text in (answer.message, note) if text)

@@ -24,6 +24,7 @@ from .._constructive.construction import (
     construct_by_sum,
     construct_live,
     construct_with_repair,
+    fits_as_sum,
     run_loop,
     scarce_live_memory,
     with_port_times,
@@ -65,9 +66,11 @@ class Placer:
 
     def clustered(self, coarse: Problem, tasks: Tasks) -> Iterator[tuple[Construction, bool]]:
         """Yield schedules of a coarse problem, and of the `tasks` of its clusters by live memory, and which it is."""
-        found = construct_by_sum(coarse, partial(self.place, coarse))
-        yield found, True
-        if scarce_live_memory(tasks.problem):
+        scarce, found = scarce_live_memory(tasks.problem), Construction(None)
+        if not scarce or fits_as_sum(coarse):
+            found = construct_by_sum(coarse, partial(self.place, coarse))
+            yield found, True
+        if scarce:
             yield construct_live(coarse, partial(self.place, coarse), wanted=found.schedule is None, tasks=tasks), False
 
     def overfilled(self, problem: Problem) -> Schedule | None:
