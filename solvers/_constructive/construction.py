@@ -31,6 +31,10 @@ MOVED = "the devices filled up before all tasks were placed: some were moved to 
 PACKED = "the devices filled up before all tasks were placed: the groups were packed by memory first"
 """Notes on schedules after repair, and on packed ones."""
 
+LIVE = "counted as live memory in the order of the schedule"
+EXACT = "the solver cp-sat can decide whether there is a placement"
+"""Parts of messages."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartialSchedule:
@@ -241,10 +245,19 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
                 add(line, time_order(problem, line.start), each, note=PACKED)
         if found:
             return best_of(tasks.problem, found)
-        if not failure and first.stuck is not None:
-            lacking = missing_bytes(groups, first.line, first.stuck)
-            failure = no_room(problem, groups, first.stuck, first.line.home, first.line.room, lacking)
-    return Construction(None, failure or "the devices have too little memory for tasks that can run only there")
+        failure = failure or shortage(problem, groups, first)
+    return Construction(None, failure)
+
+
+def shortage(problem: Problem, groups: Groups, found: PartialSchedule) -> str:
+    """Explain why a heuristic finds no place for a group by live memory, or none for those with a single device."""
+    line = found.line
+    if found.stuck is not None:
+        lacking = missing_bytes(groups, line, found.stuck)
+        return no_room(problem, groups, found.stuck, line.home, line.room, lacking)
+    over = line.trees[:, 1] - line.room
+    short = [f"{problem.device_names[d]} lacks {size_text(int(over[d]))}" for d in np.flatnonzero(over > 0).tolist()]
+    return f"{listing(short)} for tasks that can run only there ({LIVE}); {EXACT}"
 
 
 def best_of(problem: Problem, found: list[Construction]) -> Construction:
@@ -284,12 +297,9 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int, lack
             reasons.append(f"{problem.device_names[d]} without {rival}, which must be apart from it")
         else:
             reasons.append(f"{problem.device_names[d]} without the tasks that can run only there")
-    live = "live memory in the order of the schedule" if lacking is not None else "all memory held at once"
-    peak = f" (counted as {live})" if problem.memory_model == "peak" else ""
-    return (
-        f"no device left for {task}{share}, which takes {size_text(need)}: it would need {listing(reasons)}{peak}; "
-        "the solver cp-sat can decide whether there is a placement"
-    )
+    how = "" if problem.memory_model == "sum" else " (all memory held at once)" if lacking is None else f" ({LIVE})"
+    wanted = f"which takes {size_text(need)}: it would need {listing(reasons)}{how}"
+    return f"no device left for {task}{share}, {wanted}; {EXACT}"
 
 
 def overflow(problem: Problem, schedule: Schedule) -> str:

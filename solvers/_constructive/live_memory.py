@@ -102,24 +102,29 @@ class Timed:
     waits: int
 
 
+def make_held(problem: Problem, device: Int) -> Held:
+    """Return what devices hold before the first task, for a placement (n,)."""
+    n, m = problem.n_tasks, problem.n_devices
+    room = problem.capacity.copy()
+    np.subtract.at(room, device, problem.resident)
+    sizes = {"bytes": m, "left": n, "freed": n, "waits": 1}
+    zeros = {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
+    return Held(problem.output, problem.scratch, room, release=make_heaps(n, m), **zeros)
+
+
 def with_waits(problem: Problem, device: Int, sequence: Int) -> Timed | None:
     """Append tasks in a topological sequence (n,) on their `device` (n,), each as soon as its memory is free.
 
     None if a task has no memory even after all known releases.
     """
-    n, m, none = problem.n_tasks, problem.n_devices, np.zeros(0, dtype=np.int64)
+    m, none = problem.n_devices, np.zeros(0, dtype=np.int64)
     everywhere = np.zeros((0, 0), dtype=np.bool_)
     homes = np.zeros(problem.n_groups, dtype=np.int64)
     groups = Groups(none, everywhere, np.zeros(1, dtype=np.int64), none, homes, np.zeros(m, dtype=np.int64), None)
     line = make_timeline(problem, groups)
-    room = problem.capacity.copy()
-    np.subtract.at(room, device, problem.resident)
-    zeros = {name: np.zeros(size, dtype=np.int64) for name, size in (("bytes", m), ("left", n), ("freed", n))}
-    held = Held(
-        problem.output, problem.scratch, room, release=make_heaps(n, m), waits=np.zeros(1, dtype=np.int64), **zeros
-    )
+    held = make_held(problem, device)
     run = append_with_waits.select(4 * work_steps(problem) // max(m, 1))
-    if (room < 0).any() or run(make_instance(problem, groups), line, held, device, sequence) != DONE:
+    if (held.room < 0).any() or run(make_instance(problem, groups), line, held, device, sequence) != DONE:
         return None
     return Timed(schedule_of(problem, line), int(held.waits[0]))
 
@@ -224,7 +229,7 @@ def room_made(problem: Problem, groups: Groups, line: Timeline, k: int) -> Int |
     """
     run = make_room.select(work_steps(problem))
     trial = line._replace(home=line.home.copy(), room=line.room.copy(), trees=line.trees.copy())
-    return trial.home if run(make_instance(problem, groups), trial, _moves(groups, problem), k) == DONE else None
+    return trial.home if run(make_instance(problem, groups), trial, make_moves(groups, problem), k) == DONE else None
 
 
 def missing_bytes(groups: Groups, line: Timeline, k: int) -> Int:
@@ -258,11 +263,12 @@ def packed(problem: Problem, groups: Groups, sequence: Int, home: Int) -> Iterat
         np.subtract.at(room, given[fresh], groups.memory[fresh])
         start = Groups(groups.memory, groups.feasible, groups.apart_start, groups.apart, given, room, None, groups.live)
         line = make_timeline(problem, start)
-        if run(make_instance(problem, groups), line, _moves(groups, problem), turn, stay) == DONE:
+        if run(make_instance(problem, groups), line, make_moves(groups, problem), turn, stay) == DONE:
             yield line.home
 
 
-def _moves(groups: Groups, problem: Problem) -> Moves:
+def make_moves(groups: Groups, problem: Problem) -> Moves:
+    """Return what may move, and scratch, before the first eviction."""
     return Moves(
         groups.home < 0,
         np.empty(EVICTIONS, dtype=np.int64),
