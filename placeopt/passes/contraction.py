@@ -76,7 +76,7 @@ def contraction(problem: Problem, made: Clusters, group: Int | None = None) -> R
         return retime(reduced, Schedule(schedule.device[made.sequence[first]], start))
 
     explanation = f"{problem.n_tasks} -> {reduced.n_tasks} tasks, {problem.n_edges} -> {reduced.n_edges} edges"
-    return Reduction(reduced, restore, project, explanation, made.label)
+    return Reduction(reduced, restore, project, explanation, made.label, made.label)
 
 
 def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:

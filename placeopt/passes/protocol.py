@@ -19,6 +19,7 @@ class Reduction:
     rules, the times of the result may break rules too. `project` maps a schedule of the original to `problem`, as a
     warm start; it returns None if there is no counterpart. `leader` (n,) is, for each task of the original, the task of
     `problem` whose device `restore` gives it, -1 for none; None if both problems have the same tasks, or if unknown.
+    `label` (n,) is the cluster that the task is part of; None unless the pass contracts clusters.
     """
 
     problem: Problem
@@ -26,6 +27,7 @@ class Reduction:
     project: Callable[[Schedule], Schedule | None]
     explanation: str
     leader: Int | None = None
+    label: Int | None = None
 
     def __repr__(self) -> str:
         return f"<Reduction to {self.problem!r}: {self.explanation}>"

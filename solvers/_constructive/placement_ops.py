@@ -2,6 +2,7 @@
 
     compute_ready_times   the tick from which a task can start, for each device
     ready_time            the same for one device
+    has_room              whether a device has the memory for a group without a home
     can_host              whether a device can take a group without a home
     can_run               whether a device can take a task: if its group has a home, only that
     earliest_start        the earliest start on a device, in a gap between tasks (insertion) or after the last task
@@ -25,6 +26,7 @@ from placeopt.model.problem import transfer_ticks
 from placeopt.model.tiers import swap_time
 
 from .heaps import pop, push
+from .profiles import count_group, holds
 from .timeline import NO_GAP, Instance, Timeline
 
 
@@ -170,10 +172,17 @@ def stays_apart(instance: Instance, line: Timeline, g: int, d: int) -> bool:
     return True
 
 
-@kernel(stays_apart, allocates=False, inline=True)
+@kernel(holds, allocates=False, inline=True)
+def has_room(instance: Instance, line: Timeline, g: int, d: int) -> bool:
+    """Return whether device d has the memory for group g, which has no home."""
+    left = line.room[d] - instance.memory[g]
+    return bool(left >= 0 and (not instance.live.on or holds(instance.live, line.trees[d], g, left)))
+
+
+@kernel(has_room, stays_apart, allocates=False, inline=True)
 def can_host(instance: Instance, line: Timeline, g: int, d: int) -> bool:
     """Return whether device d can take group g, which has no home."""
-    return bool(instance.feasible[g, d]) and instance.memory[g] <= line.room[d] and stays_apart(instance, line, g, d)
+    return bool(instance.feasible[g, d]) and has_room(instance, line, g, d) and stays_apart(instance, line, g, d)
 
 
 @kernel(can_host, allocates=False, inline=True)
@@ -227,12 +236,24 @@ def slot(instance: Instance, line: Timeline, i: int, d: int, ready: int) -> tupl
     return max(ready, line.free[d]), NO_GAP
 
 
-@kernel(allocates=False, inline=True)
+@kernel(count_group, allocates=False, inline=True)
 def assign_group(instance: Instance, line: Timeline, g: int, d: int) -> None:
     """Assign group g to device d and reserve its memory, unless it has a home."""
     if line.home[g] < 0:
         line.home[g] = d
         line.room[d] -= instance.memory[g]
+        if instance.live.on:
+            count_group(instance.live, line.trees[d], g, 1)
+
+
+@kernel(count_group, allocates=False)
+def release_group(instance: Instance, line: Timeline, g: int) -> None:
+    """Take group g from its device, and free its memory."""
+    d = line.home[g]
+    line.home[g] = -1
+    line.room[d] += instance.memory[g]
+    if instance.live.on:
+        count_group(instance.live, line.trees[d], g, -1)
 
 
 @kernel(assign_group, sort_inputs, through_ports, allocates=False, inline=True)

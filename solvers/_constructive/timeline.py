@@ -18,6 +18,7 @@ from placeopt.model.tiers import TierArrays
 
 from .groups import Groups
 from .heaps import Heaps, make_heaps
+from .profiles import Live, make_trees
 
 NEVER = 2**62
 """End of the last gap of every device: above any tick, and adding a duration does not overflow."""
@@ -68,6 +69,8 @@ class Instance(NamedTuple):
     tiers: TierArrays
     capacity: Int
     """The memory tiers, empty without any, and (m,) bytes."""
+    live: Live
+    """Live memory as in `Groups`."""
 
 
 class Timeline(NamedTuple):
@@ -76,7 +79,9 @@ class Timeline(NamedTuple):
     home: Int
     """(g,) device of each group, -1 for groups without a home."""
     room: Int
-    """(m,) bytes left on each device."""
+    """(m,) bytes left on each device; with live memory, bytes beyond the resident ones."""
+    trees: Int
+    """(m, t) with live memory: the profile of each device, see `profiles`."""
     device: Int
     start: Int
     end: Int
@@ -140,6 +145,7 @@ def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> 
         insertion,
         tier_arrays(problem),
         problem.capacity,
+        groups.live,
     )
 
 
@@ -154,6 +160,7 @@ def make_timeline(problem: Problem, groups: Groups) -> Timeline:
         **{name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()},
         home=groups.home.copy(),
         room=groups.room.copy(),
+        trees=make_trees(groups.live, groups.home, m),
         device=np.full(n, -1, dtype=np.int64),
         gap_start=np.empty((m, n + 1), dtype=np.int64),
         gap_end=np.empty((m, n + 1), dtype=np.int64),

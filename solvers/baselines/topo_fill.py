@@ -11,8 +11,6 @@ it. `m-topo` does the same with less than the whole memory of each device.
 
 from __future__ import annotations
 
-import numpy as np
-
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
@@ -31,5 +29,4 @@ class TopoFill(Constructive):
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:
-        keep = np.zeros(problem.n_devices, dtype=np.int64)
-        return lambda groups: fill_devices(problem, groups, problem.order, keep)
+        return lambda groups: fill_devices(problem, groups, problem.order)

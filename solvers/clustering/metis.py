@@ -89,17 +89,17 @@ class Metis(Constructive):
         wanted = meant_devices(problem, graph, settings.balance, options.seed)
         work = group_work(problem)
         sequence = np.argsort(-group_sums(problem, problem.memory), kind="stable")
-        moved = 0
 
         def build(groups: Groups) -> PartialSchedule:
-            nonlocal moved
             load, pull = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
             edges = graph.starts, graph.neighbours, graph.weight
-            found = schedule_by_homes(problem, groups, keep_parts, sequence, wanted, *edges, work, load, pull)
-            moved = int(np.count_nonzero(found.line.home != wanted))
-            return found
+            return schedule_by_homes(problem, groups, keep_parts, sequence, wanted, *edges, work, load, pull)
 
         answer = run_heuristic(problem, build)
+        if answer.schedule is None:
+            return answer
+        first = np.unique(problem.group, return_index=True)[1]
+        moved = int(np.count_nonzero(answer.schedule.device[first] != wanted))
         clusters = as_placed(wanted[problem.group], answer.schedule)
         return replace(answer, stats={"moved": moved}, clusters=clusters)
 
