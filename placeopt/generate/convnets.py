@@ -2,8 +2,8 @@
 
 VGG-19, ResNet-50 and Inception-v3 have 24, 176 and 311 tasks, the sizes of the three graphs of Carbonari, Kodirov and
 Golub ("TensorFlow Job Placement Optimization as a Submodular Function Maximization", 2017, section 4). The paper does
-not define its nodes. Here a task is a layer of the network in Keras (`keras.applications`), except the input and the flattening, which do no
-work. An activation that is an argument of a layer is fused into it:
+not define its nodes. Here a task is a layer of the network in Keras (`keras.applications`), except the input and the
+flattening, which do no work. An activation that is an argument of a layer is fused into it:
 
 - VGG-19: 16 convolutions (with ReLU) + 5 max pools + 3 dense layers = 24 (Keras: 26 with input and flatten).
 - ResNet-50: 53 convolutions + 53 batch normalisations + 49 ReLUs + 16 sums + 2 paddings + 1 max pool + 1 global

@@ -7,13 +7,11 @@ from typing import Any
 
 from placeopt.generate import convnets, layers
 from placeopt.generate.layers import ModelOptions
-from placeopt.generate.recurrent import LstmOptions
-from placeopt.generate.tensorflow.graph import Graph, Node, Tensor
+from placeopt.generate.tensorflow.graph import Graph, Node
 from placeopt.generate.tensorflow.image_models import classifier, holography
 from placeopt.generate.tensorflow.recurrent import lstm_nmt
 from placeopt.generate.tensorflow.transformer import summaries, transformer
-from placeopt.generate.tensorflow.variables import Variable, minimize, variable
-from placeopt.generate.transformer import TransformerOptions
+from placeopt.generate.tensorflow.variables import Outputs, minimize, variable
 
 METADATA_TIME = "1 us"
 """Time of an operation that only handles sizes, constants or the order of operations. Baechi takes 1 us for operations
@@ -37,16 +35,16 @@ UPDATES = frozenset(
 
 
 def tensorflow_graph(name: str, options: ModelOptions) -> tuple[Graph, tuple[Node, ...]]:
-    """Return the graph of a model, and the operations that a step executes: in training, the loss and the update."""
+    """Return the graph of a model, and the operations that a step executes: the results, or the loss and the update."""
     graph = Graph(options.bytes_per_element)
-    loss, step, rate = BUILDERS[name](graph, options)
-    if loss is None:
-        return graph, (_outputs(graph),)
-    step = step or variable(graph, (), "zeros", "global_step", trainable=False, type="int")
-    target = minimize(graph, loss, options.optimiser, step, rate)
-    if rate is not None:
-        summaries([rate, loss, step.read])
-    return graph, (loss.node, target)
+    outputs = BUILDERS[name](graph, options)
+    if outputs.loss is None:
+        return graph, tuple(tensor.node for tensor in outputs.results)
+    step = outputs.step or variable(graph, (), "zeros", "global_step", trainable=False, type="int")
+    update = minimize(graph, outputs.loss, options.optimiser, step, outputs.rate)
+    if outputs.rate is not None:
+        summaries([outputs.rate, outputs.loss, step.read])
+    return graph, (outputs.loss.node, update)
 
 
 def tensorflow_tasks(name: str, options: ModelOptions) -> dict[str, dict[str, Any]]:
@@ -59,13 +57,10 @@ def tensorflow_tasks(name: str, options: ModelOptions) -> dict[str, dict[str, An
     for node in graph.nodes:
         if whole or needed[node.number]:
             size[groups[node.number]] += 1
-    forward = {node.number for node in graph.nodes if node.forward is None}
-    return {
-        node.name: _task(node, needed, groups, size, forward) for node in graph.nodes if whole or needed[node.number]
-    }
+    return {node.name: _task(node, needed, groups, size) for node in graph.nodes if whole or needed[node.number]}
 
 
-def _task(node: Node, needed: list[bool], groups: list[int], size: list[int], forward: set[int]) -> dict[str, Any]:
+def _task(node: Node, needed: list[bool], groups: list[int], size: list[int]) -> dict[str, Any]:
     graph, outputs = node.graph, node.outputs
     runs = needed[node.number]
     output = sum([tensor.bytes for tensor in outputs])
@@ -87,7 +82,7 @@ def _task(node: Node, needed: list[bool], groups: list[int], size: list[int], fo
         task["memory"] = memory
     if node.inputs or node.controls:
         task["after"] = _after(node, runs)
-    if node.forward is not None and node.forward.number in forward and runs:
+    if node.forward is not None:
         task["backward_of"] = node.forward.name
     group = groups[node.number]
     if size[group] > 1:
@@ -112,47 +107,18 @@ def _after(node: Node, runs: bool) -> list[str] | dict[str, int | None]:
     return payloads if any(payload is not None for payload in payloads.values()) else list(payloads)
 
 
-def _outputs(graph: Graph) -> Node:
-    """Add an operation that waits for all results of an inference (`tf.group`)."""
-    read = {tensor.node.number for node in graph.nodes for tensor in node.inputs}
-    read |= {other.number for node in graph.nodes for other in node.controls}
-    last = [
-        node
-        for node in graph.nodes
-        if node.number not in read and node.op not in (*UPDATES, "Const", "Identity", "ImageSummary", "MatrixDiagPart")
-        and not _initial(node)
-    ]  # fmt: skip
-    with graph.after(*last):
-        return graph.add("NoOp", (), name="group_deps")
-
-
-def _initial(node: Node) -> bool:
-    return bool(node.colocated)
-
-
-Built = tuple[Tensor | None, Variable | None, Tensor | None]
-
-
 def _image(
-    kernels: Callable[[Any], layers.Graph], build: Callable[[Graph, layers.Graph], Tensor | None]
-) -> Callable[[Graph, Any], Built]:
-    return lambda graph, options: (build(graph, kernels(options)), None, None)
+    kernels: Callable[[Any], layers.Graph], build: Callable[[Graph, layers.Graph], Outputs]
+) -> Callable[[Graph, Any], Outputs]:
+    return lambda graph, options: build(graph, kernels(options))
 
 
-def _lstm(graph: Graph, options: LstmOptions) -> Built:
-    return lstm_nmt(graph, options), None, None
-
-
-def _transformer(graph: Graph, options: TransformerOptions) -> Built:
-    return transformer(graph, options)
-
-
-BUILDERS: dict[str, Callable[[Graph, Any], Built]] = {
+BUILDERS: dict[str, Callable[[Graph, Any], Outputs]] = {
     "vgg19": _image(convnets.vgg19, classifier),
     "resnet50": _image(convnets.resnet50, classifier),
     "inception_v3": _image(convnets.inception_v3, classifier),
-    "transformer": _transformer,
-    "lstm_nmt": _lstm,
+    "transformer": transformer,
+    "lstm_nmt": lstm_nmt,
     "tensor_holography": _image(convnets.tensor_holography, holography),
 }
-"""Functions that add the operations of a model; they return in training the loss, and a step and a rate of its own."""
+"""Functions that add the operations of a model, by its name."""

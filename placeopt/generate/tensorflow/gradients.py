@@ -29,9 +29,10 @@ from placeopt.generate.tensorflow.operations import (
 def gradients(loss: Tensor, variables: Sequence[Tensor], colocate: bool = True) -> list[Gradient | None]:
     """Add the gradients of a loss, and return that of each variable; None if the loss does not depend on it."""
     graph = loss.node.graph
-    to = ints(graph, *loss.shape, name="gradients/Shape")
-    one = constant(graph, (), 1, name="gradients/grad_ys_0")
-    start = graph.add("Fill", (to, one), loss.shape, name="gradients/Fill").outputs[0]
+    with graph.colocate_with(loss.node) if colocate else graph.anywhere():
+        to = ints(graph, *loss.shape, name="gradients/Shape")
+        one = constant(graph, (), 1, name="gradients/grad_ys_0")
+        start = graph.add("Fill", (to, one), loss.shape, name="gradients/Fill").outputs[0]
     pending = _pending(loss.node, variables)
     found: dict[tuple[int, int], list[Gradient]] = {(loss.node.number, loss.index): [start]}
     queue = deque([loss.node])
@@ -137,7 +138,7 @@ def _gated(graph: Graph, results: list[Gradient | None]) -> list[Gradient | None
     """Let each result wait for all of them (`control_flow_ops.tuple`)."""
     gates = [each.values.node if isinstance(each, Slices) else each.node for each in results if each is not None]
     unique = sorted({node.number: node for node in gates}.items())
-    with graph.scope("tuple"):
+    with graph.scope("tuple"), graph.anywhere():
         with graph.after(*(node for _, node in unique)):
             gate = graph.add("NoOp", (), name="group_deps")
         gated: list[Gradient | None] = []

@@ -71,7 +71,7 @@ class Node:
         self.name = name
         self.op = op
         self.inputs = tuple(inputs)
-        self.controls: tuple[Node, ...] = graph.controls
+        self.controls: tuple[Node, ...] = ()
         self.outputs: tuple[Tensor, ...] = ()
         self.flops = 0
         self.resident = 0
@@ -90,9 +90,10 @@ class Graph:
         self.widths = {**WIDTHS, "float": width}
         self.variables: list[Tensor] = []
         """References to the trainable variables."""
-        self.controls: tuple[Node, ...] = ()
         self.colocated: tuple[Node, ...] = ()
         self.forward: Node | None = None
+        self._waits: list[tuple[int, tuple[Node, ...]]] = []
+        """For each enclosing context of `after`, the number of operations before it, and what it waits for."""
         self._prefix = ""
         self._names: dict[str, int] = {}
 
@@ -111,6 +112,9 @@ class Graph:
         node = Node(self, len(self.nodes), self._unique(self._prefix + (name or op)), op, inputs)
         node.flops = flops
         node.value = value
+        if self._waits:
+            latest = max([tensor.node.number for tensor in inputs], default=-1)
+            node.controls = tuple([other for start, others in self._waits if latest < start for other in others])
         if known is None:
             node.outputs = tuple([Tensor(node, i, shape, (True,) * len(shape), type) for i, shape in enumerate(shapes)])
         else:
@@ -139,13 +143,25 @@ class Graph:
             self.colocated = before
 
     @contextmanager
-    def after(self, *nodes: Node) -> Iterator[None]:
-        """Let operations start only after some nodes (`tf.control_dependencies`)."""
-        before, self.controls = self.controls, (*self.controls, *nodes)
+    def anywhere(self) -> Iterator[None]:
+        """Let operations run on any device, regardless of the enclosing contexts."""
+        before, self.colocated = self.colocated, ()
         try:
             yield
         finally:
-            self.controls = before
+            self.colocated = before
+
+    @contextmanager
+    def after(self, *nodes: Node) -> Iterator[None]:
+        """Let operations start only after some nodes (`tf.control_dependencies`).
+
+        Operations that read one of the context start after it anyway, and get no further edge.
+        """
+        self._waits.append((len(self.nodes), nodes))
+        try:
+            yield
+        finally:
+            self._waits.pop()
 
     @contextmanager
     def gradient_of(self, node: Node, colocate: bool) -> Iterator[None]:

@@ -8,19 +8,20 @@ from placeopt.generate import layers
 from placeopt.generate.tensorflow.graph import Graph, Tensor
 from placeopt.generate.tensorflow.lowering import Lowering
 from placeopt.generate.tensorflow.operations import binary, placeholder, pointwise, reduce, strided_slice
+from placeopt.generate.tensorflow.variables import Outputs
 
 
-def classifier(graph: Graph, kernels: layers.Graph) -> Tensor | None:
-    """Add an image classifier of slim, and return its loss in training: the cross-entropy of the main logits."""
+def classifier(graph: Graph, kernels: layers.Graph) -> Outputs:
+    """Add an image classifier of slim; its loss is the cross-entropy of the main logits."""
     training = kernels.options.training
     lowering = Lowering(graph, training, slim=True)
     lowering.lower(kernels)
-    lowering.predictions("predictions")
-    return lowering.loss("predictions") if training else None
+    results = (lowering.probabilities("predictions"),)
+    return Outputs(results, lowering.loss("predictions") if training else None)
 
 
-def holography(graph: Graph, kernels: layers.Graph) -> Tensor | None:
-    """Add Tensor Holography, and return its loss in training.
+def holography(graph: Graph, kernels: layers.Graph) -> Outputs:
+    """Add Tensor Holography.
 
     The last layer gives amplitudes and phases of three colours. The loss is that of the hologram (Shi et al. 2021,
     methods): the mean difference of the complex fields, after the mean difference of the phases is removed.
@@ -35,7 +36,7 @@ def holography(graph: Graph, kernels: layers.Graph) -> Tensor | None:
     phase = binary("Mul", strided_slice(last, half, bounds=4), 0.5, name="mul")
     phase = binary("Add", phase, 0.5, name="output_field_phs")
     if not training:
-        return None
+        return Outputs((amplitude, phase))
     true_amplitude, true_phase = (placeholder(graph, half, (True,) * 4, "float", name) for name in ("amp", "phs"))
     angles = (_radians(true_phase), _radians(phase))
     # The released code states the difference twice.
@@ -46,7 +47,7 @@ def holography(graph: Graph, kernels: layers.Graph) -> Tensor | None:
     imaginary = pointwise("Mul", true_amplitude, pointwise("Sin", angle), name="mul")
     parts = (pointwise("Sub", real, amplitude, name="sub"), imaginary)
     means = [reduce("Mean", pointwise("Abs", part), None) for part in parts]
-    return pointwise("Add", *means, name="add")
+    return Outputs((amplitude, phase), pointwise("Add", *means, name="add"))
 
 
 def _radians(phase: Tensor) -> Tensor:

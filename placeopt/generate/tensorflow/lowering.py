@@ -147,9 +147,9 @@ class Lowering:
                 x = dropout(x, f"{name}/dropout")
         return self._classify(name, x, classes, False)
 
-    def predictions(self, name: str) -> None:
+    def probabilities(self, name: str) -> Tensor:
         """Add the probabilities of the logits of a layer (`slim.softmax`)."""
         logits = self.found[name]
         with self.graph.scope(f"{name}/Predictions"):
             rows = reshape_to(logits, logits.shape)
-            reshape(pointwise("Softmax", rows), shape(logits), logits.shape, name="Reshape_1")
+            return reshape(pointwise("Softmax", rows), shape(logits), logits.shape, name="Reshape_1")

@@ -29,13 +29,13 @@ from placeopt.generate.tensorflow.operations import (
     stack,
     unstack,
 )
-from placeopt.generate.tensorflow.variables import Variable, dense, variable
+from placeopt.generate.tensorflow.variables import Outputs, Variable, dense, variable
 
 State = tuple[Tensor, Tensor]
 
 
-def lstm_nmt(graph: Graph, options: LstmOptions) -> Tensor | None:
-    """Add the LSTM translator, and return its loss in training."""
+def lstm_nmt(graph: Graph, options: LstmOptions) -> Outputs:
+    """Add the LSTM translator."""
     batch, width = options.batch, options.width
     known = (True, True)
     source, target = (
@@ -61,10 +61,9 @@ def lstm_nmt(graph: Graph, options: LstmOptions) -> Tensor | None:
         y = stack(ys, 1)
     logits = dense(y, options.vocabulary, "output_projection")
     if not options.training:
-        pointwise("Softmax", logits)
-        return None
+        return Outputs((pointwise("Softmax", logits),))
     labels = placeholder(graph, (batch, options.target_length), known)
-    return reduce("Mean", sparse_softmax_cross_entropy(logits, labels), None)
+    return Outputs((logits,), reduce("Mean", sparse_softmax_cross_entropy(logits, labels), None))
 
 
 def _embed(graph: Graph, options: LstmOptions, tokens: Tensor) -> list[Tensor]:

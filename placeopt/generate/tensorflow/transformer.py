@@ -40,15 +40,15 @@ from placeopt.generate.tensorflow.operations import (
     transpose,
     zeros,
 )
-from placeopt.generate.tensorflow.variables import Variable, dense, layer_norm, variable
+from placeopt.generate.tensorflow.variables import Outputs, Variable, dense, layer_norm, variable
 from placeopt.generate.transformer import TransformerOptions
 
 PADDING = -(2**32) + 1
 """Score of a position that attention must not read."""
 
 
-def transformer(graph: Graph, options: TransformerOptions) -> tuple[Tensor | None, Variable | None, Tensor | None]:
-    """Add the Transformer, and return in training its loss, the variable that counts steps, and the learning rate."""
+def transformer(graph: Graph, options: TransformerOptions) -> Outputs:
+    """Add the Transformer."""
     known = (not options.dynamic_shapes,) * 2
     source, labels, target = (
         placeholder(graph, (options.batch, length), known)
@@ -77,12 +77,12 @@ def transformer(graph: Graph, options: TransformerOptions) -> tuple[Tensor | Non
     logits = _logits(x, table)
     axis = ints(graph, -1, name="ArgMax/dimension", scalar=True)
     best = graph.add("ArgMax", (logits, axis), logits.shape[:2], known=[known], type="int").outputs[0]
-    pointwise("Cast", best, type="int", name="ToInt32")
+    best = pointwise("Cast", best, type="int", name="ToInt32")
     if not options.training:
-        return None, None, None
+        return Outputs((best,))
     loss = _loss(logits, labels, options.vocabulary)
     step = variable(graph, (), "zeros", "global_step", trainable=False, type="int")
-    return loss, step, _learning_rate(step)
+    return Outputs((best,), loss, step, _learning_rate(step))
 
 
 def _embed(options: TransformerOptions, table: Tensor, tokens: Tensor) -> Tensor:
@@ -98,10 +98,10 @@ def _embed(options: TransformerOptions, table: Tensor, tokens: Tensor) -> Tensor
     empty = binary("Equal", x, 0, type="bool")
     found = pointwise("Select", empty, x, found, type="float")
     x = pointwise("Add", x, found, name="add")
-    return dropout(x, "dropout/dropout") if options.training else identity_of(x)
+    return dropout(x, "dropout/dropout") if options.training else _no_dropout(x)
 
 
-def identity_of(x: Tensor) -> Tensor:
+def _no_dropout(x: Tensor) -> Tensor:
     """What `tf.layers.dropout` adds in inference."""
     return x.graph.add("Identity", (x,), x.shape, known=[x.known], name="dropout/Identity").outputs[0]
 
@@ -138,7 +138,7 @@ def _scaled_dot_product(
             y = _without_future(y)
         y = pointwise("Softmax", y)
         _summary(y)
-        y = dropout(y, "dropout/dropout") if options.training else identity_of(y)
+        y = dropout(y, "dropout/dropout") if options.training else _no_dropout(y)
         return batch_matmul(y, v, name="MatMul_1")
 
 

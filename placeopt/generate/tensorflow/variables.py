@@ -51,6 +51,20 @@ class Variable:
     """Its value, which operations read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What a model gives."""
+
+    results: tuple[Tensor, ...]
+    """What an inference computes."""
+    loss: Tensor | None = None
+    """What a training minimises."""
+    step: Variable | None = None
+    """The variable that counts the steps, if the model reads it."""
+    rate: Tensor | None = None
+    """The learning rate, if the model computes it."""
+
+
 def variable(
     graph: Graph, sizes: Shape, initial: Initial, name: str, *, trainable: bool = True, type: str = "float"
 ) -> Variable:
