@@ -71,9 +71,7 @@ class ModelOptions(BaseModel):
     @model_validator(mode="after")
     def _pipelines_have_kernels(self) -> Self:
         if self.style != "kernels" and self.objective == "period":
-            raise ValueError(
-                f"the style {self.style} has no pipelines; use the objective makespan or the style kernels"
-            )
+            raise ValueError(f"the style {self.style} has no pipelines; use the style kernels for period")
         return self
 
 

@@ -62,6 +62,12 @@ class TransformerOptions(ModelOptions):
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         return self
 
+    @model_validator(mode="after")
+    def _tensorflow_has_one_structure(self) -> Self:
+        if self.style != "kernels" and (self.split_heads or not self.shared_embedding):
+            raise ValueError(f"the style {self.style} joins the heads and shares the embedding")
+        return self
+
 
 def transformer(options: TransformerOptions) -> Graph:
     """Build the Transformer, from token ids to the probabilities of every position's next token.
