@@ -1,11 +1,12 @@
 """Compare Celeritas with its baselines on generated model graphs.
 
-    python benchmarks/celeritas_models.py [PART ...] [SCALE]
+    python benchmarks/celeritas_models.py [PART ...] [tensorflow] [SCALE]
 
 The graphs are training graphs of four models of `placeopt generate model` on four V100 GPUs (`--network v100x4`). The
 link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per byte. The batch sizes require
-all four devices. The paper's graphs come from TensorFlow and contain constants, reshapes and variable reads as nodes,
-about a third of them without inputs. Its model Tensor Holography is not generated here. SCALE multiplies the payloads.
+all four devices. Nodes are kernels, or with `tensorflow` the operations of TensorFlow 1.12, as in the paper: constants,
+reshapes, variable reads and initial values are nodes, and a quarter to a third of them have no inputs. SCALE multiplies
+the payloads.
 
 Parts, all but `large` and `batches` by default:
 
@@ -56,6 +57,15 @@ MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"batch": 64, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192, "split_heads": True},
     "resnet50": {"batch": 256},
 }
+TENSORFLOW: dict[str, dict[str, Any]] = {
+    "inception_v3": {"batch": 256, "auxiliary": True, "optimiser": "sgd"},
+    "lstm_nmt": {"batch": 256, "width": 2048, "source_length": 40, "target_length": 40, "optimiser": "sgd"},
+    "transformer": {"batch": 32, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192},
+    "tensor_holography": {"batch": 32},
+}
+"""The paper's models; its batches are 512, 512, 256 and 32."""
+graphs = dict(MODELS)
+"""The models of this run."""
 LARGE = {"batch": 4, "layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "split_heads": True}
 NETWORK = network_document("v100x4", bandwidth="5.701 GB/s", latency="134 us")
 COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -85,7 +95,7 @@ def fusion() -> Iterable[Table]:
     table = table_of(
         "fusion: nodes and CCR before; clusters, CCR and groups after, by the treatment of groups", headers
     )
-    for name in MODELS:
+    for name in graphs:
         problem = model(name)
         cells = [f"{problem.n_tasks:,}", str(shape(problem).sources), f"{problem.n_groups:,}", ratio(grain(problem))]
         for how in get_args(Colocation):
@@ -101,7 +111,7 @@ def steps() -> Iterable[Table]:
         for execution in EXECUTIONS:
             title = f"step time in seconds, contention: {contention}, {execution}"
             table = table_of(title, ("model", *COLUMNS, "bound"))
-            for name in MODELS:
+            for name in graphs:
                 found = (step(name, contention, column, execution) for column in COLUMNS)
                 table.add_row(name, *map(text, found), f"{bound(name, contention):.3f}")
             yield table
@@ -117,7 +127,7 @@ def orders() -> Iterable[Table]:
     chains = four_chains()
     cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in names}
     table.add_row("four chains", str(chains.n_edges), *(str(cuts[order]) for order in names))
-    for name in MODELS:
+    for name in graphs:
         problem, cells = model(name), []
         for order in names:
             seconds, *_ = solved(replace(problem, contention="port"), "order-place", range=1, order=order)
@@ -128,7 +138,7 @@ def orders() -> Iterable[Table]:
         table = table_of(
             f"celeritas in each order, contention: {contention}: adjusting; order-place", ("model", *names)
         )
-        for name in MODELS:
+        for name in graphs:
             problem = replace(model(name), contention=contention)
             cells = []
             for order in names:
@@ -143,13 +153,13 @@ def tuning() -> Iterable[Table]:
     for how in ("first", "unite"):
         title = f"celeritas with placement=best, colocation={how}, by R; contention: port"
         table = table_of(title, ("model", *map(str, RANGES)))
-        for name in MODELS:
+        for name in graphs:
             problem = replace(model(name), contention="port")
             found = (solved(problem, "celeritas", range=r, placement="best", colocation=how)[0] for r in RANGES)
             table.add_row(name, *map(text, found))
         yield table
     table = table_of("celeritas-tuned", ("model", "contention", "seconds", "chosen", "CPU seconds"))
-    for name in MODELS:
+    for name in graphs:
         for contention in CONTENTIONS:
             begin = time.process_time()
             result = po.solve(replace(model(name), contention=contention), "celeritas-tuned", workers=1)
@@ -193,10 +203,15 @@ def main() -> None:
     """Measure and print the tables."""
     console = Console(width=170)
     scale = next((int(word) for word in sys.argv[1:] if word.isdigit()), 1)
-    chosen = [word for word in sys.argv[1:] if not word.isdigit()] or DEFAULT
+    words = [word for word in sys.argv[1:] if not word.isdigit()]
+    if "tensorflow" in words:
+        words.remove("tensorflow")
+        graphs.clear()
+        graphs.update({name: {**options, "style": "tensorflow"} for name, options in TENSORFLOW.items()})
+    chosen = words or DEFAULT
     if unknown := [part for part in chosen if part not in PARTS]:
         raise SystemExit(f"unknown part {unknown[0]}; known are {', '.join(PARTS)}")
-    for name in MODELS:
+    for name in graphs:
         problem = model(name)
         problems[name] = replace(problem, payload=problem.payload * scale)
     for part in chosen:
@@ -210,7 +225,7 @@ problems: dict[str, Problem] = {}
 def model(name: str) -> Problem:
     """The training graph of a model on the network."""
     if name not in problems:
-        problems[name] = po.compile(model_document(name, training=True, **MODELS[name]) | NETWORK)
+        problems[name] = po.compile(model_document(name, training=True, **graphs[name]) | NETWORK)
     return problems[name]
 
 
