@@ -29,11 +29,12 @@ from reports import Item, Paper, Record, Workplace, load_records, printed, save_
 
 def papers() -> dict[str, Paper]:
     """All papers by name."""
+    from baechi import BAECHI
     from carbonari import CARBONARI
     from celeritas import CELERITAS
     from giph import GIPH
 
-    return {paper.name: paper for paper in (CELERITAS, GIPH, CARBONARI)}
+    return {paper.name: paper for paper in (BAECHI, CELERITAS, GIPH, CARBONARI)}
 
 
 def main() -> None:

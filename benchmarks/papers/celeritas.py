@@ -2,10 +2,11 @@
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, arXiv:2208.00184.
 
-The graphs are training graphs of `placeopt generate model` with the paper's batches (section 6.2) on four V100 GPUs of
-32 GiB. The link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per byte. The paper's
-cells are compared under `memory_model: peak` and `contention: port`: TensorFlow frees tensors, and section 6.1 models
-congestion by tasks that send and receive. Seconds are verified makespans; each method has one thread.
+The graphs are training graphs of `placeopt generate model --style tensorflow` with the paper's batches (section 6.2) on
+four V100 GPUs of 32 GiB. The link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per
+byte. The paper's cells are compared under `memory_model: peak` and `contention: port`: TensorFlow frees tensors, and
+section 6.1 models congestion by tasks that send and receive. Seconds are verified makespans; each method has one
+thread.
 """
 
 from __future__ import annotations
@@ -47,26 +48,37 @@ from placeopt.passes import apply_passes
 from placeopt.policies import random_placement
 from placeopt.simulation import simulate
 
-BATCHES: dict[str, dict[str, Any]] = {
+SIZES: dict[str, dict[str, Any]] = {
+    "inception_v3": {"batch": 512, "auxiliary": True, "optimiser": "sgd"},
+    "lstm_nmt": {"batch": 512, "width": 2048, "source_length": 40, "target_length": 40, "optimiser": "sgd"},
+    "transformer": {"batch": 256, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192},
+    "tensor_holography": {"batch": 32},
+}
+"""Section 6.2: the paper's models with its batches; docs/generators.md states which options the text leaves open."""
+KERNELS: dict[str, dict[str, Any]] = {
     "inception_v3": {"batch": 512},
     "lstm_nmt": {"batch": 512, "layers": 4, "width": 2048, "granular": True},
     "transformer": {"batch": 256, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192, "split_heads": True},
+    "tensor_holography": {"batch": 32},
+    "resnet50": {"batch": 512},
 }
-"""Section 6.2: batches and sizes of the paper's models."""
-NOT_IN_PAPER: dict[str, dict[str, Any]] = {"resnet50": {"batch": 512}}
-MODELS = BATCHES | NOT_IN_PAPER
+GRAPHS = {name: (name, {**options, "style": "tensorflow"}) for name, options in SIZES.items()}
+"""The paper's graphs: operations of TensorFlow 1.12."""
+EVERY = GRAPHS | {f"{name}, kernels": (name, options) for name, options in KERNELS.items()}
+"""With the graphs of kernels that `placeopt generate model` makes by default, and ResNet-50."""
 
 CONTENTIONS: tuple[Contention, ...] = ("port", "none")
 MEMORY_MODELS: tuple[MemoryModel, ...] = ("peak", "sum")
 PUBLISHED = ("metis", "m-topo", "m-etf", "m-sct", "heft", "order-place", "celeritas")
 """Published heuristics."""
-AUTO_SECONDS = 30.0
+AUTO_SECONDS = 10.0
 
 
 @cache
 def graph(model: str) -> Problem:
     """A training graph of the paper."""
-    document = model_document(model, training=True, **MODELS[model]) | NETWORK
+    generator, options = EVERY[model]
+    document = model_document(generator, training=True, **options) | NETWORK
     return po.compile(document | {"memory_model": "peak"})
 
 
@@ -102,7 +114,7 @@ def measured(
             found["fifo"] = makespan(problem, simulate(problem, result.schedule.device)) * tick
         return found
 
-    key = ("step", model, MODELS[model], method, memory, contention)
+    key = ("step", model, EVERY[model], method, memory, contention)
     found: dict[str, float | None] = workplace.measurements.value(compute, *key)
     return found
 
@@ -120,7 +132,7 @@ def shown_seconds(seconds: float | None) -> str:
 def figure_1(workplace: Workplace) -> Report:
     """How often placements are out of memory."""
     rows = []
-    for model in BATCHES:
+    for model in GRAPHS:
 
         def compute(model: str = model) -> list[int]:
             problem = under(model, "peak", "none")
@@ -131,7 +143,7 @@ def figure_1(workplace: Workplace) -> Report:
             single = np.zeros(problem.n_tasks, dtype=np.int64)
             return [fit, int(not po.verify(problem, simulate(problem, single)).violations)]
 
-        fit, single = workplace.measurements.value(compute, "figure-1", model, MODELS[model])
+        fit, single = workplace.measurements.value(compute, "figure-1", model, EVERY[model])
         rows.append((model, f"{50 - fit} of 50", "no" if single else "yes"))
     report = Report()
     report.claims(
@@ -149,7 +161,7 @@ def figure_1(workplace: Workplace) -> Report:
 def table_1(workplace: Workplace) -> Report:
     """The row of Celeritas in the comparison of methods."""
     fast, equal, fits = [], [], []
-    for model in BATCHES:
+    for model in GRAPHS:
         first = measured(workplace, model, "celeritas")
         again = po.solve(under(model, "peak", "port"), "celeritas", workers=1)
         ticks = None if again.objective is None else float(again.objective) * float(graph(model).resolution)
@@ -171,7 +183,7 @@ def table_1(workplace: Workplace) -> Report:
 def table_2(_: Workplace) -> Report:
     """Nodes and CCR before and after fusion."""
     cells, rows = [], []
-    for model in MODELS:
+    for model in EVERY:
         problem = graph(model)
         coarse = apply_passes(problem, ["celeritas-fusion:colocation=first"]).problem
         before, after = grain(problem), grain(coarse)
@@ -203,7 +215,7 @@ def table_3(workplace: Workplace) -> Report:
     report = Report()
     for execution in ("step", "fifo"):
         cells = []
-        for model in BATCHES:
+        for model in GRAPHS:
             mine = measured(workplace, model, "celeritas")[execution]
             for method, seconds in zip(METHODS[:-1], TABLE_3[model][:-1], strict=True):
                 what = f"{model}: {method}"
@@ -242,13 +254,13 @@ def step_cell(what: str, paper: tuple[float | None, float | None], ours: tuple[f
 def table_4(workplace: Workplace) -> Report:
     """Seconds to place."""
     cells = []
-    for model in BATCHES:
+    for model in GRAPHS:
 
         def compute(model: str = model) -> list[float]:
             problem = under(model, "peak", "port")
             return [placing_seconds(problem, solver) for solver in ("m-sct", "order-place", "celeritas")]
 
-        spent = workplace.measurements.value(compute, "table-4", model, MODELS[model])
+        spent = workplace.measurements.value(compute, "table-4", model, EVERY[model])
         for solver, published, own in zip(("m-sct", "order-place"), TABLE_4[model], spent, strict=False):
             what = f"{model}: {solver}"
             if published is None:
@@ -272,7 +284,7 @@ def figure_3(_: Workplace) -> Report:
     cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in FIGURE_3}  # type: ignore[index]
     texts = [", ".join(f"{order} {count}" for order, count in each.items()) for each in (FIGURE_3, cuts)]
     cells = [Claim("edges cut in the example", *texts, "same" if cuts == FIGURE_3 else "reversed")]
-    for model in MODELS:
+    for model in EVERY:
         problem = graph(model)
         found = {order: len(cut_edges(problem, ORDERS[order](problem))) for order in (*FIGURE_3, "cpd-topo")}  # type: ignore[index]
         text = ", ".join(f"{order} {count:,}" for order, count in found.items())
@@ -291,7 +303,7 @@ def figure_3(_: Workplace) -> Report:
 def figure_4(_: Workplace) -> Report:
     """Fusion makes no loops."""
     found = []
-    for model in MODELS:
+    for model in EVERY:
         coarse = apply_passes(graph(model), ["celeritas-fusion:colocation=first"]).problem
         place = np.empty(coarse.n_tasks, dtype=np.int64)
         place[ORDERS["m-topo"](coarse)] = np.arange(coarse.n_tasks)
@@ -319,7 +331,7 @@ def figure_6(workplace: Workplace) -> Report:
                     return None
                 return (STEPS * float(result.objective) * float(problem.resolution) + spent) / 60
 
-            minutes[name] = workplace.measurements.value(compute, "figure-6", model, MODELS[model], name)
+            minutes[name] = workplace.measurements.value(compute, "figure-6", model, EVERY[model], name)
         groups[model] = minutes
         reference = published["celeritas"], minutes["celeritas"]
         for name in ("m-topo", "dfs-topo"):
@@ -422,7 +434,7 @@ def statements(workplace: Workplace) -> Report:
     ):
         for contention in CONTENTIONS:
             found = []
-            for model in MODELS:
+            for model in EVERY:
                 mine = step(workplace, model, better, "peak", contention)
                 rivals = [step(workplace, model, other, "peak", contention) for other in others]
                 best = mine is not None and all(each is None or sign(mine / each) <= 0 for each in rivals)
@@ -435,7 +447,7 @@ def statements(workplace: Workplace) -> Report:
 
 def conditions() -> Iterator[tuple[str, MemoryModel, Contention]]:
     """All rows of the summary."""
-    yield from product(MODELS, MEMORY_MODELS, CONTENTIONS)
+    yield from product(EVERY, MEMORY_MODELS, CONTENTIONS)
 
 
 def everything(workplace: Workplace) -> Report:
