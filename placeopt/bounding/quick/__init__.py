@@ -7,6 +7,7 @@ integers, without tolerances or solvers:
     load            all work divided ideally over the devices                 `placeopt.bounding.quick.loads`
     jackson         work between earliest starts and tails                    `placeopt.bounding.quick.jackson`
     packing         of k m + 1 groups, some device has k + 1                  `placeopt.bounding.quick.loads.pigeonhole`
+    swapping        the least swap time of memory tiers that hold all bytes   `placeopt.bounding.quick.swapping`
     transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
     cheapest        each group on its cheapest device, within memory limits   `placeopt.bounding.quick.loads`
     memory          the fullest device is at least as full as the average     `_memory_balance` below
@@ -40,6 +41,7 @@ from placeopt.bounding.quick.loads import (
     sharing_of,
 )
 from placeopt.bounding.quick.paths import critical_path, windows
+from placeopt.bounding.quick.swapping import swapping_bound
 from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.errors import counted
 from placeopt.model.arrays import Int
@@ -51,7 +53,8 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 
 
 NAMES = (
-    "critical-path", "load", "jackson", "packing", "transfers", "cheapest", "memory", "weighted-sum", "trivial",
+    "critical-path", "load", "jackson", "packing", "swapping", "transfers", "cheapest", "memory", "weighted-sum",
+    "trivial",
 )  # fmt: skip
 """Names of these bounds. Ledgers of comparisons accept a proved bound only under one of them or of a solver."""
 
@@ -144,6 +147,10 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
         f"them, take{'s' if tasks == 1 else ''} at least {_time(problem, whole)}",
     )
     yield packing
+    if problem.tiers is not None:
+        least_end, swap = swapping_bound(classes, found)
+        why = f"all bytes fit only if some device swaps for at least {_time(problem, swap)} before its first task"
+        yield Bound("swapping", least_end, why)
 
 
 def _max_load(classes: Classes) -> Iterator[Bound]:
