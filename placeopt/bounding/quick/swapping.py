@@ -26,7 +26,7 @@ def swapping_bound(classes: Classes, found: Windows) -> tuple[int, int]:
         return 0, 0
     after = np.where(found.allowed, classes.duration + found.tail, UNLIMITED).min(axis=1)[heavy]
     total = int(classes.memory.sum())
-    members = list(zip(classes.leader.tolist(), classes.size.tolist(), strict=True))
+    members: list[tuple[int, int]] = list(zip(classes.leader.tolist(), classes.size.tolist(), strict=True))
 
     def enough(ticks: int) -> bool:
         return sum(size * most_bytes(tiers, d, ticks) for d, size in members) >= total
