@@ -52,8 +52,6 @@ class Work(NamedTuple):
     # In: (n,) ticks of each task on its device, (e,) ticks of each edge's transfer
     task_ticks: Int
     edge_ticks: Int
-    # In: (n,) tick before which the task cannot start: its release, and the end of its device's swapping
-    earliest: Int
     # In, unless FIFO: (n,) under PRIORITY, the device's ready task with the smallest rank goes first; under ORDER, the
     # position 0, 1, ... of the task on its device
     rank: Int
@@ -72,6 +70,7 @@ class Work(NamedTuple):
     # (m,) tasks queued, tasks started (always 0 under PRIORITY, where a task leaves its heap)
     length: Int
     begun: Int
+    swap: Int  # In: (m,) ticks for which the device swaps before its first task; 0 without memory tiers
     free: Int  # (m,) tick at which the device is free; with events, 1 while it is busy
     # (m,) ticks at which the ports are free: the same array if a device has one port for both, see `port_times`
     send: Int
@@ -135,27 +134,24 @@ def pop(time: Int, code: Int, size: int) -> None:
 
 
 @kernel(swap_time, allocates=False)
-def delay_starts(instance: Instance, device: Int, work: Work) -> None:
-    """Delay `work.earliest` until each device has swapped; overwrites `work.free`. O(n + m k) for k tiers."""
-    tiers, swap = instance.tiers, work.free
+def fill_swaps(instance: Instance, device: Int, work: Work) -> None:
+    """Fill `work.swap` for a placement. O(n + m k) for k memory tiers."""
+    tiers, swap = instance.tiers, work.swap
     for d in range(len(swap)):
         swap[d] = 0
     for i in range(len(device)):
         swap[device[i]] += tiers.memory[i]
     for d in range(len(swap)):
         swap[d] = swap_time(tiers, d, swap[d])
-    for i in range(len(device)):
-        work.earliest[i] = max(work.earliest[i], swap[device[i]])
 
 
-@kernel(transfer_ticks, delay_starts, allocates=False)
+@kernel(transfer_ticks, fill_swaps, allocates=False)
 def fill_ticks(instance: Instance, device: Int, work: Work) -> None:
-    """Fill `work.task_ticks`, `work.edge_ticks` and `work.earliest` for a placement. O(n + e)."""
+    """Fill `work.task_ticks`, `work.edge_ticks` and `work.swap` for a placement. O(n + e)."""
     graph, edge_ticks = instance.graph, work.edge_ticks
     for i in range(len(device)):
         source = device[i]
         work.task_ticks[i] = instance.duration[i, source]
-        work.earliest[i] = graph.release[i]
         for k in range(graph.out_start[i], graph.out_start[i + 1]):
             target = device[graph.edge_target[k]]
             if target == source:
@@ -168,7 +164,7 @@ def fill_ticks(instance: Instance, device: Int, work: Work) -> None:
                     instance.byte_ticks_den[source, target],
                 )
     if len(instance.tiers.memory) > 0:
-        delay_starts(instance, device, work)
+        fill_swaps(instance, device, work)
 
 
 @kernel(push, pop, allocates=False)
@@ -187,7 +183,7 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
     for d in range(len(free)):
         free[d] = 0
     for i in range(n):
-        ready[i] = work.earliest[i]
+        ready[i] = max(graph.release[i], work.swap[device[i]])
         waiting[i] = graph.in_start[i + 1] - graph.in_start[i]
         if waiting[i] == 0:
             push(time, code, size, ready[i], i)
@@ -216,8 +212,8 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
 def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Work) -> int:
     """Makespan in ticks, event by event; fills `work.start` and, with ports, `work.moves`.
 
-    Event i < n is the end of task i, event n + i the tick at which it becomes ready (last input, or
-    `work.earliest`). At one tick, ends come first, then ready tasks, each by index. O((n + e) log n + n m).
+    Event i < n is the end of task i, event n + i the tick at which it becomes ready (last input, release or swap). At
+    one tick, ends come first, then ready tasks, each by index. O((n + e) log n + n m).
     """
     edge_ticks, moves, waiting, ready = work.edge_ticks, work.moves, work.waiting, work.ready
     time, code, key, queued = work.time, work.code, work.key, work.queued
@@ -229,7 +225,7 @@ def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Wor
     events = 0
     for i in range(n):
         length[device[i]] += 1
-        work.start[i], queued[i], ready[i] = -1, -1, work.earliest[i]
+        work.start[i], queued[i], ready[i] = -1, -1, max(graph.release[i], work.swap[device[i]])
         waiting[i] = graph.in_start[i + 1] - graph.in_start[i]
         if waiting[i] == 0:
             push(time, code, events, ready[i], n + i)
@@ -333,13 +329,13 @@ def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Wor
     free, send, receive, edge_source = work.free, work.send, work.receive, graph.edge_source
     n = len(device)
     for d in range(len(free)):
-        free[d], send[d], receive[d] = 0, 0, 0
+        free[d], send[d], receive[d] = work.swap[d], 0, 0
     for k in range(len(moves)):
         moves[k] = -1
     for node in nodes:
         if node < n:
             d = device[node]
-            tick = max(free[d], work.earliest[node])
+            tick = max(free[d], graph.release[node])
             for position in range(graph.in_start[node], graph.in_start[node + 1]):
                 k = graph.in_edge[position]
                 move = representative[k]

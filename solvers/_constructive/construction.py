@@ -73,8 +73,8 @@ class Constructive:
     - **Memory** is counted as under the memory model `sum`. Under `peak`, a second schedule counts live memory
       (`construct_live`); the better one is returned.
     - **Memory tiers**: the capacity is that of all tiers. The swap time of a device counts like a release time of its
-      tasks, and the swap time that a group adds after the tasks placed so far. Heuristics that do not compare the times
-      of devices ignore it. The schedule is re-timed, so its times are exact.
+      tasks. A group that delays the first task of a device by its swap time starts as much later. Heuristics that do
+      not compare the times of devices ignore both. The schedule is re-timed, so its times are exact.
     - **Dead ends**: if no device is left for a group, other groups are evicted to make room, and the heuristic starts
       again with these homes. As a last resort all groups are packed by memory, and the heuristic only orders tasks.
     - **Release times**: no task starts before its release time, which counts like the arrival of an input.

@@ -41,19 +41,20 @@ def link_ticks(instance: Instance, payload: int, a: int, c: int) -> int:
 def opens(instance: Instance, line: Timeline, i: int, d: int) -> int:
     """Return the tick from which task i can start on device d regardless of its inputs, with memory tiers.
 
-    The device swaps first. A group without a home adds its bytes; if they take swap time, that comes after the tasks
-    placed so far, which start as much later once the schedule is re-timed.
+    The device swaps first. If the bytes of a group without a home take more swap time than the device waits anyway,
+    they delay its first task, and with it the tasks placed so far: the new task starts after these, as much later.
     """
-    first: int = instance.release[i]
+    ready: int = instance.release[i]
     used = instance.capacity[d] - line.room[d]
     swapped = swap_time(instance.tiers, d, used)
     g = instance.group[i]
     if line.home[g] < 0:
-        more = swap_time(instance.tiers, d, used + instance.memory[g]) - swapped
-        if more > 0:
-            first = max(first, line.free[d] + more)
-        swapped += more
-    return max(first, swapped)
+        before = swapped
+        swapped = swap_time(instance.tiers, d, used + instance.memory[g])
+        delay = max(swapped, line.first[d]) - max(before, line.first[d])
+        if delay > 0:
+            ready = max(ready, line.free[d] + delay)
+    return max(ready, swapped)
 
 
 @kernel(push, pop, allocates=False)
@@ -265,6 +266,7 @@ def assign(instance: Instance, line: Timeline, i: int, d: int, start: int) -> No
         through_ports(instance, line, i, d, True)
     line.device[i], line.start[i] = d, start
     line.end[i] = start + instance.duration[i, d]
+    line.first[d] = min(line.first[d], start)
 
 
 @kernel(assign, allocates=False, inline=True)

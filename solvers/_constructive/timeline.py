@@ -87,7 +87,8 @@ class Timeline(NamedTuple):
     end: Int
     """(n,) of the placed tasks; `device` is -1 for the others."""
     free: Int
-    """(m,) end of the last task on each device."""
+    first: Int
+    """(m,) end of the last task on each device, and start of the first; NEVER without tasks."""
     ready: Int
     arrival: Int
     """(m,) result and (k,) scratch of `compute_ready_times`."""
@@ -161,6 +162,7 @@ def make_timeline(problem: Problem, groups: Groups) -> Timeline:
         home=groups.home.copy(),
         room=groups.room.copy(),
         trees=make_trees(groups.live, groups.home, m),
+        first=np.full(m, NEVER, dtype=np.int64),
         device=np.full(n, -1, dtype=np.int64),
         gap_start=np.empty((m, n + 1), dtype=np.int64),
         gap_end=np.empty((m, n + 1), dtype=np.int64),

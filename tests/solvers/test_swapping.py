@@ -63,6 +63,7 @@ def test_the_exact_solvers_agree(seed: int, contention: Contention) -> None:
         assert (found.termination, found.objective) == (oracle.termination, oracle.objective)
         assert found.schedule is None or found.feasible
         assert found.bound is None or found.bound == oracle.objective
+    assert oracle.objective is None or all(each.value <= oracle.objective for each in po.bounds(problem))
 
 
 def test_the_cases_have_swapping_and_infeasible_ones() -> None:
@@ -97,6 +98,18 @@ def chain(n: int, ram: int) -> po.Problem:
 def test_heuristics_use_the_first_tier_of_all_devices_before_they_swap(solver: str) -> None:
     found = po.solve(chain(8, 4), solver)
     assert (found.objective, [use.swap for use in found.devices]) == (8, [0, 0])
+
+
+def test_the_bound_from_swap_times() -> None:
+    # 8 of 12 bytes are in the first tiers; of the other 4 each device takes 2 or more, for 10 ticks, before a task.
+    found = {bound.name: bound for bound in po.bounds(chain(12, 4))}
+    assert found["swapping"].value == 11
+    assert found["swapping"].explanation.startswith("all bytes fit only if some device swaps for at least 10 ns")
+    assert "swapping" not in {bound.name for bound in po.bounds(with_changes(chain(12, 4), tiers=None))}
+    assert {bound.name: bound.value for bound in po.bounds(chain(8, 4))}["swapping"] == 0
+    # Both devices have a byte; the third byte takes 5 ticks, and at least t2 with 5 ticks comes after them.
+    uneven = with_changes(chain(3, 1), duration=[[7, 7], [6, 6], [5, 5]])
+    assert {bound.name: bound.value for bound in po.bounds(uneven)}["swapping"] == 5 + 5
 
 
 def test_a_device_swaps_while_it_waits_for_data() -> None:

@@ -8,6 +8,7 @@ integers, without tolerances or solvers:
     jackson         work between earliest starts and tails                    `placeopt.bounding.quick.jackson`
     packing         of k m + 1 groups, some device has k + 1                  `placeopt.bounding.quick.loads.pigeonhole`
     ports           unavoidable transfers, divided over the ports             `_ports` below
+    swapping        the least swap time of memory tiers that hold all bytes   `placeopt.bounding.quick.swapping`
     transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
     cheapest        each group on its cheapest device, within memory limits   `placeopt.bounding.quick.loads`
     memory          the fullest device is at least as full as the average     `_memory_balance` below
@@ -41,6 +42,7 @@ from placeopt.bounding.quick.loads import (
     sharing_of,
 )
 from placeopt.bounding.quick.paths import NEVER, Windows, critical_path, windows
+from placeopt.bounding.quick.swapping import swapping_bound
 from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.errors import counted
 from placeopt.model.arrays import Int
@@ -52,7 +54,8 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 
 
 NAMES = (
-    "critical-path", "load", "jackson", "packing", "ports", "transfers", "cheapest", "memory", "weighted-sum",
+    "critical-path", "load", "jackson", "packing", "ports", "swapping", "transfers", "cheapest", "memory",
+    "weighted-sum",
     "trivial",
 )  # fmt: skip
 """Names of these bounds. Ledgers of comparisons accept a proved bound only under one of them or of a solver."""
@@ -148,6 +151,10 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
     yield packing
     if problem.contention != "none" and problem.n_edges > 0:
         yield _ports(classes, found)
+    if problem.tiers is not None:
+        least_end, swap = swapping_bound(classes, found)
+        why = f"all bytes fit only if some device swaps for at least {_time(problem, swap)} before its first task"
+        yield Bound("swapping", least_end, why)
 
 
 def _ports(classes: Classes, found: Windows) -> Bound:
