@@ -253,6 +253,12 @@ def test_passes_accept_the_graphs(name: str) -> None:
     assert apply_passes(problem, [name]).problem.n_tasks <= problem.n_tasks
 
 
+def test_the_header_names_tensorflow() -> None:
+    document = model_document("tensor_holography", style="tensorflow", **SMALL["tensor_holography"])
+    assert document["source"].endswith("s41586-020-03152-0; operations of TensorFlow 1.12 (Abadi et al., OSDI 2016)")
+    assert 'style="tensorflow"' in document["description"]
+
+
 def test_no_pipelines() -> None:
     with pytest.raises(UsageError, match="the style tensorflow has no pipelines; use the style kernels for period"):
         model_document("vgg19", style="tensorflow", objective="period")
