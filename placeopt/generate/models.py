@@ -90,6 +90,10 @@ MODELS: dict[str, ModelSpec] = {
 """All models by name, in the order of listings."""
 
 
+TENSORFLOW = "operations of TensorFlow 1.12 (Abadi et al., OSDI 2016)"
+"""Added to the source of a graph of TensorFlow."""
+
+
 def model_graph(name: str, **options: Any) -> Graph:
     """Generate the kernels of a model, with backward operators in training.
 
@@ -133,7 +137,7 @@ def model_document(name: str, **options: Any) -> dict[str, Any]:
         "placeopt": 1,
         "name": name,
         "description": described,
-        "source": model.source,
+        "source": model.source if checked.style == "kernels" else f"{model.source}; {TENSORFLOW}",
         "tasks": tasks(model_graph(name, **options)) if checked.style == "kernels" else tensorflow_tasks(name, checked),
     }
 

@@ -142,6 +142,14 @@ def test_task_counts(name: str, options: dict[str, Any], count: int) -> None:
     assert len(tasks_of(name, **options)) == count
 
 
+def test_sizes_of_tensor_holography() -> None:
+    found = totals(model_graph("tensor_holography"))
+    convolutions = (4 * 24 + 28 * 24 * 24 + (24 + 4) * 6) * 3 * 3
+    biases, channels = 29 * 24 + 6, 29 * 24 + 6
+    assert found.parameters == convolutions + biases + 2 * channels
+    assert found.macs == convolutions * 384 * 384
+
+
 @pytest.mark.parametrize(
     ("name", "operations"),
     [

@@ -51,7 +51,7 @@ def model(
 
     if name is None:
         for known in MODELS.values():
-            typer.echo(f"{known.name:<14} {known.description}")
+            typer.echo(f"{known.name:<17} {known.description}")
         return
     chosen = name.replace("-", "_")
     if options and chosen in MODELS:

@@ -113,8 +113,10 @@ class Graph:
         node.flops = flops
         node.value = value
         if self._waits:
-            latest = max([tensor.node.number for tensor in inputs], default=-1)
-            node.controls = tuple([other for start, others in self._waits if latest < start for other in others])
+            read = [tensor.node.number for tensor in inputs]
+            latest = max(read, default=-1)
+            waits = [other for start, others in self._waits if latest < start for other in others]
+            node.controls = tuple([other for other in waits if other.number not in read])
         if known is None:
             node.outputs = tuple([Tensor(node, i, shape, (True,) * len(shape), type) for i, shape in enumerate(shapes)])
         else:
@@ -155,7 +157,7 @@ class Graph:
     def after(self, *nodes: Node) -> Iterator[None]:
         """Let operations start only after some nodes (`tf.control_dependencies`).
 
-        Operations that read one of the context start after it anyway, and get no further edge.
+        Operations that read one of these nodes, or one of the context, start after them anyway.
         """
         self._waits.append((len(self.nodes), nodes))
         try:

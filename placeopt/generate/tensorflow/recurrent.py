@@ -101,8 +101,8 @@ def _layers(
 
 
 def _weights(graph: Graph, fan_in: int, width: int) -> tuple[Variable, Variable]:
-    kernel = variable(graph, (fan_in, 4 * width), "uniform", "basic_lstm_cell/kernel")
-    return kernel, variable(graph, (4 * width,), "zeros", "basic_lstm_cell/bias")
+    kernel = variable(graph, (fan_in, 4 * width), "uniform", "basic_lstm_cell/kernel", cached=True)
+    return kernel, variable(graph, (4 * width,), "zeros", "basic_lstm_cell/bias", cached=True)
 
 
 def _cell(graph: Graph, x: Tensor, state: State, kernel: Variable, bias: Variable) -> State:

@@ -66,9 +66,19 @@ class Outputs:
 
 
 def variable(
-    graph: Graph, sizes: Shape, initial: Initial, name: str, *, trainable: bool = True, type: str = "float"
+    graph: Graph,
+    sizes: Shape,
+    initial: Initial,
+    name: str,
+    *,
+    trainable: bool = True,
+    cached: bool = False,
+    type: str = "float",
 ) -> Variable:
-    """`tf.get_variable`: initial values are uniform (Glorot), truncated normal, zeros or ones."""
+    """`tf.get_variable`: initial values are uniform (Glorot), truncated normal, zeros or ones.
+
+    The read of a `cached` variable may run on another device, as in recurrent cells (`set_caching_device`).
+    """
     start = len(graph.nodes)
     with graph.scope(name):
         if initial in RANDOM:
@@ -81,7 +91,7 @@ def variable(
     node.resident = node.outputs[0].bytes
     for other in graph.nodes[start : node.number]:
         other.colocated = (*other.colocated, node)
-    return _held(graph, node, value, name, trainable)
+    return _held(graph, node, value, name, trainable, cached)
 
 
 def free_variable(graph: Graph, sizes: Shape, initial: Initial, *, trainable: bool = True) -> Variable:
@@ -92,10 +102,11 @@ def free_variable(graph: Graph, sizes: Shape, initial: Initial, *, trainable: bo
     return _held(graph, node, value, "Variable", trainable)
 
 
-def _held(graph: Graph, node: Node, value: Tensor, name: str, trainable: bool) -> Variable:
+def _held(graph: Graph, node: Node, value: Tensor, name: str, trainable: bool, cached: bool = False) -> Variable:
     own = node.outputs[0]
     with graph.colocate_with(node):
         graph.add("Assign", (own, value), own.shape, type=own.type, name=f"{name}/Assign")
+    with graph.anywhere() if cached else graph.colocate_with(node):
         read = identity(own, f"{name}/read")
     if trainable:
         graph.variables.append(own)
