@@ -3,7 +3,7 @@
     python benchmarks/agreement.py [--problems 1000] [--seed 0] [--engine highs]
 
 The problems come from `small_problem` in tests/support/brute_force.py: up to five tasks on three devices, with
-infeasible devices, groups, separation, capacities, shared outputs, different links, both contention models, both memory
+infeasible devices, groups, separation, capacities, shared outputs, different links, all contention models, both memory
 models, every metric, weighted sums and lists. Two thirds of them have release times and deadlines. The solvers run
 without the pipeline and without a warm start, so that only their own model proves their claims. The verifier checks
 each schedule. Each solver has one worker and a limit of 60 s. A disagreement is printed together with the complete

@@ -17,9 +17,6 @@ Parts, all by default:
   without port contention, before and after the passes `coplace` and `fuse`. Takes three minutes.
 - assumption: m-SCT relative to m-ETF on 100 layered graphs on identical devices whose transfers are no longer than any
   task, which m-SCT's ratio assumes.
-
-The verdicts compare ratios: *same* if they differ by at most 10%, *direction* if both are above or both below 1,
-*reversed* otherwise.
 """
 
 from __future__ import annotations
@@ -33,14 +30,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from claims import Claim, claims_table
+from claims import Claim, Verdict, ratio_verdict
 from ortools.math_opt import model_pb2
 from ortools.math_opt.python import mathopt
 from placeopt_solvers._constructive.construction import construct_with_repair
 from placeopt_solvers.ready_lists._pairs import TieSettings, detours, tie_order
 from placeopt_solvers.ready_lists.m_sct import favourites_first
-from rich.console import Console
 from rich.table import Table
+from shown import Claims, show, show_claims
 
 import placeopt as po
 from placeopt.bounding.sct import Favourites, SctProgram, program_of, ratios_of
@@ -80,7 +77,6 @@ MEASURED_PEAK = 6.2
 """GB at the peak of one GPU that runs the whole model: singlegpu_inception_v3.txt there."""
 WORSE = 406
 """Percent by which post-adjustment was worse than an expert, at most (section 3.1)."""
-SAME = 0.10
 SEEDS = 100
 RULES = ("compute", "memory", "majority")
 SHAPES = (
@@ -92,7 +88,7 @@ SHAPES = (
 DURATIONS = ((100, 1000), (100, 200))
 
 
-def figures() -> Iterable[Table]:
+def figures() -> Iterable[Table | Claims]:
     """The worked examples."""
     cells = []
     chains = figure_1()
@@ -111,9 +107,12 @@ def figures() -> Iterable[Table]:
     ):
         found = po.solve(figure_1(4), solver, **settings)
         name = ", ".join([solver, *(f"{key}={str(value).lower()}" for key, value in settings.items())])
-        verdict = same(found.makespan == published) if published else "not comparable: not in the figure"
+        verdict: Verdict = same(found.makespan == published) if published else "not comparable"
+        reason = "" if published else "not in the figure"
         cells.append(
-            Claim(f"figure 1: makespan with 4 units, {name}", str(published or "-"), str(found.makespan), verdict)
+            Claim(
+                f"figure 1: makespan with 4 units, {name}", str(published or "-"), str(found.makespan), verdict, reason
+            )
         )
     dot = tensordot()
     for published, passes in (("three devices", []), ("one device", ["coplace"])):
@@ -133,10 +132,10 @@ def figures() -> Iterable[Table]:
         ours = ", ".join(devices) if not passes else "none" if len(set(devices)) == 1 else "some"
         text = f"figure 6: {'transfers after fusion' if passes else 'devices of Grad, Step, UpdateStep before fusion'}"
         cells.append(Claim(text, published, f"{ours}; {result.makespan} ticks", same(ours == published)))
-    yield claims_table("figures of the paper", cells)
+    yield Claims("figures of the paper", cells)
 
 
-def steps() -> Iterable[Table]:
+def steps() -> Iterable[Table | Claims]:
     """Step times next to measured ones."""
     document = model_document("inception_v3", training=True, batch=64) | NETWORK
     cells = []
@@ -145,7 +144,9 @@ def steps() -> Iterable[Table]:
     assert alone is not None
     peak = float(used_memory(problem, alone).max()) / 1e9
     cells.append(
-        Claim("memory of one GPU at the peak, GB", str(MEASURED_PEAK), f"{peak:.2f}", judged(MEASURED_PEAK, peak))
+        Claim(
+            "memory of one GPU at the peak, GB", str(MEASURED_PEAK), f"{peak:.2f}", ratio_verdict(MEASURED_PEAK, peak)
+        )
     )
     for contention in CONTENTIONS:
         case = replace(problem, contention=contention)
@@ -159,11 +160,11 @@ def steps() -> Iterable[Table]:
             text, published = f"{name}, contention: {contention}", float(np.mean(runs))
             shown = f"{runs[0]}, {runs[1]} ms (x {published / paper_reference:.2f})"
             if own is None:
-                cells.append(Claim(text, shown, "no placement", "not comparable: no placement"))
+                cells.append(Claim(text, shown, "no placement", "not comparable", "no placement"))
                 continue
-            verdict = judged(published / paper_reference, own / reference)
+            verdict = ratio_verdict(published / paper_reference, own / reference)
             cells.append(Claim(text, shown, f"{own:.1f} ms (x {own / reference:.2f})", verdict))
-    yield claims_table("Inception-v3, batch 64: step time, and its ratio to that of one GPU", cells)
+    yield Claims("Inception-v3, batch 64: step time, and its ratio to that of one GPU", cells)
 
     problem = replace(model("GNMT"), capacity=np.full(4, 4 << 30))
     headers = ("contention", "passes", "single", "m-topo", "m-etf", "m-sct", "heft", "bound")
@@ -177,10 +178,10 @@ def steps() -> Iterable[Table]:
     need = problem.memory.sum() / 2**30
     fits = milliseconds(problem, "single") is not None
     claim = "section 1: GNMT with batch 128 does not fit on one GPU of 4 GB"
-    yield claims_table("memory", [Claim(claim, "yes", f"needs {need:.1f} GiB under `sum`", same(not fits))])
+    yield Claims("memory", [Claim(claim, "yes", f"needs {need:.1f} GiB under `sum`", same(not fits))])
 
 
-def adjust() -> Iterable[Table]:
+def adjust() -> Iterable[Table | Claims]:
     """Post-adjustment."""
     worst = {}
     for contention in CONTENTIONS:
@@ -204,12 +205,12 @@ def adjust() -> Iterable[Table]:
     better = sum(value < 0 for value in values)
     span = f"{values[0]:+.0f}% to {values[-1]:+.0f}%, median {np.median(values):+.0f}%"
     ours = f"{span}, shorter in {better} of {len(values)} cases"
-    verdict = judged(1 + WORSE / 100, 1 + values[-1] / 100)
+    verdict = ratio_verdict(1 + WORSE / 100, 1 + values[-1] / 100)
     text = "section 3.1: longest step time, relative to an expert's; ours to that with the first operator"
-    yield claims_table("post-adjustment", [Claim(text, f"+{WORSE}%", ours, verdict)])
+    yield Claims("post-adjustment", [Claim(text, f"+{WORSE}%", ours, verdict)])
 
 
-def variants() -> Iterable[Table]:
+def variants() -> Iterable[Table | Claims]:
     """The rules and favourites of m-SCT."""
     columns: dict[str, Callable[[Problem], Schedule]] = {
         "m-ETF": by("m-etf"),
@@ -249,7 +250,7 @@ def variants() -> Iterable[Table]:
     yield table
 
 
-def assumption() -> Iterable[Table]:
+def assumption() -> Iterable[Table | Claims]:
     """Graphs that satisfy the SCT assumption."""
     columns: dict[str, dict[str, Any]] = {
         "m-SCT": {},
@@ -280,13 +281,15 @@ PARTS = {each.__name__: each for each in (figures, steps, adjust, variants, assu
 
 def main() -> None:
     """Measure and print the tables."""
-    console = Console(width=180)
     chosen = sys.argv[1:] or list(PARTS)
     if unknown := [part for part in chosen if part not in PARTS]:
         raise SystemExit(f"unknown part {unknown[0]}; known are {', '.join(PARTS)}")
     for part in chosen:
-        for table in PARTS[part]():
-            console.print(table)
+        for each in PARTS[part]():
+            if isinstance(each, Claims):
+                show_claims(*each)
+            else:
+                show(each)
 
 
 problems: dict[str, Problem] = {}
@@ -409,14 +412,7 @@ def summary(ratios: list[float]) -> str:
     return f"{mean:.3f} ({sum(each < 1 for each in ratios)}, {sum(each > 1 for each in ratios)})"
 
 
-def judged(paper: float, ours: float) -> str:
-    """The verdict on two ratios."""
-    if abs(paper / ours - 1) <= SAME:
-        return "same"
-    return "direction" if (paper > 1) == (ours > 1) else "reversed"
-
-
-def same(holds: bool) -> str:
+def same(holds: bool) -> Verdict:
     """The verdict on a statement."""
     return "same" if holds else "reversed"
 

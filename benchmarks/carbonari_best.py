@@ -21,10 +21,10 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from carbonari_graphs import NODES, inferred_problem
+from carbonari_graphs import FILES, NODES, inferred_problem
 from carbonari_paper import INCEPTION, INFERRED
-from rich.console import Console
 from rich.table import Table
+from shown import show
 
 import placeopt as po
 from placeopt.model.arrays import Int
@@ -96,9 +96,12 @@ def graphs(count: int) -> Iterator[Problem]:
 
 def main() -> None:
     """Print the two tables."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    console = Console(width=150)
-    cases = {"five-node, i_cap = 100": ("100", [po.load("problems/five-node.yaml")])}
+    compare(int(sys.argv[1]) if len(sys.argv) > 1 else 60)
+
+
+def compare(count: int) -> None:
+    """Show the two tables for a number of random graphs."""
+    cases = {"five-node, i_cap = 100": ("100", [po.load(FILES / "five-node.yaml")])}
     cases |= {f"{count} graphs, i_cap = {cap}": (cap, list(graphs(count))) for cap in ("100", "total")}
     table = Table(title="f of greedy / the best f; JCT and makespan / the best makespan")
     for header in ("case", "model"):
@@ -130,7 +133,7 @@ def main() -> None:
                 *(f"{value / shortest:.3f}" for value in (*jct, *lengths)),
                 end_section=label == list(MODELS)[-1],
             )
-    console.print(table)
+    show(table)
     proved = Table(title="parallelism=false load=false: f of greedy / the upper bound proved for the instance")
     for header in ("model", "3 devices", "30 devices", "60 devices"):
         proved.add_column(header)
@@ -143,7 +146,7 @@ def main() -> None:
             found = lazy_greedy(model, model.independence())
             ratios.append(found.ratio or 0.0)
         proved.add_row(name, *(f"{ratio:.6f}" for ratio in ratios))
-    console.print(proved)
+    show(proved)
 
 
 def length(result: po.Result) -> int:

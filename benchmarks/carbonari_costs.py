@@ -32,8 +32,8 @@ from typing import NamedTuple
 
 from carbonari_graphs import Node, resnet_50, vgg_19
 from carbonari_paper import PAPER
-from rich.console import Console
 from rich.table import Table
+from shown import show
 
 UNIT = 512
 IMAGE = 224 * 224 * 3
@@ -186,15 +186,18 @@ def greedy_jct(sizes: dict[str, tuple[int, ...]], one: Found, faster: frozenset[
 
 def main() -> None:
     """Print the numbers of consistent tables, those with the costs of table 4, and the costs of ResNet-50."""
-    limit = int(sys.argv[1]) if len(sys.argv) > 1 else 12
-    console = Console(width=150)
+    infer(int(sys.argv[1]) if len(sys.argv) > 1 else 12)
+
+
+def infer(limit: int) -> None:
+    """Show the same for costs up to a limit."""
     counts = Table(title=f"VGG-19: tables of costs from 1 to {limit} that agree with the published JCTs")
     counts.add_column("graph")
     for header in ("heuristic-g", "consistent", "and table 4", "filled", "and table 4", "greedy"):
         counts.add_column(header, justify="right")
-    shown = Table(title="consistent tables with the costs of table 4: on a core / on a GPU")
+    listed = Table(title="consistent tables with the costs of table 4: on a core / on a GPU")
     for header in ("graph", "costs"):
-        shown.add_column(header)
+        listed.add_column(header)
     for name, nodes in GRAPHS.items():
         sizes = sizes_of(nodes())
         sizes = dict(sorted(sizes.items(), key=lambda item: -len(item[1])))
@@ -210,11 +213,12 @@ def main() -> None:
         counts.add_row(name, *(f"{number:,}" for number in numbers))
         for one in sorted(known, key=lambda one: sum(one.extra.values()))[:4]:
             text = ", ".join(f"{op} {one.lower[op] + one.extra[op]} / {one.lower[op]}" for op in one.lower)
-            shown.add_row(name, text)
+            listed.add_row(name, text)
         for table in lower:
-            console.print(f"{name}: lower costs {table}")
-    console.print(counts, shown)
-    resnet(console, limit)
+            show(f"{name}: lower costs {table}")
+    show(counts)
+    show(listed)
+    resnet(limit)
 
 
 def is_table_4(one: Found) -> bool:
@@ -222,7 +226,7 @@ def is_table_4(one: Found) -> bool:
     return all((one.lower[op] + one.extra[op], one.lower[op]) == costs for op, costs in TABLE_4.items())
 
 
-def resnet(console: Console, limit: int) -> None:
+def resnet(limit: int) -> None:
     """Print the lower costs for which the longest path of ResNet-50 is the published JCT of heuristic-g.
 
     The costs of table 4 are given; the first task is free, and costs of dense layers count together with flattening.
@@ -240,7 +244,7 @@ def resnet(console: Console, limit: int) -> None:
             both, remainder = divmod(rest, on_path["dense"])
             if remainder == 0 and 2 <= both <= 2 * limit:
                 found.append(costs | {"flatten + dense": both})
-        console.print(f"ResNet-50, {pooled} x {pooled} pixels after pooling: {len(found)} tables {found}")
+        show(f"ResNet-50, {pooled} x {pooled} pixels after pooling: {len(found)} tables {found}")
     first = 230 * 230 * 3
     assert all(node.elements % 64 == 0 for node in resnet_50() if node.elements != first), "64 must divide the others"
     for (network, model), row in PAPER.items():
@@ -249,7 +253,7 @@ def resnet(console: Console, limit: int) -> None:
                 name: [cost for cost in range(1, limit + 1) if (value[0] - cost * first) % 64 == 0]
                 for name, value in row.items()
             }
-            console.print(f"ResNet-50, {network}: costs of the first convolution, modulo 64: {agree}")
+            show(f"ResNet-50, {network}: costs of the first convolution, modulo 64: {agree}")
 
 
 def main_branch(nodes: list[Node]) -> list[Node]:

@@ -1,15 +1,12 @@
 """What Carbonari, Kodirov and Golub 2017 report, the costs inferred from it, and how our results are judged.
 
-The verdict of a cell is
-
-- *same*: a JCT differs by at most 1 %, a change by at most 1 percentage point (CPU time: 5);
-- *same as the makespan*: the published JCT is our makespan, within 1 %, instead of the JCT by equation 4;
-- *direction*: a change has the same sign;
-- *reversed*: a change has the other sign;
-- *not comparable*: with the reason, one of REASONS.
+A JCT is the same within 1 %, a change within 1 percentage point (CPU time: 5). Where the published JCT is our makespan
+instead of the JCT by equation 4, the reason of the verdict says so.
 """
 
 from __future__ import annotations
+
+from claims import Verdict
 
 # Tables 1 to 3: JCT, and the changes of JCT, memory and CPU time against Heuristic-G in per cent.
 PAPER: dict[tuple[str, str], dict[str, tuple[int, float, float, float]]] = {
@@ -82,20 +79,21 @@ REASONS = {
 }
 
 
-def verdict(ours: float, paper: float, within: float) -> str:
+def change_verdict(ours: float, paper: float, within: float) -> Verdict:
     """The verdict of a change relative to heuristic-g, both in per cent."""
     if abs(ours - paper) <= within:
         return "same"
     return "direction" if ours * paper > 0 else "reversed"
 
 
-def jct_verdict(model: str, solver: str, jct: float, makespan: float, paper: float) -> str:
-    """The verdict of an absolute JCT, with the reason if the values are not comparable."""
+def jct_verdict(model: str, solver: str, jct: float, makespan: float, paper: float) -> tuple[Verdict, str]:
+    """The verdict of an absolute JCT, and the reason."""
     if abs(jct - paper) <= 0.01 * paper:
-        return "same"
+        return "same", ""
     if abs(makespan - paper) <= 0.01 * paper:
-        return "same as the makespan"
+        return "same", "as the makespan"
     if model == "VGG-19" or solver == "heuristic-g":
         reason = {"VGG-19": "placement", "ResNet-50": "shortcuts", "Inception-v3": "graph"}[model]
-        return f"not comparable: {reason}"
-    return f"not comparable: {'graph' if model == 'Inception-v3' else 'costs'}"
+    else:
+        reason = "graph" if model == "Inception-v3" else "costs"
+    return "not comparable", REASONS[reason]

@@ -1,11 +1,12 @@
-"""Compare Celeritas with its baselines on generated model graphs, and with the figures of its paper.
+"""Compare Celeritas with its baselines on generated model graphs.
 
-    python benchmarks/celeritas_models.py [PART ...] [SCALE]
+    python benchmarks/celeritas_models.py [PART ...] [tensorflow] [SCALE]
 
 The graphs are training graphs of four models of `placeopt generate model` on four V100 GPUs (`--network v100x4`). The
 link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per byte. The batch sizes require
-all four devices. The paper's graphs come from TensorFlow and contain constants, reshapes and variable reads as nodes,
-about a third of them without inputs. Its model Tensor Holography is not generated here. SCALE multiplies the payloads.
+all four devices. Nodes are kernels, or with `tensorflow` the operations of TensorFlow 1.12, as in the paper: constants,
+reshapes, variable reads and initial values are nodes, and a quarter to a third of them have no inputs. SCALE multiplies
+the payloads.
 
 Parts, all but `large` and `batches` by default:
 
@@ -16,7 +17,6 @@ Parts, all but `large` and `batches` by default:
 - orders: edges cut, and step times, if the operators fill one device after another in each of the three orders
   (figure 3); and Celeritas in each order.
 - tuning: the makespans of `celeritas` by R alone, and what `celeritas-tuned` chooses.
-- paper: the paper's tables 2 to 4 cell by cell next to ours, with a verdict (`celeritas_paper.py`).
 - large: a Transformer of 41,515 operators, the size of the paper's, with batch 4. Takes two minutes.
 - batches: Inception-v3 with the paper's batch of 512, under the memory models sum and peak.
 """
@@ -29,12 +29,9 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from typing import Any, get_args
 
 import numpy as np
-from celeritas_paper import EQUAL_TIMES, FIGURE_3, TABLE_4, fusion_cells, ratio_cell, sign, step_cells
-from claims import Claim, claims_table
 from rich.console import Console
 from rich.table import Table
 
@@ -60,7 +57,15 @@ MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"batch": 64, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192, "split_heads": True},
     "resnet50": {"batch": 256},
 }
-IN_PAPER = ("inception_v3", "lstm_nmt", "transformer")
+TENSORFLOW: dict[str, dict[str, Any]] = {
+    "inception_v3": {"batch": 256, "auxiliary": True, "optimiser": "sgd"},
+    "lstm_nmt": {"batch": 256, "width": 2048, "source_length": 40, "target_length": 40, "optimiser": "sgd"},
+    "transformer": {"batch": 32, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192},
+    "tensor_holography": {"batch": 32},
+}
+"""The paper's models; its batches are 512, 512, 256 and 32."""
+graphs = dict(MODELS)
+"""The models of this run."""
 LARGE = {"batch": 4, "layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "split_heads": True}
 NETWORK = network_document("v100x4", bandwidth="5.701 GB/s", latency="134 us")
 COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -81,7 +86,6 @@ RUNS = 5
 CONTENTIONS: tuple[Contention, ...] = ("port", "none")
 EXECUTIONS = ("own order", "first in, first out")
 CHOSEN = ("range", "memory", "order", "colocation", "placement", "execution")
-OURS = "not in the paper: celeritas-tuned is the best of all columns"
 RANGES = (1, 2, 5, 10, 13, 20, 50, 100, 200)
 
 
@@ -91,7 +95,7 @@ def fusion() -> Iterable[Table]:
     table = table_of(
         "fusion: nodes and CCR before; clusters, CCR and groups after, by the treatment of groups", headers
     )
-    for name in MODELS:
+    for name in graphs:
         problem = model(name)
         cells = [f"{problem.n_tasks:,}", str(shape(problem).sources), f"{problem.n_groups:,}", ratio(grain(problem))]
         for how in get_args(Colocation):
@@ -107,7 +111,7 @@ def steps() -> Iterable[Table]:
         for execution in EXECUTIONS:
             title = f"step time in seconds, contention: {contention}, {execution}"
             table = table_of(title, ("model", *COLUMNS, "bound"))
-            for name in MODELS:
+            for name in graphs:
                 found = (step(name, contention, column, execution) for column in COLUMNS)
                 table.add_row(name, *map(text, found), f"{bound(name, contention):.3f}")
             yield table
@@ -123,7 +127,7 @@ def orders() -> Iterable[Table]:
     chains = four_chains()
     cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in names}
     table.add_row("four chains", str(chains.n_edges), *(str(cuts[order]) for order in names))
-    for name in MODELS:
+    for name in graphs:
         problem, cells = model(name), []
         for order in names:
             seconds, *_ = solved(replace(problem, contention="port"), "order-place", range=1, order=order)
@@ -134,7 +138,7 @@ def orders() -> Iterable[Table]:
         table = table_of(
             f"celeritas in each order, contention: {contention}: adjusting; order-place", ("model", *names)
         )
-        for name in MODELS:
+        for name in graphs:
             problem = replace(model(name), contention=contention)
             cells = []
             for order in names:
@@ -149,13 +153,13 @@ def tuning() -> Iterable[Table]:
     for how in ("first", "unite"):
         title = f"celeritas with placement=best, colocation={how}, by R; contention: port"
         table = table_of(title, ("model", *map(str, RANGES)))
-        for name in MODELS:
+        for name in graphs:
             problem = replace(model(name), contention="port")
             found = (solved(problem, "celeritas", range=r, placement="best", colocation=how)[0] for r in RANGES)
             table.add_row(name, *map(text, found))
         yield table
     table = table_of("celeritas-tuned", ("model", "contention", "seconds", "chosen", "CPU seconds"))
-    for name in MODELS:
+    for name in graphs:
         for contention in CONTENTIONS:
             begin = time.process_time()
             result = po.solve(replace(model(name), contention=contention), "celeritas-tuned", workers=1)
@@ -163,68 +167,6 @@ def tuning() -> Iterable[Table]:
             chosen = ", ".join(f"{key} {result.stats[key]}" for key in CHOSEN)
             table.add_row(name, contention, text(step(name, contention, "tuned")), chosen, f"{spent:.1f}")
     yield table
-
-
-def paper() -> Iterable[Table]:
-    """The paper's cells next to ours."""
-    cells: list[Claim] = []
-    for name in IN_PAPER:
-        before, after = grain(model(name)), grain(fused(model(name), "first"))
-        cells += fusion_cells(name, (before.tasks, before.ccr or 0.0), (after.tasks, after.ccr or 0.0))
-    cells.append(Claim("tensor_holography", "3,810 -> 37", "-", "not comparable: not generated here"))
-    yield claims_table("table 2: nodes and CCR before and after fusion", cells)
-    for contention, execution in product(CONTENTIONS, EXECUTIONS):
-        cells = []
-        for name in IN_PAPER:
-            cells += step_cells(name, {column: step(name, contention, column, execution) for column in COLUMNS})
-        cells.append(Claim("tensor_holography", "1.461", "-", "not comparable: not generated here"))
-        title = f"table 3: step time, and its ratio to celeritas's; contention: {contention}, {execution}"
-        yield claims_table(title, cells)
-    cells = []
-    for name in IN_PAPER:
-        problem = replace(model(name), contention="port")
-        spent = [placing_seconds(problem, solver) for solver in ("m-sct", "order-place", "celeritas")]
-        for solver, published, own in zip(("m-sct", "order-place"), TABLE_4[name], spent, strict=False):
-            what = f"{name}: {solver}"
-            if published is None:
-                cells.append(Claim(what, "out of memory", f"{own:.3f}", "not comparable: our batch fits into memory"))
-            else:
-                cells.append(ratio_cell(what, (published, TABLE_4[name][-1]), (own, spent[-1]), EQUAL_TIMES))
-    yield claims_table("table 4: seconds to place, and their ratio to celeritas's; ours are CPU seconds", cells)
-    yield claims_table("claims", claims())
-
-
-def claims() -> list[Claim]:
-    """Claims of the text."""
-    chains = four_chains()
-    cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in FIGURE_3}  # type: ignore[index]
-    shown = [", ".join(f"{order} {count}" for order, count in each.items()) for each in (FIGURE_3, cuts)]
-    cells = [Claim("figure 3: edges cut", *shown, "same" if cuts == FIGURE_3 else "reversed")]
-    baselines = ("metis", "m-topo", "m-etf", "m-sct", "order-place")
-    for claim, better, others in (
-        ("5.2: Adjusting Placement is at least as good as Order-Place", "celeritas", ("order-place",)),
-        ("5.2: Order-Place is superior to Baechi", "order-place", ("m-topo", "m-etf", "m-sct")),
-        ("6.4.1: Celeritas outperforms all baselines", "celeritas", baselines),
-        (OURS, "tuned", tuple(COLUMNS)),
-    ):
-        for contention, execution in product(CONTENTIONS, EXECUTIONS):
-            holds = []
-            for name in MODELS:
-                mine = step(name, contention, better, execution)
-                rivals = [step(name, contention, other, execution) for other in others]
-                if mine is not None and all(each is None or sign(mine / each) <= 0 for each in rivals):
-                    holds.append(name)
-            verdict = "same" if len(holds) == len(MODELS) else "reversed" if not holds else f"same on {len(holds)}"
-            ours = f"{len(holds)} of {len(MODELS)}: {', '.join(holds) or 'none'}"
-            published = "-" if claim == OURS else "all"
-            cells.append(Claim(f"{claim}; contention: {contention}, {execution}", published, ours, verdict))
-    for name in MODELS:
-        problem = model(name)
-        cut = {order: len(cut_edges(problem, ORDERS[order](problem))) for order in FIGURE_3}  # type: ignore[index]
-        verdict = "same" if cut["m-topo"] > cut["dfs-topo"] else "reversed"
-        ours = ", ".join(f"{order} {count:,}" for order, count in cut.items())
-        cells.append(Claim(f"4.2.2: M-TOPO cuts more edges than DFS-TOPO, {name}", "yes", ours, verdict))
-    return cells
 
 
 def large() -> Iterable[Table]:
@@ -253,18 +195,23 @@ def batches() -> Iterable[Table]:
     yield table
 
 
-PARTS = {each.__name__: each for each in (fusion, steps, orders, tuning, paper, large, batches)}
-DEFAULT = ("fusion", "steps", "orders", "tuning", "paper")
+PARTS = {each.__name__: each for each in (fusion, steps, orders, tuning, large, batches)}
+DEFAULT = ("fusion", "steps", "orders", "tuning")
 
 
 def main() -> None:
     """Measure and print the tables."""
     console = Console(width=170)
     scale = next((int(word) for word in sys.argv[1:] if word.isdigit()), 1)
-    chosen = [word for word in sys.argv[1:] if not word.isdigit()] or DEFAULT
+    words = [word for word in sys.argv[1:] if not word.isdigit()]
+    if "tensorflow" in words:
+        words.remove("tensorflow")
+        graphs.clear()
+        graphs.update({name: {**options, "style": "tensorflow"} for name, options in TENSORFLOW.items()})
+    chosen = words or DEFAULT
     if unknown := [part for part in chosen if part not in PARTS]:
         raise SystemExit(f"unknown part {unknown[0]}; known are {', '.join(PARTS)}")
-    for name in MODELS:
+    for name in graphs:
         problem = model(name)
         problems[name] = replace(problem, payload=problem.payload * scale)
     for part in chosen:
@@ -278,7 +225,7 @@ problems: dict[str, Problem] = {}
 def model(name: str) -> Problem:
     """The training graph of a model on the network."""
     if name not in problems:
-        problems[name] = po.compile(model_document(name, training=True, **MODELS[name]) | NETWORK)
+        problems[name] = po.compile(model_document(name, training=True, **graphs[name]) | NETWORK)
     return problems[name]
 
 

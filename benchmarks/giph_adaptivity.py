@@ -31,11 +31,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from claims import Claim, claims_table
+from claims import Claim
 from giph_paper import below, near
 from giph_sets import interval
-from rich.console import Console
 from rich.table import Table
+from shown import show, show_claims
 
 import placeopt as po
 from placeopt.generate.giph.adaptivity import DEVICES, adaptivity_graphs, paper_changes, released_changes
@@ -195,13 +195,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--rnn", action="store_true", help="run the RNN placer")
     parser.add_argument("--images", type=Path, metavar="FOLDER", help="folder for the figure; no figure by default")
     arguments = parser.parse_args(words)
-    console = Console(width=130)
     LEARNED.update(learned(text) for text in arguments.policies)
     names = [*SEARCHES, *LEARNED, *["rnn-placer"] * arguments.rnn, *HEURISTICS]
     if arguments.auto is not None and "auto" in po.solvers():
         names.append("auto")
     elif arguments.auto is not None:
-        console.print("the solver auto is not installed and therefore skipped")
+        show("the solver auto is not installed and therefore skipped")
     searches = [Adaption(name, arguments.auto or 0.0) for name in names]
     slower = []
     for networks, new, graphs in sequences(arguments):
@@ -236,8 +235,8 @@ def main(words: Sequence[str] | None = None) -> None:
             f"{100 * np.nanmean(search.moved):.0f} %",
             f"{np.mean(search.relocation):.2f}",
         )
-    console.print(table)
-    console.print(claims_table("figure 6", claims(results)))
+    show(table)
+    show_claims("figure 6", claims(results))
     if arguments.images is not None:
         from giph_figures import draw_changes
 

@@ -1,4 +1,4 @@
-"""Experiments that are not in GiPH's paper, for `giph_learned.py`; its text says what each is."""
+"""Experiments that are not in GiPH's paper, : `papers/giph.py` says what each is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from giph_paper import below, near, plus_minus
-from giph_results import COMES, Results, show
+from giph_results import COMES, Results
 from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid, test_pairs
 from rich.table import Table
+from shown import show, show_claims
 
 import placeopt as po
 from placeopt.generate.giph.sets import SETS
@@ -69,7 +70,7 @@ class FurtherParts(Results):
                     for variant in variants[1:]
                 ]
                 claims.append(near(f"GiPH{suffix} comparable with HEFT", best, found["heft"][:, :, -1]))
-                self.claims(f"{data_set}{suffix}", claims)
+                show_claims(f"{data_set}{suffix}", claims)
 
     def features(self) -> None:
         """Node features of GiPH."""

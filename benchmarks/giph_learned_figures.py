@@ -1,4 +1,4 @@
-"""Draw the figures of `giph_learned.py`."""
+"""Draw the figures of GiPH's experiments with learned policies."""
 
 from __future__ import annotations
 

@@ -32,9 +32,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from claims import Claim, Verdict
 from giph_sets import interval
-from rich.console import Console
 from rich.table import Table
+from shown import show, show_claims
 
 import placeopt as po
 from placeopt import Objective, Term
@@ -61,8 +62,6 @@ DEPTHS = (0, 12, 18, 26, 34, 100)
 MAKESPAN = Objective(((Term("makespan"),),))
 COST = Objective(((Term("total_cost"),),))
 ENERGY = Objective(((Term("energy"),),))
-
-console = Console(width=150)
 
 
 Search = Callable[..., Episode]
@@ -110,10 +109,9 @@ def trained(
     assert best is not None
     agent.network.load_state_dict(trainer.progress.best)
     first = trainer.progress.curve[0].ratio
-    console.print(
+    show(
         f"{variant}, {objective}: {episodes} episodes in {time.process_time() - start:.0f} s; best value / first value "
         f"{first:.3f} without training, {best.ratio:.3f} after {best.episode} episodes",
-        highlight=False,
     )
     return learned(agent)
 
@@ -189,7 +187,7 @@ def print_placements(title: str, unit: float, unit_name: str, found: Mapping[str
             "" if name == "heft" else " / ".join(f"{share:.0f}" for share in shares) + " %",
             "" if name == "heft" else percent(rows[:, 1] / heft[:, 1]),
         )
-    console.print(table)
+    show(table)
 
 
 def percent(ratio: np.ndarray) -> str:
@@ -200,14 +198,12 @@ def percent(ratio: np.ndarray) -> str:
 
 def print_statements(rows: Sequence[tuple[str, np.ndarray]]) -> None:
     """Print statements of the paper with the differences that should be negative if they hold here."""
-    table = Table(title="Statements of the paper, per search")
-    for header in ("statement", "relative difference", "here"):
-        table.add_column(header, justify="right" if header == "relative difference" else "left")
+    claims = []
     for statement, difference in rows:
         mean, half = interval(100 * difference)
-        verdict = "not significant" if abs(mean) <= half else "same" if mean < 0 else "reversed"
-        table.add_row(statement, f"{mean:+.1f} ± {half:.1f} %", verdict)
-    console.print(table)
+        verdict: Verdict = "open" if abs(mean) <= half else "same" if mean < 0 else "reversed"
+        claims.append(Claim(statement, "yes", f"{mean:+.1f} ± {half:.1f} %", verdict))
+    show_claims("relative differences", claims)
 
 
 def run_cost(plan: Plan) -> None:
@@ -226,7 +222,7 @@ def run_cost(plan: Plan) -> None:
         table.add_column(f"{DEPTHS[k] + 1} to {DEPTHS[k + 1]} ({bins[k].sum()})", justify="right")
     for name, rows in found.items():
         table.add_row(name, *(f"{rows[bins[k], 0].mean() * float(problems[0].resolution):.4g}" for k in kept))
-    console.print(table)
+    show(table)
     print_statements(comparisons("the total cost", found))
 
 
@@ -339,7 +335,7 @@ def run_relocation(plan: Plan, frequencies: Sequence[int]) -> None:
         numbers = np.array(found) / [1e3, 1, 1e3, 1e3]
         cells = (f"{mean:.4g} ± {half:.2g}" for mean, half in zip(*interval(numbers), strict=True))
         table.add_row(name, f"{frequency:,}", *cells)
-    console.print(table)
+    show(table)
     low, high = min(frequencies), max(frequencies)
     print_statements(
         [

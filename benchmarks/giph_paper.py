@@ -2,19 +2,13 @@
 
 Y. Hu et al.: GiPH, MLSys 2023, arXiv:2305.14562. Intervals cover the variation between trainings as
 well as between cases: that of the cases, after the mean over trainings, and Student's for the means of the trainings,
-added in quadrature. The verdict of a claim is
-
-- *same*: our 95 % interval contains the paper's number, or confirms an order;
-- *direction*: the interval does not contain the number, but the sign of the effect is the same;
-- *open*: the interval of a difference contains 0;
-- *reversed*: the interval contradicts the paper;
-- *better*: reversed, for a claim that GiPH is about as good as another search, and ours is better.
+added in quadrature. A number is the same if the 95 % interval of ours contains it.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from claims import Claim
+from claims import Claim, Verdict
 from giph_sets import interval, student
 
 BELOW_RANDOM = 30.4
@@ -67,7 +61,7 @@ def plus_minus(values: np.ndarray, digits: int = 3, sign: bool = False) -> str:
 def below(text: str, difference: np.ndarray, paper: str = "yes") -> Claim:
     """The claim that the mean of paired differences (trainings, cases) is negative."""
     mean, half = spread(difference)
-    verdict = "open" if abs(mean) <= half else "same" if mean < 0 else "reversed"
+    verdict: Verdict = "open" if abs(mean) <= half else "same" if mean < 0 else "reversed"
     return Claim(text, paper, plus_minus(difference, sign=True), verdict)
 
 
@@ -75,10 +69,9 @@ def near(text: str, one: np.ndarray, other: np.ndarray, share: float = 0.03) -> 
     """The claim that two searches (trainings, cases) are comparable: their means differ by less than a share."""
     excess = one / other.mean() - other / other.mean()
     mean, half = spread(excess)
-    verdict = "same" if abs(mean) + half <= share else "open" if abs(mean) - half <= share else "reversed"
-    if verdict == "reversed" and mean < 0:
-        verdict = "better"
-    return Claim(text, f"within {100 * share:.0f} %", f"{100 * mean:+.1f} % ± {100 * half:.1f} %", verdict)
+    verdict: Verdict = "same" if abs(mean) + half <= share else "open" if abs(mean) - half <= share else "reversed"
+    reason = "the first is better" if verdict == "reversed" and mean < 0 else ""
+    return Claim(text, f"within {100 * share:.0f} %", f"{100 * mean:+.1f} % ± {100 * half:.1f} %", verdict, reason)
 
 
 def yes(text: str, holds: bool, ours: str) -> Claim:
@@ -90,7 +83,7 @@ def below_random(ours: np.ndarray, drawn: np.ndarray) -> Claim:
     """By how many per cent GiPH (trainings, cases) is below random placements (cases,), of which the paper states a
     maximum over settings."""
     mean, half = spread(100 * (drawn - ours) / drawn.mean())
-    verdict = "same" if mean + half >= BELOW_RANDOM else "direction" if mean > half else "open"
+    verdict: Verdict = "same" if mean + half >= BELOW_RANDOM else "direction" if mean > half else "open"
     verdict = "reversed" if mean < -half else verdict
     return Claim(
         "GiPH below random placements, mean", f"up to {BELOW_RANDOM} %", f"{mean:.1f} % ± {half:.1f} %", verdict
@@ -104,7 +97,7 @@ def faster(rival: str, found: np.ndarray, last: np.ndarray, grid: np.ndarray) ->
     """
     reached = np.flatnonzero(found.mean(axis=(0, 1)) <= last.mean())
     speed = float(grid[-1] / grid[max(reached[0], 1)]) if len(reached) else 0.0
-    verdict = "same" if speed >= FASTER else "direction" if speed > 1 else "reversed"
+    verdict: Verdict = "same" if speed >= FASTER else "direction" if speed > 1 else "reversed"
     ours = f"{speed:.1f} times" if len(reached) else "not reached"
     return Claim(f"GiPH reaches the last SLR of {rival} in fewer steps", f"up to {FASTER:g} times", ours, verdict)
 
@@ -116,6 +109,7 @@ def wins(left: str, right: str, difference: np.ndarray) -> Claim:
     lost = 100.0 * float(worse.mean())
     net, net_half = spread(100.0 * (better.astype(float) - worse))
     paper = TABLE_6[left, right.partition(",")[0]]
+    verdict: Verdict
     if abs(net) <= net_half:
         verdict = "open"
     elif (net > 0) != (paper[0] > paper[2]):

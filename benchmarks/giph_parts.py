@@ -1,4 +1,4 @@
-"""The figures and tables of GiPH's paper for `giph_learned.py`; its text says what each is."""
+"""The figures and tables of GiPH's paper: `papers/giph.py` says what each is."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import pairwise
 import giph_adaptivity
 import giph_objectives
 import numpy as np
+from claims import Claim, Verdict
 from giph_paper import (
     CONVERGING,
     TABLE_6,
     TABLE_7,
-    Claim,
     below,
     below_random,
     faster,
@@ -22,10 +22,11 @@ from giph_paper import (
     wins,
     yes,
 )  # fmt: skip
-from giph_results import HEADLINE, SEARCHES, VARIANTS, Results, show
+from giph_results import HEADLINE, SEARCHES, VARIANTS, Results
 from giph_runs import FIFO, GRID, WITHOUT_GAPS, Trained, episodes, first_placements, longest_paths
 from giph_sets import denominator
 from rich.table import Table
+from shown import show, show_claims
 
 import placeopt as po
 from placeopt.generate.random_graphs import random_document
@@ -70,9 +71,9 @@ class PaperParts(Results):
                     table.add_row(variant, *cells, f"{rows[:, -10:].mean():.3f}", " ".join(improved))
                 show(table)
                 if potential == "paper":
-                    self.claims(f"figure 14, {data_set}", [_converging(name, curves[name]) for name in CONVERGING])
+                    show_claims(f"figure 14, {data_set}", [_converging(name, curves[name]) for name in CONVERGING])
                 else:
-                    self.claims(
+                    show_claims(
                         "figure 15", [_converging(name, curves[name], name != "giph-ne-pol") for name in curves]
                     )
                 self.draw("convergence", data_set, potential, curves)
@@ -113,7 +114,7 @@ class PaperParts(Results):
                 claims.append(below(text, worse["giph"] - worse["placeto"]))
             rivals = ("random-task-eft", "giph-task-eft", "placeto")
             claims += [faster(rival, each["giph"], last[rival], GRID) for rival in rivals]
-            self.claims(f"figure 4, {data_set}, noise {noise:g}", claims)
+            show_claims(f"figure 4, {data_set}, noise {noise:g}", claims)
             self.draw("steps", data_set, noise, found)
 
     def depth(self) -> None:
@@ -139,7 +140,7 @@ class PaperParts(Results):
         rivals = [name for name in names if name not in ("giph", "heft")]
         first = sum(all(last["giph"][each].mean() < last[name][each].mean() for name in rivals) for each in bins)
         each = [self.slrs("giph-unseen", name)[:, :, -1] for name in ("giph", "heft")]
-        self.claims(
+        show_claims(
             "figure 5",
             [
                 *(
@@ -160,7 +161,7 @@ class PaperParts(Results):
         claims = [wins(left, right, found[left] - found[right]) for left, right in TABLE_6]
         claims += [wins("giph", other, found["giph"] - found[other]) for other in (WITHOUT_GAPS, FIFO)]
         count = f"{self.cases} cases, {self.seeds} trainings of each"
-        self.claims(f"table 6, giph-sizes: per cent of cases better / equal / worse; {count}", claims)
+        show_claims(f"table 6, giph-sizes: per cent of cases better / equal / worse; {count}", claims)
         self.table("giph-sizes: SLR after steps for each task", {name: self.slrs("giph-sizes", name) for name in found})
 
     def table7(self) -> None:
@@ -215,7 +216,7 @@ class PaperParts(Results):
         values, number = np.unique(counts, return_counts=True)
         pairs = ", ".join(f"{v}: {100 * n / len(counts):.0f} %" for v, n in zip(values, number, strict=True))
         spread = float(np.mean(spreads))
-        self.claims(
+        show_claims(
             "figure 7, right",
             [yes("some tasks move more often", spread > 1.5, f"variance / mean {spread:.1f}; 1 if tasks are drawn")],
         )
@@ -244,7 +245,7 @@ class PaperParts(Results):
         claims = [below(f"GiPH below {name}", last["giph"] - last[name]) for name in rivals]
         if data_set == "traffic":
             claims.append(below("GiPH below heft", last["giph"] - last["heft"]))
-        self.claims(figure, claims)
+        show_claims(figure, claims)
         self.draw("steps", data_set, 0.0, found)
 
     def changes(self) -> None:
@@ -260,9 +261,13 @@ class PaperParts(Results):
             ["--graphs", "5", "--networks", "2", "--rnn", *images, "--policies", *policies, "giph-plus"]
         )
 
-    def objectives(self) -> None:
-        """Figures 11 and 16."""
-        giph_objectives.main(["--train", "giph"])
+    def relocation_and_energy(self) -> None:
+        """Figure 11."""
+        giph_objectives.main(["--parts", "relocation", "energy", "--train", "giph"])
+
+    def total_cost(self) -> None:
+        """Figure 16, also after a training with a less noisy gradient."""
+        giph_objectives.main(["--parts", "cost", "--train", "giph"])
         giph_objectives.main(["--parts", "cost", "--train", "giph", "giph-plus", "--episodes", "800", "--peers", "8"])
 
     def rnn(self) -> None:
@@ -302,7 +307,7 @@ def _converging(name: str, curves: np.ndarray, expected: bool | None = None) -> 
     gain = curves[:, :1].mean(axis=1) - curves[:, -10:].mean(axis=1)
     better = int((gain > 0.02 * curves[:, 0]).sum())
     paper = "converges" if expected else "does not converge"
-    verdict = (
+    verdict: Verdict = (
         "same"
         if better == (len(curves) if expected else 0)
         else "reversed"

@@ -1,13 +1,12 @@
-"""Results of `giph_learned.py`: SLRs of policies, searches and heuristics, as arrays, tables and claims."""
+"""Results of GiPH's experiments: SLRs of policies, searches and heuristics, as arrays, tables and claims."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from claims import Claim, claims_table
 from giph_paper import plus_minus
 from giph_runs import (
     FIFO,
@@ -21,29 +20,12 @@ from giph_runs import (
     on_grid,
     test_problems,
 )  # fmt: skip
-from rich.console import Console
 from rich.table import Table
+from shown import show
 
 from placeopt.learning.networks.variants import Agent
 from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 from placeopt.model.problem import Problem
-
-console = Console(width=150)
-
-shown: list[str] = []
-"""Everything printed by `show`, as Markdown."""
-
-
-def show(what: Table | str) -> None:
-    """Print a table or a sentence."""
-    console.print(what)
-    if isinstance(what, str):
-        shown.append(what)
-        return
-    headers = [str(column.header) for column in what.columns]
-    lines = [headers, ["---"] * len(headers), *zip(*(column.cells for column in what.columns), strict=True)]
-    shown.append("\n".join([f"*{what.title}*", "", *map(_row, lines)]))
-
 
 HEURISTICS = ("heft", "peft", WITHOUT_GAPS, FIFO)
 """Constructive solvers."""
@@ -54,11 +36,6 @@ HEADLINE = ("giph", "giph-task-eft", "placeto")
 COMES = {f"{name}, packaged": name for name in PACKAGED}
 """The policies that come with placeopt: one training each, with a seed of the search in place of each training."""
 VARIANTS = ("giph", "giph-3", "giph-5", "giph-ne", "giph-ne-pol", "graphsage-ne", "giph-task-eft")
-
-
-def _row(cells: Iterable[object]) -> str:
-    """A row of a table in Markdown."""
-    return "| " + " | ".join(str(cell).replace("|", r"\|") for cell in cells) + " |"
 
 
 class Results:
@@ -112,10 +89,6 @@ class Results:
             return np.array([each.current[1:].mean() for each in episodes(problems, "random")])
 
         return self.store.result(compute, "drawn", data_set, self.cases) / longest_paths(problems)
-
-    def claims(self, title: str, claims: Iterable[Claim]) -> None:
-        """Print claims of the paper."""
-        show(claims_table(title, claims))
 
     def table(self, title: str, found: Mapping[str, np.ndarray]) -> None:
         """Print SLRs (trainings, cases, grid) after some steps, and the range of the trainings at the end."""

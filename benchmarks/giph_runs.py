@@ -1,4 +1,4 @@
-"""Trained policies and searches of `giph_learned.py`, kept in a folder so that the benchmark can be resumed.
+"""Trained policies and searches of GiPH's experiments, kept in a folder so that the benchmark can be resumed.
 
 Every policy is trained on the training part of a set with the parameters of the paper. Every result is an array with
 one row for each test case; arrays are kept as files named by what they depend on, so a run goes on where it stopped.

@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from placeopt.model.schedule import lateness as lateness
     from placeopt.model.stage_use import StageUse as StageUse
     from placeopt.model.stage_use import stage_uses as stage_uses
+    from placeopt.model.tiers import Tiers as Tiers
+    from placeopt.model.tiers import build_tiers as build_tiers
     from placeopt.passes import Applied as Applied
     from placeopt.passes import Pass as Pass
     from placeopt.passes import Reduction as Reduction
@@ -111,6 +113,8 @@ if TYPE_CHECKING:
     from placeopt.studies.comparison.result import Comparison as Comparison
     from placeopt.studies.explanation import Explanation as Explanation
     from placeopt.studies.explanation import explain as explain
+    from placeopt.studies.losses import Losses as Losses
+    from placeopt.studies.losses import losses as losses
     from placeopt.studies.replacement import Replacement as Replacement
     from placeopt.studies.replacement import replace as replace
     from placeopt.studies.sensitivity import WhatIf as WhatIf
@@ -153,6 +157,7 @@ _NAMES = {
     "placeopt.model.problem": "Objective Problem Term",
     "placeopt.model.schedule": "Schedule Stages Transfers lateness",
     "placeopt.model.stage_use": "StageUse stage_uses",
+    "placeopt.model.tiers": "Tiers build_tiers",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",
@@ -165,6 +170,7 @@ _NAMES = {
     "placeopt.studies.comparison.records": "Record",
     "placeopt.studies.comparison.result": "Comparison",
     "placeopt.studies.explanation": "Explanation explain",
+    "placeopt.studies.losses": "Losses losses",
     "placeopt.studies.replacement": "Replacement replace",
     "placeopt.studies.sensitivity": "WhatIf whatif",
     "placeopt.verifier": "Report Rule Violation verify",

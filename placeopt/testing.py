@@ -25,7 +25,8 @@ import numpy as np
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
-from placeopt.solver import Solver, Termination, unsupported
+from placeopt.model.tiers import build_tiers
+from placeopt.solver import Info, Solver, Termination, unsupported
 from placeopt.solver.registry import find_solver
 from placeopt.solving.pipeline import solve
 from placeopt.solving.result import Result
@@ -64,7 +65,7 @@ def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, 
         return None
     run = partial(solve, problem, found, seed=7, workers=1, strict=True, **settings)
     first = run(time_limit=time_limit)
-    _check_answer(name, case, first, exact=info.exact, finished=info.exact)
+    _check_answer(name, case, first, info, finished=info.exact)
     again = run(time_limit=time_limit)
     if Termination.TIME_LIMIT not in (first.termination, again.termination):
         one, other = first.schedule, again.schedule
@@ -76,20 +77,23 @@ def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, 
         )
         assert same, f"{name}, {case.name}: the same seed gave a different schedule"
     for limited in (run(time_limit=1e-6), run(time_limit=time_limit, should_stop=lambda: True)):
-        _check_answer(name, case, limited, exact=info.exact, finished=False)
+        _check_answer(name, case, limited, info, finished=False)
     if first.schedule is not None:
         warm = run(time_limit=time_limit, initial=first.schedule)
-        _check_answer(name, case, warm, exact=info.exact, finished=info.exact)
+        _check_answer(name, case, warm, info, finished=info.exact)
     return first
 
 
-def _check_answer(name: str, case: Case, result: Result, *, exact: bool, finished: bool) -> None:
+def _check_answer(name: str, case: Case, result: Result, info: Info, *, finished: bool) -> None:
     """Assert the promises on an answer; `finished` is true for an exact solver without a time limit or stop."""
+    exact = info.exact
     where = f"{name}, {case.name} ({case.reason})"
     if result.schedule is not None:
         broken = [found.message for found in result.violations if exact or found.rule != "deadline"]
         assert not broken, f"{where}: the verifier found {broken}"
         assert result.feasible or result.violations, f"{where}: a schedule that could not be verified"
+    if info.clusters:
+        _check_clusters(where, result)
     if result.feasible and result.objective is not None:
         assert case.optimum is not None, f"{where}: a feasible schedule for an infeasible problem"
         assert result.objective >= case.optimum, (
@@ -109,6 +113,23 @@ def _check_answer(name: str, case: Case, result: Result, *, exact: bool, finishe
     if finished:
         wanted = Termination.INFEASIBLE if case.optimum is None else Termination.OPTIMAL
         assert result.termination is wanted, f"{where}: {result.termination}, expected {wanted}"
+
+
+def _check_clusters(where: str, result: Result) -> None:
+    """Assert that the clusters are a partition of the tasks, that none is split, and that none splits a group."""
+    clusters, schedule, problem = result.clusters, result.schedule, result.problem
+    assert (clusters is None) == (schedule is None), f"{where}: clusters without a schedule, or a schedule without them"
+    if clusters is None or schedule is None:
+        return
+    assert clusters.shape == (problem.n_tasks,), f"{where}: clusters of {len(clusters)} tasks of {problem.n_tasks}"
+    numbers = np.arange(clusters.max(initial=-1) + 1)
+    assert np.array_equal(np.unique(clusters), numbers), f"{where}: clusters are not numbered 0, 1, ..."
+    for what, whole, parts in (
+        ("a cluster is on several devices", clusters, schedule.device),
+        ("a colocation group is in several clusters", problem.group, clusters),
+    ):
+        pairs = np.unique(np.stack((whole, parts)), axis=1)
+        assert len(np.unique(pairs[0])) == pairs.shape[1], f"{where}: {what}"
 
 
 def _problem(durations: list[list[int]], edges: list[tuple[int, int]] | None = None, **rest: Any) -> Problem:
@@ -139,6 +160,11 @@ def _diamond(**rest: Any) -> Problem:
 def _fork(**rest: Any) -> Problem:
     """Return the graph t0 -> t1, t2 on three devices: duration 1 on its own device, else 9; payloads 3."""
     return _problem([[1, 9, 9], [9, 1, 9], [9, 9, 1]], [(0, 1), (0, 2)], payload=[3, 3], **rest)
+
+
+def _exchange(**rest: Any) -> Problem:
+    """Return the graph t0 -> t2, t1 -> t3: t0 and t3 have duration 1 on d0, t1 and t2 on d1, else 9; payloads 3."""
+    return _problem([[1, 9], [9, 1], [9, 1], [1, 9]], [(0, 2), (1, 3)], payload=[3, 3], **rest)
 
 
 CASES: tuple[Case, ...] = (
@@ -203,6 +229,12 @@ CASES: tuple[Case, ...] = (
     ),
     Case("no contention", _fork, 5, "both transfers at once: 1 + 3 + 1"),
     Case(
+        "one port for both directions",
+        lambda: _exchange(contention="half_duplex"),
+        8,
+        "one transfer after the other: 1 + 3 + 3 + 1",
+    ),
+    Case(
         "shared output under contention",
         lambda: _problem(
             [[1, 9], [9, 1], [9, 1]], [(0, 1), (0, 2)], payload=[3, 3], shared=[True, True], contention="port"
@@ -215,6 +247,17 @@ CASES: tuple[Case, ...] = (
         lambda: _problem([[2, 2]] * 2, scratch=[4, 4], capacity=[4, 0], memory_model="peak"),
         4,
         "one after the other, each with the whole scratch memory",
+    ),
+    Case(
+        "memory tiers",
+        lambda: _problem(
+            [[2, 9], [3, 9], [9, 4]],
+            [(0, 1)],
+            resident=[3, 4, 4],
+            tiers=build_tiers([4, 4], [[(2, 1, 2), (20, 3, 1)], [(20, 9, 1)]]),
+        ),
+        9,
+        "t0 and t1 on d0: 7 bytes, of which it swaps 2 in 1 tick and 1 in 3, then 2 + 3",
     ),
     Case("sum memory", lambda: _problem([[2, 2]] * 2, scratch=[4, 4], capacity=[4, 0]), None, "8 bytes, capacity 4"),
     Case("total cost", lambda: _diamond(separation=[(1, 2)], objective=["total_cost"]), 10, "8 of work, 2 moves"),

@@ -68,7 +68,8 @@ class TestExamples:
         for k, word in enumerate(arguments):
             if word in ("--time-limit", "-t", "--bound-time"):
                 arguments[k + 1] = f"{LIMIT}s"
-        if arguments[0] in ("solve", "whatif") and not {"--time-limit", "-t"} & set(arguments):  # defaults are long
+        limited = {"--time-limit", "-t"} & set(arguments)
+        if arguments[0] in ("solve", "whatif", "losses") and not limited:  # defaults are long
             arguments += ["--time-limit", f"{LIMIT}s"]
         done = run(*arguments)
         if missing := re.search(r".*pip install 'placeopt\[\w+\]'", done.err):

@@ -12,6 +12,8 @@ import pytest
 import placeopt as po
 from placeopt.io.formats.problems import problem_document
 from placeopt.model.pipeline import UNBOUNDED, build_pipeline
+from placeopt.model.problem import UNLIMITED
+from placeopt.passes.contraction import clusters, contracted
 from placeopt.passes.rebuilding import rebuilt
 
 TIMES = np.array([[0, 1, 2], [3, 0, 4], [5, 6, 0]])
@@ -55,6 +57,12 @@ def pipelined(**changes: Any) -> po.Problem:
     return plain(**{"objective": objective, **training, "pipeline": {**rules, **changes}})
 
 
+def tiered(**changes: Any) -> po.Problem:
+    """The same tasks with memory tiers, which the memory model `peak` does not allow."""
+    tiers = po.build_tiers([4, 5, 6], [[(7, 1, 2), (UNLIMITED, 3, 1)], [], [(8, 2, 1)]])
+    return plain(**{"tiers": tiers, "resident": [3, 4, 5, 6], **changes})
+
+
 def same(one: object, other: object) -> bool:
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
@@ -86,8 +94,35 @@ def test_a_document_of_a_pipeline_is_the_same_problem() -> None:
     assert po.compile(problem_document(pipelined())).fingerprint() == pipelined().fingerprint()
 
 
+class TestTiers:
+    def test_a_document_keeps_them(self) -> None:
+        again = po.compile(problem_document(tiered()))
+        assert again.tiers == tiered().tiers
+        assert again.fingerprint() == tiered().fingerprint()
+
+    def test_a_smaller_problem_keeps_them(self) -> None:
+        assert rebuilt(tiered())[0].tiers == tiered().tiers
+        assert rebuilt(tiered(), devices=np.array([1]))[0].tiers is None
+        last = rebuilt(tiered(), devices=np.array([1, 2]))[0]
+        assert last.tiers == po.build_tiers([5, 6], [[], [(8, 2, 1)]])
+        assert last.capacity.tolist() == [5, 14]
+        joined = contracted(tiered(), clusters(np.array([0, 0, 1, 1]), tiered().order), np.arange(4))
+        assert (joined.tiers, joined.memory.tolist()) == (tiered().tiers, [7, 11])
+
+    def test_they_are_part_of_the_fingerprint(self) -> None:
+        without = tiered(tiers=None, capacity=tiered().capacity)
+        faster = tiered(tiers=po.build_tiers([4, 5, 6], [[(7, 1, 2), (UNLIMITED, 2, 1)], [], [(8, 2, 1)]]))
+        assert len({each.fingerprint() for each in (tiered(), without, faster)}) == 3
+
+    def test_devices_with_other_tiers_are_not_alike(self) -> None:
+        alike = {"duration": np.full((4, 3), 2), "capacity": [9, 9, 9]}
+        assert plain(**alike).device_class.tolist() == [0, 0, 0]
+        tiers = po.build_tiers([4, 4, 9], [[(5, 1, 1)], [(5, 1, 1)], []])
+        assert plain(**alike, tiers=tiers).device_class.tolist() == [0, 0, 1]
+
+
 @pytest.mark.parametrize(
-    "field", [field.name for field in fields(po.Problem) if field.name not in DESCRIPTIVE | {"pipeline"}]
+    "field", [field.name for field in fields(po.Problem) if field.name not in DESCRIPTIVE | {"pipeline", "tiers"}]
 )
 class TestFields:
     def test_the_example_has_no_default(self, field: str) -> None:

@@ -20,6 +20,7 @@ TITLES = {
     "PipelineSpec": "pipeline",
     "StageSpec": "pipeline of a device",
     "TaskSpec": "a task",
+    "TierSpec": "memory tier of a device",
     "UnitsSpec": "units",
 }
 """Titles of the sections, one for each definition of the schema."""

@@ -148,7 +148,7 @@ def solver_page(name: str) -> str:
         ("use", use(name)),
         ("objectives", ", ".join(info.metrics) + combined),
         ("contention", ", ".join(info.contentions)),
-        ("memory models", ", ".join(info.memory_models)),
+        ("memory models", ", ".join(info.memory_models) + (", memory tiers" if info.tiers else "")),
         ("stops", "at a proved optimum or at the time limit" if info.anytime else "when it has finished"),
         ("warm start", "yes, `--initial`" if info.warm_start else "no"),
     ]

@@ -1,9 +1,9 @@
-"""Build graphs of image classifiers: VGG-19, ResNet-50 and Inception-v3.
+"""Build graphs of image models: VGG-19, ResNet-50, Inception-v3 and Tensor Holography.
 
-They have 24, 176 and 311 tasks, the sizes of the three graphs of Carbonari, Kodirov and Golub ("TensorFlow Job
-Placement Optimization as a Submodular Function Maximization", 2017, section 4). The paper does not define its nodes.
-Here a task is a layer of the network in Keras (`keras.applications`), except the input and the flattening, which do no
-work. An activation that is an argument of a layer is fused into it:
+VGG-19, ResNet-50 and Inception-v3 have 24, 176 and 311 tasks, the sizes of the three graphs of Carbonari, Kodirov and
+Golub ("TensorFlow Job Placement Optimization as a Submodular Function Maximization", 2017, section 4). The paper does
+not define its nodes. Here a task is a layer of the network in Keras (`keras.applications`), except the input and the
+flattening, which do no work. An activation that is an argument of a layer is fused into it:
 
 - VGG-19: 16 convolutions (with ReLU) + 5 max pools + 3 dense layers = 24 (Keras: 26 with input and flatten).
 - ResNet-50: 53 convolutions + 53 batch normalisations + 49 ReLUs + 16 sums + 2 paddings + 1 max pool + 1 global
@@ -84,6 +84,45 @@ def resnet50(options: ConvnetOptions) -> Graph:
             x = _bottleneck(graph, f"conv{stage}/block{block}", x, channels, stage, block)
     x = graph.add("avg_pool", "global_avg_pool", x.shape[:2], (x,), flops=x.elements)
     graph.dense("predictions", x, options.classes, activation="softmax")
+    return graph
+
+
+class HolographyOptions(ModelOptions):
+    """Options of Tensor Holography."""
+
+    image_size: int = Field(default=384, ge=1)
+    """Height and width of the image, in pixels."""
+    layers: int = Field(default=30, ge=2)
+    """Convolutions."""
+    filters: int = Field(default=24, ge=1)
+    """Channels of every convolution but the last."""
+
+
+def tensor_holography(options: HolographyOptions) -> Graph:
+    """Tensor Holography: Shi, Li, Kim, Kellnhofer, Matusik, "Towards real-time photorealistic 3D holography with deep
+    neural networks", Nature 591, 2021, DOI 10.1038/s41586-020-03152-0.
+
+    The network of the released code (github.com/liangs111/tensor_holography): 3x3 convolutions with biases, each with a
+    batch normalisation and a ReLU, the last one with a tanh. From the fourth convolution on, every second one reads the
+    sum of the last output and the input of the convolution two before. The last one reads the image as well. The image
+    has red, green, blue and depth; the output has the amplitudes and the phases of three colours.
+    """
+    graph = Graph(options)
+    image = Tensor(None, (options.batch, 4, options.image_size, options.image_size))
+    image = graph.elementwise("shift", "shift", image)
+    inputs: list[Tensor] = []
+    x = image
+    for layer in range(options.layers):
+        name = f"layer{layer + 1}"
+        if layer >= 3 and layer % 2:
+            x = graph.elementwise(f"{name}/skip", "add", x, inputs[layer - 2])
+        inputs.append(x)
+        last = layer == options.layers - 1
+        if last:
+            x = graph.concat(f"{name}/concat", (x, image), axis=1)
+        x = conv2d(graph, f"{name}/conv", x, 6 if last else options.filters, 3, bias=True)
+        x = _batch_norm(graph, f"{name}/norm", x)
+        x = graph.elementwise(f"{name}/{'tanh' if last else 'relu'}", "tanh" if last else "relu", x)
     return graph
 
 
@@ -247,6 +286,7 @@ def conv2d(
         flops=elements * (bias + relu),
         weights=Weights(name, channels * (fan_in + bias)),
         keeps="both" if relu else "inputs",
+        window=(rows, columns),
     )
 
 
@@ -255,7 +295,7 @@ def pool(graph: Graph, name: str, op: str, x: Tensor, size: int, *, stride: int,
     batch, channels, height, width = x.shape
     shape = (batch, channels, *(_windows(name, side, size, stride, padding) for side in (height, width)))
     keeps: Keeps = "both" if op == "max_pool" else "nothing"
-    return graph.add(name, op, shape, (x,), flops=prod(shape) * size * size, keeps=keeps)
+    return graph.add(name, op, shape, (x,), flops=prod(shape) * size * size, keeps=keeps, window=(size, size))
 
 
 def _batch_norm(graph: Graph, name: str, x: Tensor) -> Tensor:

@@ -20,9 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from placeopt.errors import InternalError
 
@@ -34,6 +34,7 @@ ELEMENTWISE: dict[str, tuple[int, Keeps]] = {
     "multiply": (1, "inputs"),
     "scale": (1, "nothing"),
     "mask": (1, "nothing"),
+    "shift": (1, "nothing"),
     "relu": (1, "output"),
     "dropout": (2, "output"),
     "sigmoid": (4, "output"),
@@ -62,6 +63,16 @@ class ModelOptions(BaseModel):
     objective: Literal["makespan", "period"] = "makespan"
     """Objective. `period` is the throughput of a pipeline with contiguous stages. Its runs are microbatches without
     updates of the weights, which happen once for many of them."""
+    style: Literal["kernels", "tensorflow", "tensorflow_step"] = "kernels"
+    """Operators of the graph. `kernels`: one for each kernel. `tensorflow`: the whole graph that TensorFlow 1.12
+    builds, with constants, variables, reshapes, gradients and initial values. `tensorflow_step`: those that a step
+    runs."""
+
+    @model_validator(mode="after")
+    def _pipelines_have_kernels(self) -> Self:
+        if self.style != "kernels" and self.objective == "period":
+            raise ValueError(f"the style {self.style} has no pipelines; use the style kernels for period")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,12 @@ class Operation:
     """The forward operation of a backward operator or an update."""
     backward: bool = False
     """Whether it computes the gradient of `forward`."""
+    shape: tuple[int, ...] = ()
+    """Shape of the output."""
+    inputs: tuple[Tensor, ...] = ()
+    """What the operation reads besides weights."""
+    window: tuple[int, int] = (1, 1)
+    """Rows and columns of the window of a convolution or a pool."""
 
 
 class Graph:
@@ -136,6 +153,7 @@ class Graph:
         scratch: int = 0,
         keeps: Keeps = "nothing",
         reserve: int = 0,
+        window: tuple[int, int] = (1, 1),
     ) -> Tensor:
         """Add an operation and return its output; `flops` does not include the MACs.
 
@@ -163,6 +181,9 @@ class Graph:
             traffic=sum(tensor.elements for tensor in inputs) + read + (weights.buffers if weights else 0) + output,
             scratch=scratch,
             keeps=keeps,
+            shape=shape,
+            inputs=tuple(inputs),
+            window=window,
         )
         return Tensor(name, shape)
 

@@ -9,9 +9,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from placeopt.errors import UsageError, alternatives, listing, suggestion
-from placeopt.generate.convnets import ConvnetOptions, InceptionOptions, inception_v3, resnet50, vgg19
+from placeopt.generate.convnets import (
+    ConvnetOptions,
+    HolographyOptions,
+    InceptionOptions,
+    inception_v3,
+    resnet50,
+    tensor_holography,
+    vgg19,
+)
 from placeopt.generate.layers import Graph, ModelOptions, add_training, tasks
 from placeopt.generate.recurrent import LstmOptions, lstm_nmt
+from placeopt.generate.tensorflow.documents import tensorflow_tasks
 from placeopt.generate.transformer import TransformerOptions, transformer
 from placeopt.model.units import shown
 
@@ -69,30 +78,41 @@ MODELS: dict[str, ModelSpec] = {
             LstmOptions,
             lstm_nmt,
         ),
+        ModelSpec(
+            "tensor_holography",
+            "Tensor Holography, holograms from images with depth: 30 convolutions.",
+            "Shi, Li, Kim, Kellnhofer, Matusik, Nature 591, 2021, doi:10.1038/s41586-020-03152-0",
+            HolographyOptions,
+            tensor_holography,
+        ),
     )
 }
 """All models by name, in the order of listings."""
 
 
 def model_graph(name: str, **options: Any) -> Graph:
-    """Generate the graph of a model, with backward operators in training.
+    """Generate the kernels of a model, with backward operators in training.
 
     Raises
     ------
     UsageError
         If the model or an option is unknown, or a value is not valid.
     """
+    checked = _options(name, options)
+    graph = MODELS[name].build(checked)
+    if checked.training:
+        add_training(graph)
+    return graph
+
+
+def _options(name: str, options: dict[str, Any]) -> ModelOptions:
     if name not in MODELS:
         raise UsageError(f"unknown model {name}{alternatives(name, MODELS)}")
     model = MODELS[name]
     try:
-        checked = model.options(**options)
+        return model.options(**options)
     except ValidationError as error:
         raise UsageError("\n".join(_message(model, detail) for detail in error.errors())) from None
-    graph = model.build(checked)
-    if checked.training:
-        add_training(graph)
-    return graph
 
 
 def model_document(name: str, **options: Any) -> dict[str, Any]:
@@ -100,21 +120,21 @@ def model_document(name: str, **options: Any) -> dict[str, Any]:
 
     A problem with the objective `period` needs `pipeline_sections` too.
     """
-    graph = model_graph(name, **options)
-    model, chosen = MODELS[name], graph.options.model_dump(exclude_unset=True)
+    checked = _options(name, options)
+    model, chosen = MODELS[name], checked.model_dump(exclude_unset=True)
     values = ", ".join(f"{option}={shown(value)}" for option, value in chosen.items())
     described = f"{model.description} Options: {values}." if values else model.description
-    if graph.options.objective == "period" and graph.options.training:
+    if checked.objective == "period" and checked.training:
         described += (
             " The resident memory contains the gradients and the state of the optimiser "
-            f"({graph.options.optimiser}), which updates the weights after several runs."
+            f"({checked.optimiser}), which updates the weights after several runs."
         )
     return {
         "placeopt": 1,
         "name": name,
         "description": described,
         "source": model.source,
-        "tasks": tasks(graph),
+        "tasks": tasks(model_graph(name, **options)) if checked.style == "kernels" else tensorflow_tasks(name, checked),
     }
 
 

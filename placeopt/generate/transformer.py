@@ -45,6 +45,10 @@ class TransformerOptions(ModelOptions):
     """Whether both embeddings and the output layer share one matrix (section 3.4); they then share a device. False by
     default with the objective `period`, because contiguous stages would put all tasks on that device."""
 
+    dynamic_shapes: bool = True
+    """With a style of TensorFlow: whether the batch and the lengths are not known while TensorFlow builds the graph,
+    so that operations compute the shapes."""
+
     @model_validator(mode="before")
     @classmethod
     def _pipelines_copy_the_embedding(cls, data: Any) -> Any:
@@ -56,6 +60,12 @@ class TransformerOptions(ModelOptions):
     def _heads_divide_width(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
+        return self
+
+    @model_validator(mode="after")
+    def _tensorflow_has_one_structure(self) -> Self:
+        if self.style != "kernels" and (self.split_heads or not self.shared_embedding):
+            raise ValueError(f"the style {self.style} joins the heads and shares the embedding")
         return self
 
 

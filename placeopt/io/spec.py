@@ -264,6 +264,15 @@ class EfficiencySpec(_Model):
 Efficiency = Annotated[EfficiencySpec, _widen(_as_efficiency, Share | EfficiencySpec)]
 
 
+class TierSpec(_Model):
+    """Slower memory of a device, which holds the bytes that do not fit into the memory before it."""
+
+    memory: Memory | None = None
+    """Capacity of the tier. Default: unlimited; allowed for the last tier only."""
+    bandwidth: Bandwidth
+    """Bandwidth with which the device moves the bytes of the tier, once in each run and before its first task."""
+
+
 class DeviceSpec(_Model):
     """A device, or `count` identical devices."""
 
@@ -275,7 +284,9 @@ class DeviceSpec(_Model):
     count: Count | None = None
     """Number of devices: with a count of 2, `core` defines core0 and core1."""
     memory: Memory | None = None
-    """Memory capacity. Default: unlimited."""
+    """Memory capacity, of the first tier. Default: unlimited."""
+    tiers: list[TierSpec] = Field(default_factory=list)
+    """Slower memory after it, such as an SSD and a hard disk, the fastest first. What lies there costs swap time."""
     speed: Speeds | None = None
     """Work per time, for tasks with `flops`: one speed for all number formats, or by number format. Without a speed for
     the format of a task, the next wider format applies."""
@@ -457,7 +468,8 @@ class Spec(_Model):
     pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None
     """How runs follow each other, for the objective `period`."""
     contention: Contention = "none"
-    """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time."""
+    """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time.
+    `half_duplex`: a device sends or receives at most one transfer at a time."""
     memory_model: MemoryModel = "sum"
     """`sum`: adds up the memory of all tasks on a device. `peak`: adds up only memory in use at the same time."""
 

@@ -26,6 +26,7 @@ from placeopt.model.problem import (
     Rounding,
     Term,
 )
+from placeopt.model.tiers import Tiers
 
 
 def build_problem(
@@ -63,6 +64,7 @@ def build_problem(
     objective: Objective | None = None,
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
+    tiers: Tiers | None = None,
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
 ) -> Problem:
@@ -70,7 +72,8 @@ def build_problem(
 
     Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels.
     Omitted arguments mean zero, unlimited, feasible on every device, or free of charge. `pipeline` holds the arguments
-    of `build_pipeline`, for the objective `period`.
+    of `build_pipeline`, for the objective `period`. With `tiers`, from `placeopt.model.tiers.build_tiers`, the capacity
+    is that of all tiers.
 
     Raises
     ------
@@ -78,8 +81,9 @@ def build_problem(
         If an array has the wrong shape, an entry is not a whole number or out of range (times, amounts and costs are at
         least 0, denominators at least 1, tasks are indices), a name repeats, the edges contain a cycle, a task is
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
-        the number of runs before the next change is not positive, or a pipeline has an objective without `period`, port
-        contention, memory model `peak`, release times or deadlines.
+        the number of runs before the next change is not positive, a pipeline has an objective without `period`, port
+        contention, memory model `peak`, release times or deadlines, or memory tiers contradict the capacities, the
+        memory model `peak` or the objective `period`.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
@@ -161,12 +165,16 @@ def build_problem(
     elif pipeline is not None:
         raise UsageError(f"pipeline: the objective {goal} does not contain period; expected an objective with it")
     capacities = each_device("capacity", capacity, UNLIMITED)
+    if tiers is not None:
+        capacities = _tier_capacities(tiers, None if capacity is None else capacities, devices, goal, memory_model)
+        tiers = tiers if tiers.end.shape[1] > 1 else None
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
     columns = [
         (
             *(table[:, d].tobytes() for table in (ticks, allowed, moves)),
             *map(int, (capacities[d], powers[0][d], powers[1][d])),
             *(() if pipeline is None else pipeline.columns(d)),
+            *(() if tiers is None else tiers.columns(d)),
         )
         for d in range(m)
     ]
@@ -202,6 +210,7 @@ def build_problem(
         objective=goal,
         contention=contention,
         memory_model=memory_model,
+        tiers=tiers,
         rounding=rounding,
         efficiency=efficiency,
         out_start=out_start,
@@ -233,6 +242,25 @@ def _check_pipeline(
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             raise UsageError(f"{name}[{at}] is stated; expected no {name} times with period: runs follow each other")
+
+
+def _tier_capacities(
+    tiers: Tiers, stated: Int | None, devices: Sequence[str], objective: Objective, memory_model: str
+) -> Int:
+    """(m,) the capacity of all tiers of each device; rejects what contradicts memory tiers."""
+    if not isinstance(tiers, Tiers):
+        raise UsageError(f"tiers is a {type(tiers).__name__}; expected Tiers, as build_tiers makes them")
+    if len(tiers.end) != len(devices):
+        raise UsageError(f"tiers: they are for {len(tiers.end)} devices; expected {len(devices)}")
+    if stated is not None and (wrong := np.flatnonzero(tiers.capacity != stated)).size:
+        d = int(wrong[0])
+        total = f"that of all tiers of {visible(devices[d])}, {tiers.capacity[d]}"
+        raise UsageError(f"capacity[{d}] is {stated[d]}; expected {total}")
+    if memory_model != "sum":
+        raise UsageError(f"memory_model is {memory_model}; expected sum with memory tiers")
+    if "period" in objective.metrics:
+        raise UsageError(f"tiers: the objective {objective} contains period; expected one without it")
+    return tiers.capacity.copy()
 
 
 def _check_products(what: str, num: Int, den: Int) -> None:

@@ -2,9 +2,10 @@
 
 The path is traced backwards from the task that ends last. Each step is preceded by what ended when it began: its data
 (a producer on the same device, or a transfer), its device (the task before), a port (the transfer before on the
-sender's or receiver's port), or the release time. If nothing ended then, the step could have begun earlier, and a wait
-leads to the constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to shorten the
-schedule, at least one of them must change.
+sender's or receiver's port, which serves both directions under `half_duplex`), the release time, or the swapping of the
+device (`placeopt.model.tiers`). If nothing ended then, the step could have begun earlier, and a wait leads to the
+constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to shorten the schedule, at least
+one of them must change.
 
 For longest paths through a task graph, regardless of a schedule, see `placeopt.model.levels`.
 """
@@ -18,11 +19,12 @@ from typing import Literal
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, edge_transfers, transfer_times
 
-StepKind = Literal["task", "transfer", "release", "wait"]
-Cause = Literal["start", "data", "device", "port", "release", "nothing"]
+StepKind = Literal["task", "transfer", "release", "swap", "wait"]
+Cause = Literal["start", "data", "device", "port", "release", "swap", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +34,16 @@ class Step:
     Attributes
     ----------
     kind
-        task: the task runs. transfer: its output moves. release: it waits for its release time. wait: it could start.
+        task: the task runs. transfer: its output moves. release: it waits for its release time. swap: its device
+        swaps. wait: it could start.
     task
         The task that runs or waits, or whose output moves.
     edge
         The edge of a transfer; else None.
     cause
         Why the step did not begin earlier. start: it begins at tick 0. data: the step before provides its input.
-        device, port: the step before occupies its device or port. release: the task is released then. nothing: it
-        could have begun earlier.
+        device, port: the step before occupies its device or port. release: the task is released then. swap: its
+        device has swapped then. nothing: it could have begun earlier.
     """
 
     kind: StepKind
@@ -71,24 +74,24 @@ def critical_path(problem: Problem, schedule: Schedule) -> tuple[Step, ...]:
         begin = int(walk.start[event])
         before, cause = walk.before(event)
         free = 0 if before is None else int(walk.end[before])
-        released = walk.released(event)
-        if released > free:
-            before, cause, free = None, "release", released
+        opened, why = walk.opened(event)
+        if opened > free:
+            before, cause, free = None, why, opened
         if begin > free:
             steps.append(walk.step(event, "nothing"))
             steps.append(Step("wait", walk.task(event), None, free, begin, cause))
         else:
             steps.append(walk.step(event, cause))
         if before is None:
-            if cause == "release":
-                steps.append(Step("release", walk.task(event), None, 0, free, "start"))
+            if cause in ("release", "swap"):
+                steps.append(Step(cause, walk.task(event), None, 0, free, "start"))
             return tuple(reversed(steps))
         event = before
 
 
 def critical_ticks(path: Sequence[Step]) -> dict[StepKind, int]:
     """Ticks of each kind of step; their sum is the makespan."""
-    ticks: dict[StepKind, int] = {"task": 0, "transfer": 0, "release": 0, "wait": 0}
+    ticks: dict[StepKind, int] = {"task": 0, "transfer": 0, "release": 0, "swap": 0, "wait": 0}
     for step in path:
         ticks[step.kind] += step.ticks
     return ticks
@@ -105,6 +108,7 @@ class _Walk:
         self._problem = problem
         n = problem.n_tasks
         device = schedule.device
+        self._swapped = swap_times(problem, device)[device]
         self._carrier = edge_transfers(problem, device)
         edges, sent, arrived = transfer_times(problem, schedule)
         self.start: Int = np.concatenate((schedule.start, np.zeros(problem.n_edges, dtype=np.int64)))
@@ -114,12 +118,14 @@ class _Walk:
         position[problem.order] = np.arange(n)
         self._position = np.concatenate((position, position[problem.edge_source]))
         booked = edges[: 0 if schedule.transfers is None else len(edges)]
-        ports = n + booked
-        self._earlier: tuple[tuple[Cause, dict[int, int]], ...] = (
-            ("device", self._predecessors(np.arange(n), device)),
-            ("port", self._predecessors(ports, device[problem.edge_source[booked]])),
-            ("port", self._predecessors(ports, device[problem.edge_target[booked]])),
-        )
+        sender, receiver = device[problem.edge_source[booked]], device[problem.edge_target[booked]]
+        if problem.contention != "half_duplex":
+            receiver = receiver + problem.n_devices
+        # The events before each one: on its device, on the sender's port, on the receiver's port; -1 for none.
+        self._earlier = np.full((3, n + problem.n_edges), -1, dtype=np.int64)
+        self._earlier[0, :n] = self._predecessors(np.arange(n), device)
+        ports = self._predecessors(np.tile(n + booked, 2), np.concatenate((sender, receiver)))
+        self._earlier[1:, n + booked] = ports.reshape(2, -1)
 
     def task(self, event: int) -> int:
         """The task, or the producer of the transfer."""
@@ -133,10 +139,18 @@ class _Walk:
             return Step("task", event, None, start, end, cause)
         return Step("transfer", self.task(event), event - n, start, end, cause)
 
-    def released(self, event: int) -> int:
-        """The release time of the task; 0 for a transfer, or if the schedule violates it."""
-        release = int(self._problem.release[event]) if event < self._problem.n_tasks else 0
-        return release if release <= self.start[event] else 0
+    def opened(self, event: int) -> tuple[int, Cause]:
+        """The release time of the task or the end of its device's swapping, and which of them is later.
+
+        0 for a transfer. Times that the schedule violates do not count.
+        """
+        if event >= self._problem.n_tasks:
+            return 0, "release"
+        start = self.start[event]
+        released, swapped = (
+            tick if tick <= start else 0 for tick in (int(self._problem.release[event]), int(self._swapped[event]))
+        )
+        return (swapped, "swap") if swapped > released else (released, "release")
 
     def before(self, event: int) -> tuple[int | None, Cause]:
         """The constraint of this event that ended last, and its kind."""
@@ -155,14 +169,16 @@ class _Walk:
                 found.append((int(problem.edge_source[edge]) if carrier < 0 else n + carrier, "data"))
         else:
             found.append((self.task(event), "data"))
-        for cause, earlier in self._earlier:
-            if event in earlier:
-                found.append((earlier[event], cause))
+        causes: tuple[Cause, ...] = ("device", "port", "port")
+        for cause, earlier in zip(causes, self._earlier[:, event].tolist(), strict=True):
+            if earlier >= 0:
+                found.append((earlier, cause))
         return found
 
-    def _predecessors(self, events: Int, resource: Int) -> dict[int, int]:
-        """The event just before each one on its resource."""
+    def _predecessors(self, events: Int, resource: Int) -> Int:
+        """(k,) the event just before each one on its resource, -1 for the first."""
         order = np.lexsort((events, self._position[events], self.end[events], self.start[events], resource))
-        events, resource = events[order], resource[order]
-        same = resource[1:] == resource[:-1]
-        return dict(zip(events[1:][same].tolist(), events[:-1][same].tolist(), strict=True))
+        same = np.diff(resource[order]) == 0
+        before = np.full(len(events), -1, dtype=np.int64)
+        before[order[1:][same]] = events[order[:-1][same]]
+        return before

@@ -6,7 +6,8 @@ the task's start until its last consumer has it. That is the end of a consumer o
 transfer on another device, and the task's own end without consumers. The consumer's copy of a payload is not counted
 on its device; include it in the consumer's `scratch` if it matters.
 
-A pipeline counts as `sum`, and the outputs that it keeps for other runs (`pipeline_memory`).
+A pipeline counts as `sum`, and the outputs that it keeps for other runs (`pipeline_memory`). Memory tiers require
+`sum`; the bytes beyond the first one cost the swap time of `placeopt.model.tiers`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
 from placeopt.model.stages import backward, forward_in_training, kept_runs
+from placeopt.model.tiers import TierArrays, swap_time
 
 
 def sum_memory(problem: Problem, device: Int) -> Int:
@@ -115,8 +117,48 @@ def fits(problem: Problem, schedule: Schedule) -> bool:
 
 
 def limited(problem: Problem) -> bool:
-    """Whether any device has a limited capacity."""
-    return bool((problem.capacity != UNLIMITED).any())
+    """Whether memory matters: any device has a limited capacity, or memory tiers."""
+    return problem.tiers is not None or bool((problem.capacity != UNLIMITED).any())
+
+
+def tier_arrays(problem: Problem) -> TierArrays:
+    """The memory tiers of a problem for kernels."""
+    if problem.tiers is None:
+        none = np.zeros((0, 0), dtype=np.int64)
+        return TierArrays(none.ravel(), none, none, none)
+    return TierArrays(problem.memory, *problem.tiers.parts().values())
+
+
+def swap_times(problem: Problem, device: Int) -> Int:
+    """(m,) ticks for which each device swaps before its first task; all 0 without memory tiers."""
+    swaps = np.zeros(problem.n_devices, dtype=np.int64)
+    if problem.tiers is not None:
+        tiers, used = tier_arrays(problem), sum_memory(problem, device).tolist()
+        swaps[:] = [swap_time(tiers, d, bytes_) for d, bytes_ in enumerate(used)]
+    return swaps
+
+
+def most_swapping(problem: Problem) -> list[int]:
+    """Ticks for which each device swaps at most, in any placement, as Python integers."""
+    if problem.tiers is None:
+        return [0] * problem.n_devices
+    tiers, all_bytes = tier_arrays(problem), int(problem.memory.sum())
+    return [swap_time(tiers, d, all_bytes) for d in range(problem.n_devices)]
+
+
+def tier_bytes(problem: Problem, device: Int) -> Int:
+    """(m, k) bytes in each memory tier of each device; bytes beyond the capacity are in none."""
+    assert problem.tiers is not None
+    end = problem.tiers.end
+    held = np.minimum(sum_memory(problem, device)[:, None], end)
+    return np.diff(held, axis=1, prepend=0)
+
+
+def earliest_starts(problem: Problem, device: Int) -> Int:
+    """(n,) ticks before which no task of a placement may start: its release time, and the swap time of its device."""
+    return (
+        problem.release if problem.tiers is None else np.maximum(problem.release, swap_times(problem, device)[device])
+    )
 
 
 def per_device(problem: Problem, device: Int, amounts: Int) -> Int:

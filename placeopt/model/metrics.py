@@ -15,7 +15,7 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
-from placeopt.model.memory import peak_memory, sum_memory, used_memory
+from placeopt.model.memory import peak_memory, sum_memory, swap_times, tier_bytes, used_memory
 from placeopt.model.objective import loads, moved_edges
 from placeopt.model.period import loads as pipeline_loads
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
@@ -52,6 +52,10 @@ class Metrics:
         (m,) most bytes live at one time on each device.
     sum_memory
         (m,) total bytes of the tasks on each device.
+    tier_memory
+        (m, k) bytes in each memory tier of each device; None without memory tiers.
+    swap
+        (m,) ticks for which each device swaps before its first task (`placeopt.model.tiers`).
     carbonari_jct
         Ticks of the job completion time of Carbonari et al. 2017, for comparison with that paper's tables only. It is
         neither a bound nor an estimate of the makespan; see `carbonari_jct`.
@@ -67,6 +71,8 @@ class Metrics:
     bytes_moved: int
     peak_memory: Int
     sum_memory: Int
+    tier_memory: Int | None
+    swap: Int
     carbonari_jct: int
 
     def __repr__(self) -> str:
@@ -122,6 +128,8 @@ def measure(problem: Problem, schedule: Schedule) -> Metrics:
         bytes_moved=int(problem.payload[moved].sum()),
         peak_memory=peak_memory(problem, schedule),
         sum_memory=sum_memory(problem, schedule.device),
+        tier_memory=None if problem.tiers is None else tier_bytes(problem, schedule.device),
+        swap=swap_times(problem, schedule.device),
         carbonari_jct=carbonari_jct(problem, schedule.device),
     )
 
@@ -254,6 +262,10 @@ class DeviceUse:
     """Bytes, under the problem's memory model."""
     capacity: int | None
     """Bytes; None if unlimited."""
+    tiers: tuple[int, ...] = ()
+    """Bytes in each memory tier; empty without memory tiers."""
+    swap: int = 0
+    """Ticks of swapping before the first task."""
 
 
 def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
@@ -269,6 +281,8 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
         if schedule.stages is not None:
             tasks, ticks, used = (each[schedule.stages.leader] for each in (tasks, ticks, used))
     tasks, busy, memory = tasks.tolist(), ticks.tolist(), used.tolist()
+    swap = swap_times(problem, schedule.device).tolist()
+    tiers = [[]] * problem.n_devices if problem.tiers is None else tier_bytes(problem, schedule.device).tolist()
     return tuple(
         DeviceUse(
             name=problem.device_names[d],
@@ -277,6 +291,8 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
             busy=busy[d],
             memory=memory[d],
             capacity=None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d]),
+            tiers=tuple(tiers[d]),
+            swap=swap[d],
         )
         for d in range(problem.n_devices)
     )

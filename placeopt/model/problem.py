@@ -17,9 +17,10 @@ from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
+from placeopt.model.tiers import Tiers
 from placeopt.model.units import exact, is_number, size_text, time_text
 
-Contention = Literal["none", "port"]
+Contention = Literal["none", "port", "half_duplex"]
 MemoryModel = Literal["sum", "peak"]
 Metric = Literal[
     "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation", "period"
@@ -200,7 +201,7 @@ class Problem:
     deadline
         (n,) latest end of each task, in ticks; UNLIMITED without a deadline.
     capacity
-        (m,) bytes; UNLIMITED without a limit.
+        (m,) bytes, of all memory tiers together; UNLIMITED without a limit.
     edge_source, edge_target
         (e,) producer and consumer of each edge, sorted by producer.
     payload
@@ -231,6 +232,8 @@ class Problem:
         it does not affect feasibility or value, and only passes use it.
     pipeline
         How runs follow each other, if the objective contains `period`; else None.
+    tiers
+        The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     rounding
         The time that was rounded most at compilation; None if all times are whole ticks or none were stated. The
         fingerprint does not include it.
@@ -244,7 +247,7 @@ class Problem:
         (n,) a topological order: tasks without producers by index, then each once all its producers have been listed.
     device_class
         (m,) device class of each device, 0.. in order of first appearance: devices of one class are interchangeable
-        (same durations, feasibility, capacity, power, links and relocation).
+        (same durations, feasibility, memory, power, links and relocation).
     """
 
     name: str
@@ -281,6 +284,7 @@ class Problem:
     objective: Objective
     contention: Contention
     memory_model: MemoryModel
+    tiers: Tiers | None
     rounding: Rounding | None
     efficiency: tuple[Efficiency, ...]
     out_start: Int
@@ -352,10 +356,15 @@ class Problem:
             idle |= {"pipeline"}
         else:
             idle -= {"forward"}
+        if self.tiers is None:
+            idle |= {"tiers"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
         if self.pipeline is not None:
             values |= self.pipeline.parts()
             del values["pipeline"]
+        if self.tiers is not None:
+            values |= {f"tier_{name}": value for name, value in self.tiers.parts().items()}
+            del values["tiers"]
         for name, value in values.items():
             digest.update(name.encode())
             if isinstance(value, np.ndarray):
@@ -457,8 +466,9 @@ def _html(problem: Problem) -> str:
         label = problem.device_names[first]
         if len(members) > 1:
             label = f"{label} .. {problem.device_names[members[-1]]} ({len(members):,})"
-        capacity = int(problem.capacity[first])
-        memory = "unlimited" if capacity == UNLIMITED else size_text(capacity)
+        capacity = None if problem.capacity[first] == UNLIMITED else int(problem.capacity[first])
+        tiers = [capacity] if problem.tiers is None else problem.tiers.sizes(first)
+        memory = " + ".join("unlimited" if size is None else size_text(size) for size in tiers)
         rows.append((label, problem.device_types[first], memory, f"{int(problem.feasible[:, first].sum()):,}"))
     parts = [facts_table(facts), grid_table(("devices", "type", "memory of each", "tasks that may run"), rows, left=2)]
     if len(classes) > DEVICE_ROWS:

@@ -133,6 +133,16 @@ def sequence(problem: Problem, schedule: Schedule) -> Int:
     return np.lexsort((rank, end, schedule.start)).astype(np.int64)
 
 
+def port_times(problem: Problem) -> tuple[Int, Int]:
+    """(m,) zeros for the sending and for the receiving port of each device: ticks from which they are free.
+
+    Under `half_duplex` a device has one port, and both are the same array. Loops that write the end of a transfer to
+    both therefore need no case for it.
+    """
+    send = np.zeros(problem.n_devices, dtype=np.int64)
+    return send, send if problem.contention == "half_duplex" else send.copy()
+
+
 def durations(problem: Problem, device: Int) -> Int:
     """(n,) ticks of every task on its device."""
     return problem.duration[np.arange(problem.n_tasks), device]

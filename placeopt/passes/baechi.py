@@ -170,7 +170,8 @@ def _without(problem: Problem, groups: Unions, follows: Bool) -> Reduction:
         transfers = projected_transfers(problem, schedule, reduced, device, origin)
         return Schedule(device, schedule.start[kept], transfers)
 
-    return Reduction(reduced, restore, project, f"{len(behind)} tasks follow their forward tasks")
+    explanation = f"{len(behind)} tasks follow their forward tasks"
+    return Reduction(reduced, restore, project, explanation, np.searchsorted(kept, leader))
 
 
 class Fuse:

@@ -190,7 +190,7 @@ def _following(problem: Problem, made: Clusters, leader: Int, led: Reduction) ->
         home = np.where(able, home, np.argmax(feasible, axis=1))
         return led.project(Schedule(np.where(leads, schedule.device, home[made.label]), schedule.start))
 
-    return Reduction(led.problem, restore, project, led.explanation)
+    return Reduction(led.problem, restore, project, led.explanation, made.label[leader], made.label)
 
 
 def memory_limit(problem: Problem, share: float) -> int:

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError, listing
+from placeopt.model.arrays import Int
+from placeopt.model.graph import components
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes.catalog import find_pass, pass_settings, pass_text
 from placeopt.passes.protocol import Pass, Reduction
+from placeopt.passes.rebuilding import followed
 
 WORTHWHILE = 100
 """Exact passes are repeated as long as a round makes the problem smaller by at least one part in this many."""
@@ -130,6 +133,27 @@ class Chain:
             schedule = step.reduction.restore(schedule)
             yield schedule
 
+    def clusters(self, label: Int | None = None) -> Int | None:
+        """The clusters (n,) of the original's tasks, numbered in order of first appearance; None if a pass has none.
+
+        All tasks of a cluster get one device from `restore`. Two tasks share a cluster if they are of one colocation
+        group, or if their devices are those of tasks of one group of `problem`, or of tasks with one `label` (n',). A
+        pass has none if it does not state the leaders of its reduction.
+        """
+        leader: Int | None = None
+        for step in self.steps:
+            if step.reduction.leader is None and step.reduction.problem.task_names != step.before.task_names:
+                return None
+            leader = followed(leader, step.reduction.leader)
+        if leader is None:
+            leader = np.arange(self.original.n_tasks)
+        led = np.flatnonzero(leader >= 0)
+        joined = [(np.arange(len(leader)), self.original.group)]
+        joined += [(led, labels[leader[led]]) for labels in (self.problem.group, label) if labels is not None]
+        first = [tasks[_first_alike(labels)] for tasks, labels in joined]
+        left = np.concatenate([tasks for tasks, _ in joined])
+        return components(len(leader), left, np.concatenate(first))[0]
+
     def project(self, schedule: Schedule) -> Schedule | None:
         """Map a schedule of the original to `problem`; None if it has no counterpart or uses an infeasible device."""
         projected: Schedule | None = schedule
@@ -190,6 +214,12 @@ def _exhausted(problem: Problem, passes: Sequence[Pass], steps: list[Step]) -> P
 def _weight(problem: Problem) -> int:
     """The size that decides whether another round is worthwhile."""
     return problem.n_tasks + problem.n_edges + problem.n_groups + int(problem.feasible.sum())
+
+
+def _first_alike(labels: Int) -> Int:
+    """(k,) the first place with the same label as each place."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.asarray(first[inverse])
 
 
 def _placed(problem: Problem, schedule: Schedule) -> bool:

@@ -42,7 +42,7 @@ from placeopt.model.objective import task_energy
 from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
 from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
-from placeopt.passes.rebuilding import Edges, contradictory, edges_of, rebuilt
+from placeopt.passes.rebuilding import Edges, contradictory, edges_of, leading, rebuilt
 from placeopt.simulation import retime
 
 
@@ -94,7 +94,7 @@ class ContractGroups:
 
         dropped = int((~roles.kept).sum())
         explanation = f"{counted(dropped, 'task')} contracted into {int(placed.sum()):,}, timing dropped"
-        return Reduction(reduced, restore, project, explanation)
+        return Reduction(reduced, restore, project, explanation, leading(problem, kept))
 
 
 def _in_order(problem: Problem, device: Int) -> Schedule:

@@ -76,7 +76,7 @@ def contraction(problem: Problem, made: Clusters, group: Int | None = None) -> R
         return retime(reduced, Schedule(schedule.device[made.sequence[first]], start))
 
     explanation = f"{problem.n_tasks} -> {reduced.n_tasks} tasks, {problem.n_edges} -> {reduced.n_edges} edges"
-    return Reduction(reduced, restore, project, explanation)
+    return Reduction(reduced, restore, project, explanation, made.label, made.label)
 
 
 def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
@@ -109,6 +109,7 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         group=group[first],
         separation=made.label[problem.separation],
         forward=_forward(problem, made, first),
+        tiers=problem.tiers,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
+from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
@@ -16,13 +17,17 @@ class Reduction:
 
     `restore` maps a schedule of `problem` to the original. The schedule must use feasible devices. If its times break
     rules, the times of the result may break rules too. `project` maps a schedule of the original to `problem`, as a
-    warm start; it returns None if there is no counterpart.
+    warm start; it returns None if there is no counterpart. `leader` (n,) is, for each task of the original, the task of
+    `problem` whose device `restore` gives it, -1 for none; None if both problems have the same tasks, or if unknown.
+    `label` (n,) is the cluster that the task is part of; None unless the pass contracts clusters.
     """
 
     problem: Problem
     restore: Callable[[Schedule], Schedule]
     project: Callable[[Schedule], Schedule | None]
     explanation: str
+    leader: Int | None = None
+    label: Int | None = None
 
     def __repr__(self) -> str:
         return f"<Reduction to {self.problem!r}: {self.explanation}>"

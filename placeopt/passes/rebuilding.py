@@ -90,9 +90,27 @@ def rebuilt(
         separation=place[arrays.pop("separation", problem.separation)],
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
+        tiers=None if problem.tiers is None else problem.tiers.part(devices),
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin
+
+
+def leading(problem: Problem, kept: Int) -> Int:
+    """(n,) the place in `kept` of the first kept task of each task's group, -1 for none: the leaders of a reduction."""
+    first = np.full(problem.n_groups, -1, dtype=np.int64)
+    first[problem.group[kept[::-1]]] = np.arange(len(kept))[::-1]  # the first task of a group is written last
+    return np.asarray(first[problem.group])
+
+
+def followed(first: Int | None, second: Int | None) -> Int | None:
+    """(n,) the leaders of two reductions, one after the other; -1 for none. None stands for unchanged tasks."""
+    if first is None or second is None:
+        return first if second is None else second
+    found = np.full(len(first), -1, dtype=np.int64)
+    led = first >= 0
+    found[led] = second[first[led]]
+    return found
 
 
 def restored_transfers(problem: Problem, reduced: Schedule, device: Int, origin: Int) -> Transfers | None:
@@ -167,8 +185,11 @@ def least_durations(problem: Problem, allowed: Bool) -> Int:
 def movable_zero_time(problem: Problem, allowed: Bool) -> Bool:
     """(n,), whether the task takes no time on any device (g, m) of its group, and its start affects no held output.
 
-    Under `peak`, neither the task nor any of its producers may have an output: its lifetime could change.
+    Under `peak`, neither the task nor any of its producers may have an output: its lifetime could change. With memory
+    tiers none is movable: on another device, it would wait until that one has swapped.
     """
+    if problem.tiers is not None:
+        return np.zeros(problem.n_tasks, dtype=np.bool_)
     free = output_is_free(problem)
     movable = free & ~(problem.duration.astype(np.bool_) & allowed[problem.group]).any(axis=1)
     movable[problem.edge_target[~free[problem.edge_source]]] = False

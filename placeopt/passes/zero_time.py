@@ -17,7 +17,9 @@ from placeopt.passes.rebuilding import (
     contradictory,
     counts_transfers,
     edges_of,
+    followed,
     keeps_triangle_inequality,
+    leading,
     least_durations,
     movable_zero_time,
     permanent_memory,
@@ -108,7 +110,8 @@ def _composed(first: Reduction, second: Reduction) -> Reduction:
         halfway = first.project(schedule)
         return None if halfway is None else second.project(halfway)
 
-    return Reduction(second.problem, restore, project, f"{first.explanation}, then {second.explanation}")
+    explanation = f"{first.explanation}, then {second.explanation}"
+    return Reduction(second.problem, restore, project, explanation, followed(first.leader, second.leader))
 
 
 def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
@@ -167,7 +170,7 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
 
     side = "producer" if forwards else "consumer"
     explanation = f"{counted(problem.n_tasks - len(kept), 'zero-time task')} represented by a {side}"
-    return Reduction(reduced, restore, project, explanation)
+    return Reduction(reduced, restore, project, explanation, leading(problem, kept))
 
 
 def _leaves_no_trace(problem: Problem) -> Bool:
@@ -186,7 +189,7 @@ def _last_end(problem: Problem, task: int, start: Int, ticks: Int) -> int:
 def _sharing(problem: Problem) -> Bool:
     """(n,), whether the task shares an output with tasks of other groups, if transfers cost or contend."""
     sharing = np.zeros(problem.n_tasks, dtype=np.bool_)
-    if counts_transfers(problem) or problem.contention == "port":
+    if counts_transfers(problem) or problem.contention != "none":
         outside = problem.group[problem.edge_source] != problem.group[problem.edge_target]
         sharing[problem.edge_source[outside & problem.shared]] = True
     return sharing

@@ -2,12 +2,13 @@
 
 The execution model is the problem's own. A device runs one task at a time without preemption, and computation overlaps
 communication. With `contention: none`, a transfer starts when its producer ends. With `contention: port`, a device
-sends one transfer at a time and receives one at a time: transfers are booked when their producer ends, in the order of
-their edges, at the first tick at which both ports have served all earlier bookings. A transfer of zero ticks is booked
-like any other, so it never lies inside another transfer on a port.
+sends one transfer at a time and receives one at a time; with `half_duplex`, it sends or receives one at a time.
+Transfers are booked when their producer ends, in the order of their edges, at the first tick at which both ports have
+served all earlier bookings. A transfer of zero ticks is booked like any other, so it never lies inside another transfer
+on a port.
 
-A task becomes ready when its last input has arrived, and no earlier than its release time. Deadlines have no effect;
-the verifier checks them.
+A task becomes ready when its last input has arrived, and no earlier than its release time. With memory tiers, it also
+waits until its device has swapped (`placeopt.model.tiers`). Deadlines have no effect; the verifier checks them.
 
 The discipline decides which task a free device starts:
 
@@ -91,10 +92,10 @@ def simulate(
 def retime(problem: Problem, schedule: Schedule) -> Schedule:
     """The earliest schedule with the same placement and sequences; never later than a valid input.
 
-    Every device runs its tasks in the order of their starts, each no earlier than its release time. All starts are as
-    early as the sequences allow, so deadlines are met if possible. Each port serves its transfers in the order of the
-    starts in `schedule.transfers`, or, without those, in the order of booking. Ties: zero ticks first, then in
-    `Problem.order` (a transfer as its producer), then by edge.
+    Every device runs its tasks in the order of their starts, each no earlier than its release time and the end of
+    swapping. All starts are as early as the sequences allow, so deadlines are met if possible. Each port serves its
+    transfers in the order of the starts in `schedule.transfers`, or, without those, in the order of booking. Ties: zero
+    ticks first, then in `Problem.order` (a transfer as its producer), then by edge.
 
     Starts only define an order and may be invalid: a task or transfer that starts before one it depends on comes right
     after that one. Tasks and transfers of zero ticks that end up at one tick are sorted in the order of ties, which may

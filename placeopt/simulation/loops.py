@@ -13,7 +13,10 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.memory import tier_arrays
 from placeopt.model.problem import Problem, transfer_ticks
+from placeopt.model.schedule import port_times
+from placeopt.model.tiers import TierArrays, swap_time
 
 FIFO, PRIORITY, ORDER = 0, 1, 2
 
@@ -34,6 +37,7 @@ class Instance(NamedTuple):
     """The data of a problem that a simulation needs, as one argument of a compiled loop."""
 
     graph: Graph
+    tiers: TierArrays
     duration: Int
     payload: Int
     latency: Int
@@ -48,6 +52,8 @@ class Work(NamedTuple):
     # In: (n,) ticks of each task on its device, (e,) ticks of each edge's transfer
     task_ticks: Int
     edge_ticks: Int
+    # In: (n,) tick before which the task cannot start: its release, and the end of its device's swapping
+    earliest: Int
     # In, unless FIFO: (n,) under PRIORITY, the device's ready task with the smallest rank goes first; under ORDER, the
     # position 0, 1, ... of the task on its device
     rank: Int
@@ -67,7 +73,7 @@ class Work(NamedTuple):
     length: Int
     begun: Int
     free: Int  # (m,) tick at which the device is free; with events, 1 while it is busy
-    # (m,) ticks at which the ports are free
+    # (m,) ticks at which the ports are free: the same array if a device has one port for both, see `port_times`
     send: Int
     receive: Int
     # (m,) the last producer that sent its shared output to the device, and the arrival
@@ -79,8 +85,8 @@ class Work(NamedTuple):
 def make_instance(problem: Problem) -> Instance:
     """The problem for `fifo_makespan`."""
     graph = Graph._make(getattr(problem, name) for name in Graph._fields)
-    arrays = (getattr(problem, name) for name in Instance._fields[1:-1])
-    return Instance._make((graph, *arrays, problem.contention == "port"))
+    arrays = (getattr(problem, name) for name in Instance._fields[2:-1])
+    return Instance._make((graph, tier_arrays(problem), *arrays, problem.contention != "none"))
 
 
 def make_work(problem: Problem) -> Work:
@@ -88,7 +94,9 @@ def make_work(problem: Problem) -> Work:
     n, m, e = problem.n_tasks, problem.n_devices, problem.n_edges
     size = dict.fromkeys(Work._fields[Work._fields.index("length") :], m)
     size |= {"edge_ticks": e, "moves": e, "segment": m + 1}
-    return Work(**{name: np.zeros(size.get(name, n), dtype=np.int64) for name in Work._fields})
+    work = Work(**{name: np.zeros(size.get(name, n), dtype=np.int64) for name in Work._fields})
+    send, receive = port_times(problem)
+    return work._replace(send=send, receive=receive)
 
 
 @kernel(allocates=False)
@@ -126,13 +134,28 @@ def pop(time: Int, code: Int, size: int) -> None:
     push(time, code, hole, tick, item)
 
 
-@kernel(transfer_ticks, allocates=False)
+@kernel(swap_time, allocates=False)
+def delay_starts(instance: Instance, device: Int, work: Work) -> None:
+    """Delay `work.earliest` until each device has swapped; overwrites `work.free`. O(n + m k) for k tiers."""
+    tiers, swap = instance.tiers, work.free
+    for d in range(len(swap)):
+        swap[d] = 0
+    for i in range(len(device)):
+        swap[device[i]] += tiers.memory[i]
+    for d in range(len(swap)):
+        swap[d] = swap_time(tiers, d, swap[d])
+    for i in range(len(device)):
+        work.earliest[i] = max(work.earliest[i], swap[device[i]])
+
+
+@kernel(transfer_ticks, delay_starts, allocates=False)
 def fill_ticks(instance: Instance, device: Int, work: Work) -> None:
-    """Fill `work.task_ticks` and `work.edge_ticks` for a placement. O(n + e)."""
+    """Fill `work.task_ticks`, `work.edge_ticks` and `work.earliest` for a placement. O(n + e)."""
     graph, edge_ticks = instance.graph, work.edge_ticks
     for i in range(len(device)):
         source = device[i]
         work.task_ticks[i] = instance.duration[i, source]
+        work.earliest[i] = graph.release[i]
         for k in range(graph.out_start[i], graph.out_start[i + 1]):
             target = device[graph.edge_target[k]]
             if target == source:
@@ -144,6 +167,8 @@ def fill_ticks(instance: Instance, device: Int, work: Work) -> None:
                     instance.byte_ticks_num[source, target],
                     instance.byte_ticks_den[source, target],
                 )
+    if len(instance.tiers.memory) > 0:
+        delay_starts(instance, device, work)
 
 
 @kernel(push, pop, allocates=False)
@@ -162,7 +187,7 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
     for d in range(len(free)):
         free[d] = 0
     for i in range(n):
-        ready[i] = graph.release[i]
+        ready[i] = work.earliest[i]
         waiting[i] = graph.in_start[i + 1] - graph.in_start[i]
         if waiting[i] == 0:
             push(time, code, size, ready[i], i)
@@ -191,8 +216,8 @@ def run_fifo(graph: Graph, device: Int, work: Work) -> int:
 def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Work) -> int:
     """Makespan in ticks, event by event; fills `work.start` and, with ports, `work.moves`.
 
-    Event i < n is the end of task i, event n + i the tick at which it becomes ready (last input or release). At one
-    tick, ends come first, then ready tasks, each by index. O((n + e) log n + n m).
+    Event i < n is the end of task i, event n + i the tick at which it becomes ready (last input, or
+    `work.earliest`). At one tick, ends come first, then ready tasks, each by index. O((n + e) log n + n m).
     """
     edge_ticks, moves, waiting, ready = work.edge_ticks, work.moves, work.waiting, work.ready
     time, code, key, queued = work.time, work.code, work.key, work.queued
@@ -204,7 +229,7 @@ def run_events(graph: Graph, device: Int, discipline: int, port: bool, work: Wor
     events = 0
     for i in range(n):
         length[device[i]] += 1
-        work.start[i], queued[i], ready[i] = -1, -1, graph.release[i]
+        work.start[i], queued[i], ready[i] = -1, -1, work.earliest[i]
         waiting[i] = graph.in_start[i + 1] - graph.in_start[i]
         if waiting[i] == 0:
             push(time, code, events, ready[i], n + i)
@@ -314,7 +339,7 @@ def replay(graph: Graph, nodes: Int, representative: Int, device: Int, work: Wor
     for node in nodes:
         if node < n:
             d = device[node]
-            tick = max(free[d], graph.release[node])
+            tick = max(free[d], work.earliest[node])
             for position in range(graph.in_start[node], graph.in_start[node + 1]):
                 k = graph.in_edge[position]
                 move = representative[k]

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from placeopt.errors import UsageError, listing, meaning, suggestion
+from placeopt.model.arrays import Int
 from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
@@ -174,6 +175,10 @@ class Answer:
     varies_by
         Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it cannot. An
         answer that was stopped by the time limit or the caller always varies by the clock.
+    clusters
+        (n,) the cluster of each task, numbered from 0, of a solver that places clusters as a whole; None without a
+        schedule. All tasks of a cluster are on one device, so a cluster that the solver had to split counts as its
+        parts; if the solver had to place colocation groups one by one, these are the clusters.
     """
 
     termination: Termination
@@ -183,6 +188,7 @@ class Answer:
     stats: Mapping[str, Any] = field(default_factory=dict)
     bound_source: str = ""
     varies_by: str = ""
+    clusters: Int | None = field(default=None, compare=False)
 
 
 class Settings(BaseModel):
@@ -247,12 +253,16 @@ class Info:
         Whether it uses `Options.initial`.
     metrics, contentions, memory_models
         Supported features; other problems are rejected before the solver runs.
+    tiers
+        Whether memory tiers are supported: it counts the swap time of devices (`placeopt.model.tiers`).
     combined
         Whether weighted sums and lexicographic lists of its metrics are supported too.
     bounding
         Whether it proves slow bounds itself; none are then proved in parallel.
     distributed
         Whether it uses `Options.pool`.
+    clusters
+        Whether it places clusters of tasks as a whole, and its answers state them.
     """
 
     summary: str
@@ -264,11 +274,13 @@ class Info:
     anytime: bool = False
     warm_start: bool = False
     metrics: tuple[Metric, ...] = ("makespan",)
-    contentions: tuple[Contention, ...] = ("none", "port")
+    contentions: tuple[Contention, ...] = ("none", "port", "half_duplex")
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
+    tiers: bool = False
     combined: bool = False
     bounding: bool = False
     distributed: bool = False
+    clusters: bool = False
 
     def __repr__(self) -> str:
         return f"<Info: {self.summary}; guarantee {self.guarantee}>"
@@ -303,4 +315,6 @@ def unsupported(info: Info, problem: Problem) -> str | None:
         return f"contention {problem.contention}"
     if problem.memory_model not in info.memory_models:
         return f"memory model {problem.memory_model}"
+    if problem.tiers is not None and not info.tiers:
+        return "memory tiers"
     return None

@@ -18,6 +18,7 @@ from typing import Any
 from placeopt.bounding.quick import Bound, best_bound, prove_infeasible
 from placeopt.errors import InternalError, UsageError, listing
 from placeopt.kernels import compilation, hurried
+from placeopt.model.arrays import Int
 from placeopt.model.metrics import device_uses
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
@@ -313,7 +314,16 @@ def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None, seco
         passes=chain.applied,
         progress=tuple(run.progress) if chain.exact else (),
         varies_by=answer.varies_by,
+        clusters=_clusters(chain, checked),
     )
+
+
+def _clusters(chain: Chain, checked: _Checked) -> Int | None:
+    """The clusters (n,) of the original's tasks that the solver or inexact passes placed; None if there are none."""
+    stated = checked.answer.clusters
+    if checked.schedule is None or (stated is None and chain.exact):
+        return None
+    return chain.clusters(stated)
 
 
 def _hurried(options: Options) -> AbstractContextManager[None]:

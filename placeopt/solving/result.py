@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, visible
 from placeopt.io.plan import write_plan
+from placeopt.model.arrays import Int
 from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
@@ -115,6 +116,9 @@ class Result:
         optimum.
     varies_by
         Why another run with the same seed may give another schedule: "clock" or "threads"; empty if it cannot.
+    clusters
+        (n,) the cluster of each task, numbered from 0, if the solver or passes that may lose the optimum placed
+        clusters as a whole, and state them. Tasks of one cluster are on one device.
     """
 
     problem: Problem
@@ -137,6 +141,7 @@ class Result:
     passes: Applied | None = None
     progress: tuple[Progress, ...] = ()
     varies_by: str = ""
+    clusters: Int | None = field(default=None, compare=False)
 
     @property
     def objective(self) -> Value | None:
@@ -191,7 +196,8 @@ class Result:
             "tasks": task, device, type (of the device), start, end, duration, ready (the later of its release time and
             the arrival of its last input), memory (bytes under the `sum` model: the sum of resident, output and
             scratch, which follow), received (bytes received from other devices).
-            "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes).
+            "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes),
+            swap (time of swapping before the first task, with memory tiers).
             "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (number of
             consumers on the receiving device; the first one is named).
         unit

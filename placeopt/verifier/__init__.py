@@ -4,11 +4,12 @@
     feasibility    the task may run on its device
     start          no task starts before tick 0
     release        no task starts before its release time
+    swap           no task starts before its device has swapped what lies beyond its first memory tier
     deadline       every task with a deadline ends by then
     overlap        a device runs one task at a time, without preemption
     precedence     a task starts after the data of all its producers is on its device
     transfer       port contention: the table has each required transfer once, starting after its producer ends
-    port           port contention: a device sends one transfer at a time and receives one at a time
+    port           `port`: a device sends one transfer at a time and receives one at a time; `half_duplex`: one in all
     memory         no device needs more than its capacity, under the problem's memory model
     colocation     the tasks of a group share a device
     separation     the tasks of a separated pair do not

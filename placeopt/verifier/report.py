@@ -14,6 +14,7 @@ class Rule(enum.StrEnum):
     FEASIBILITY = "feasibility"
     START = "start"
     RELEASE = "release"
+    SWAP = "swap"
     DEADLINE = "deadline"
     OVERLAP = "overlap"
     PRECEDENCE = "precedence"

@@ -13,7 +13,7 @@ from placeopt.model.schedule import Schedule, Transfers
 from placeopt.verifier.pipeline import needed_memory
 from placeopt.verifier.pipeline_rules import repetition, stage
 from placeopt.verifier.report import Rule, Violation
-from placeopt.verifier.view import View, overlaps, well_formed
+from placeopt.verifier.view import View, overlaps, swap_ticks, well_formed
 
 
 def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
@@ -59,6 +59,22 @@ def _release(view: View) -> Iterator[Violation]:
             f"{_ticks(earliest - start)} too early"
         )
         yield Violation(Rule.RELEASE, message, task=task, device=int(view.device[task]), amount=earliest - start)
+
+
+def _swap(view: View) -> Iterator[Violation]:
+    """swap: start >= swap time of the device: sum over its tiers beyond the first of ceil(bytes * num / den).
+
+    The bytes are those of all its tasks; they fill the tiers in order.
+    """
+    for device, swapped in enumerate(swap_ticks(view)):
+        early = view.placed & (view.device == device) & (view.start < swapped) if swapped else np.zeros(0)
+        for task in np.flatnonzero(early).tolist():
+            start = int(view.start[task])
+            message = (
+                f"{view.task(task)} starts at tick {start} on {view.on(task)}, which swaps until tick {swapped}: "
+                f"{_ticks(swapped - start)} too early"
+            )
+            yield Violation(Rule.SWAP, message, task=task, device=device, amount=swapped - start)
 
 
 def _deadline(view: View) -> Iterator[Violation]:
@@ -177,18 +193,24 @@ def _needless_transfers(view: View, table: Transfers, needed: Bool) -> Iterator[
 def _port(view: View) -> Iterator[Violation]:
     """port: of two transfers that a device sends, one ends before the other starts; likewise for two that it receives.
 
+    Under `half_duplex`, likewise for one that it sends and one that it receives.
+
     Reported for each transfer that starts while an earlier one occupies the port, with the one that ends last; the
     amount is the number of ticks by which the transfer starts too early.
     """
     if view.problem.pipeline is not None:
         return  # period: a device may be busy with other operations too
-    edges = np.flatnonzero(view.booked)
-    sent, arrival = view.sent[edges], view.arrival[edges]
-    for verb, side in (("sends", view.problem.edge_source), ("receives", view.problem.edge_target)):
-        port = view.device[side[edges]]
+    booked = np.flatnonzero(view.booked)
+    sending, receiving = view.device[view.problem.edge_source[booked]], view.device[view.problem.edge_target[booked]]
+    ports = [(booked, sending), (booked, receiving)]
+    if view.problem.contention == "half_duplex":
+        ports = [(np.concatenate((booked, booked)), np.concatenate((sending, receiving)))]
+    for edges, port in ports:
+        sent, arrival = view.sent[edges], view.arrival[edges]
         for late, busy in overlaps(port, sent, arrival):
             edge, other, device = int(edges[late]), int(edges[busy]), int(port[late])
             start, free = int(sent[late]), int(arrival[busy])
+            verb = "sends" if device == view.device[view.problem.edge_source[other]] else "receives"
             message = (
                 f"the transfer of {view.edge(edge)} starts at tick {start}, but {view.problem.device_names[device]} "
                 f"{verb} the transfer of {view.edge(other)} until tick {free}: {_ticks(free - start)} too early"
@@ -259,6 +281,7 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _feasibility,
     _start,
     _release,
+    _swap,
     _deadline,
     _overlap,
     _precedence,

@@ -170,6 +170,25 @@ def used_memory(view: View) -> list[tuple[int, int]]:
     return needs
 
 
+def swap_ticks(view: View) -> list[int]:
+    """For each device, the ticks in which it moves the bytes beyond its first memory tier; 0 without tiers.
+
+    Tiers fill up in their order. Each takes its bytes times num / den ticks, rounded up.
+    """
+    problem, tiers = view.problem, view.problem.tiers
+    if tiers is None:
+        return [0] * problem.n_devices
+    ticks = []
+    for d, used in enumerate(per_device(view, problem.resident, problem.output, problem.scratch)):
+        columns = (tiers.end[d].tolist(), tiers.byte_ticks_num[d].tolist(), tiers.byte_ticks_den[d].tolist())
+        takes, below = 0, 0
+        for end, num, den in zip(*columns, strict=True):
+            takes += -(-max(min(used, end) - below, 0) * num // den)
+            below = end
+        ticks.append(takes)
+    return ticks
+
+
 def overlaps(resource: Int, start: Exact, end: Exact) -> list[tuple[int, int]]:
     """The intervals that start while an earlier one on the same resource is unfinished.
 

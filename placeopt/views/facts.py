@@ -122,9 +122,12 @@ def device_cells(use: DeviceUse, makespan: int, resolution: Fraction) -> tuple[s
     if use.capacity is not None:
         part = f" ({use.memory / use.capacity:.1%})" if use.capacity else ""
         capacity = f"{size_text(use.capacity)}{part}"
+    memory = size_text(use.memory)
+    if use.swap:
+        memory += f", {size_text(sum(use.tiers[1:]))} swapped in {time_text(use.swap, resolution)}"
     return (
         visible(use.name, 40), visible(use.type, 20), f"{use.tasks:,}", time_text(use.busy, resolution),
-        f"{share:.1%}", size_text(use.memory), capacity,
+        f"{share:.1%}", memory, capacity,
     )  # fmt: skip
 
 

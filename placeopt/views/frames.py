@@ -11,6 +11,7 @@ import numpy as np
 from placeopt.errors import MissingExtraError, UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
+from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import moved_edges
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
@@ -77,7 +78,7 @@ def _pandas() -> Any:
 def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:
     device = schedule.device
     took = durations(problem, device)
-    ready = problem.release.copy()
+    ready = earliest_starts(problem, device).copy()
     np.maximum.at(ready, problem.edge_target, arrivals(problem, schedule))
     return {
         "task": list(problem.task_names),
@@ -125,6 +126,7 @@ def _devices(uses: Sequence[DeviceUse]) -> dict[str, Any]:
         "busy": np.array([use.busy for use in uses], dtype=np.int64),
         "memory": np.array([use.memory for use in uses], dtype=np.int64),
         "capacity": pd.array([use.capacity for use in uses], dtype="Int64"),
+        "swap": np.array([use.swap for use in uses], dtype=np.int64),
     }
 
 

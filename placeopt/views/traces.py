@@ -5,7 +5,7 @@ https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU)
 
     metadata events (M)   names and order of processes and threads
     complete events (X)   tasks, one thread per device; under port contention also transfers, on one thread for the
-                          sending and one for the receiving port of each device
+                          sending and one for the receiving port of each device, or for its only port
     flow events (s, f)    transfers: from a producer to its consumers on other devices; under port contention from the
                           producer to the sending port, then to the receiving port, then to every consumer served
     counter events (C)    live bytes on each device, in a separate process
@@ -153,7 +153,7 @@ def write_spans(path: StrPath, processes: Mapping[str, Mapping[str, Sequence[Spa
 
 
 class _Tracks:
-    """The threads of a schedule: tasks of each device and, under port contention, its sending and receiving ports."""
+    """The threads of a schedule: tasks of each device and, under port contention, its ports."""
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self._problem = problem
@@ -161,7 +161,11 @@ class _Tracks:
         self._position = [0] * problem.n_tasks
         for position, task in enumerate(problem.order.tolist()):
             self._position[task] = position
-        self._per_device = 1 if schedule.transfers is None else 3
+        # What is added to the name of a device for each of its threads.
+        self._names = [""]
+        if schedule.transfers is not None:
+            self._names += [" transfers"] if problem.contention == "half_duplex" else [" sends", " receives"]
+        self._per_device = len(self._names)
         self._tasks = self._make_tasks(schedule)
         self._all = [*self._tasks, *self._make_flows(schedule)]
         self._all.sort(key=lambda each: (each.start, each.end, each.rank))
@@ -177,7 +181,7 @@ class _Tracks:
         yield from _named("process", SCHEDULE, None, f"schedule of {self._problem.name or 'problem'}", 1)
         for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
             device, kind = divmod(thread, self._per_device)
-            name = self._problem.device_names[device] + ("", " sends", " receives")[kind]
+            name = self._problem.device_names[device] + self._names[kind]
             yield from _named("thread", SCHEDULE, count, name + (f", overlapping {lane}" if lane else ""), count)
         yield from _named("process", MEMORY, None, "memory", 2)
 
@@ -242,7 +246,8 @@ class _Tracks:
             times = self._nano(start), self._nano(start + ticks[edge])
             send, receive = (
                 _Slice(
-                    *times, (self._position[source], kind), self._device[task] * self._per_device + kind,
+                    *times, (self._position[source], kind),
+                    self._device[task] * self._per_device + min(kind, self._per_device - 1),
                     f'"name":{name},"cat":"transfer"', args, [],
                 )
                 for kind, task in ((_SEND, source), (_RECEIVE, target))

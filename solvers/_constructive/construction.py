@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,18 +12,28 @@ import numpy as np
 from placeopt.errors import listing
 from placeopt.kernels import Kernel
 from placeopt.model.arrays import Int
+from placeopt.model.levels import ORDERS
 from placeopt.model.memory import used_memory
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.model.units import size_text, time_text
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .groups import Groups, grouped, packings, with_homes, with_room_for
+from .live_memory import Tasks, missing_bytes, own_tasks, packed, room_made, time_order, timed
 from .timeline import DONE, Timeline, make_instance, make_timeline, schedule_of, work_steps
 
 REPAIRS = 8
 """Evictions before all groups are packed instead: each costs a run of the heuristic."""
+
+MOVED = "the devices filled up before all tasks were placed: some were moved to make room"
+PACKED = "the devices filled up before all tasks were placed: the groups were packed by memory first"
+"""Notes on schedules after repair, and on packed ones."""
+
+LIVE = "counted as live memory in the order of the schedule"
+EXACT = "the solver cp-sat can decide whether there is a placement"
+"""Parts of messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,11 @@ class Constructive:
       is reserved at once. A group with a single possible device is assigned to it from the start.
     - **Candidates**: a device is a candidate for a group if all its members may run there, if it has enough memory
       left, and if it holds no group that must be separate. Other devices are ignored. A device is never overfilled.
-    - **Memory** is counted as under the memory model `sum`, which is cautious under `peak`.
+    - **Memory** is counted as under the memory model `sum`. Under `peak`, a second schedule counts live memory
+      (`construct_live`); the better one is returned.
+    - **Memory tiers**: the capacity is that of all tiers. The swap time of a device counts like a release time of its
+      tasks, and the swap time that a group adds after the tasks placed so far. Heuristics that do not compare the times
+      of devices ignore it. The schedule is re-timed, so its times are exact.
     - **Dead ends**: if no device is left for a group, other groups are evicted to make room, and the heuristic starts
       again with these homes. As a last resort all groups are packed by memory, and the heuristic only orders tasks.
     - **Release times**: no task starts before its release time, which counts like the arrival of an input.
@@ -127,7 +142,19 @@ def as_answer(problem: Problem, found: Construction) -> Answer:
 
 
 def construct_with_repair(problem: Problem, build: Build) -> Construction:
-    """Run a heuristic; after a dead end run it again with repaired homes, then with packed ones.
+    """Run a heuristic with repair; under the memory model `peak` also by live memory, if memory is scarce.
+
+    Of both schedules the one with less lateness is returned, then the shorter one, then the one under `sum`.
+    """
+    if not scarce_live_memory(problem):
+        return construct_by_sum(problem, build)
+    found = construct_by_sum(problem, build) if fits_as_sum(problem) else Construction(None)
+    live = construct_live(problem, build, wanted=found.schedule is None)
+    return live if found.schedule is None else best_of(problem, [found, live])
+
+
+def construct_by_sum(problem: Problem, build: Build) -> Construction:
+    """Run a heuristic with memory as under `sum`; after a dead end with repaired homes, then with packed ones.
 
     1. Repair: groups are evicted to make room for the stuck group (`with_room_for`). The heuristic starts again with
        these homes and those of all groups that it placed before. At most REPAIRS times.
@@ -136,25 +163,104 @@ def construct_with_repair(problem: Problem, build: Build) -> Construction:
     groups = grouped(problem)
     if groups.stuck is not None:
         return Construction(None, no_room(problem, groups, groups.stuck, groups.home, groups.room))
-    first = trial = build(groups)
-    if trial.stuck is None:
-        return Construction(with_port_times(problem, trial.line))
-    for _ in range(REPAIRS):
-        assert trial.stuck is not None
-        home = with_room_for(groups, trial.line.home, trial.line.room, trial.stuck)
-        if home is None:
-            break
-        trial = build(with_homes(groups, home))
-        if trial.stuck is None:
-            note = "the devices filled up before all tasks were placed: some were moved to make room"
-            return Construction(with_port_times(problem, trial.line), note)
+    first, last, note = _repaired(build, groups, lambda line, k: with_room_for(groups, line.home, line.room, k))
+    if last.stuck is None:
+        return Construction(with_port_times(problem, last.line), note)
     # With a home for every group none can be stuck.
     lines = [build(with_homes(groups, home)).line for home in packings(problem, groups)]
     if not lines:
         assert first.stuck is not None
         return Construction(None, no_room(problem, groups, first.stuck, first.line.home, first.line.room))
-    note = "the devices filled up before all tasks were placed: the groups were packed by memory first"
-    return best_of(problem, [Construction(with_port_times(problem, line), note) for line in lines])
+    return best_of(problem, [Construction(with_port_times(problem, line), PACKED) for line in lines])
+
+
+def _repaired(
+    build: Build, groups: Groups, repair: Callable[[Timeline, int], Int | None]
+) -> tuple[PartialSchedule, PartialSchedule, str]:
+    """Return the first and the last of at most REPAIRS + 1 runs of a heuristic, and a note.
+
+    `repair` returns homes (g,) for the stuck group and for those on the timeline, or None.
+    """
+    first = last = build(groups)
+    for _ in range(REPAIRS):
+        home = None if last.stuck is None else repair(last.line, last.stuck)
+        if home is None:
+            break
+        last = build(with_homes(groups, home))
+    return first, last, "" if last is first else MOVED
+
+
+def scarce_live_memory(problem: Problem) -> bool:
+    """Return whether the memory model is `peak` and some device has too little memory for all tasks at once."""
+    live = problem.memory_model == "peak" and problem.pipeline is None
+    return live and bool((problem.capacity < problem.memory.sum()).any())
+
+
+def fits_as_sum(problem: Problem) -> bool:
+    """Return whether the devices together have enough memory for all tasks at once."""
+    needed, given = (sum(map(int, amounts)) for amounts in (problem.memory, problem.capacity))
+    return needed <= given
+
+
+def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks | None = None) -> Construction:
+    """Run a heuristic by live memory, with repair.
+
+    1. It runs without limits on memory. If the devices have room for that schedule at all times, it is the result.
+    2. The order of tasks in time is the sequence along which live memory counts (`profiles`). The heuristic runs again,
+       and a device takes a group only if it has room along the sequence. After a dead end groups are evicted
+       (`room_made`), and it starts again as in `construct_by_sum`. Tasks may wait for memory (`with_waits`).
+    3. If a schedule is `wanted`, all groups are packed by memory (`packed`), and the heuristic runs on each packing.
+       The sequence is then that of step 2, or one of `ORDERS`.
+
+    `tasks` are those whose memory counts and whose schedule is returned, by default the problem's own.
+    """
+    tasks = own_tasks(problem) if tasks is None else tasks
+    resident = tasks.resident(problem.n_groups)
+    bare = grouped(problem, resident)
+    if bare.stuck is not None:
+        lacking = np.maximum(resident[bare.stuck] - bare.room, 0)
+        return Construction(None, no_room(problem, bare, bare.stuck, bare.home, bare.room, lacking))
+    found: list[Construction] = []
+
+    def add(line: Timeline, *sequences: Int, note: str = "") -> bool:
+        """Time a placement along the first sequence that memory allows; return whether no task waits for memory."""
+        finished = timed(tasks, problem, line, map(tasks.expand, sequences))
+        if finished is not None:
+            found.append(Construction(finished.schedule, note))
+        return finished is not None and not finished.waits
+
+    limitless = grouped(replace(problem, capacity=np.full(problem.n_devices, UNLIMITED)), np.zeros_like(resident))
+    trial = _repaired(build, limitless, lambda line, k: with_room_for(limitless, line.home, line.room, k))[1]
+    sequence = problem.order if trial.stuck is not None else time_order(problem, trial.line.start)
+    if trial.stuck is None and add(trial.line, sequence):
+        return found[0]
+    failure = ""
+    for each in [sequence, *(order(problem) for order in ORDERS.values())] if wanted else [sequence]:
+        live = tasks.live(problem.n_groups, each)
+        feasible = bare.feasible & ((resident + live.peak)[:, None] <= problem.capacity)
+        groups = replace(bare, feasible=feasible, live=live)
+        first, last, note = _repaired(build, groups, partial(room_made, problem, groups))
+        if last.stuck is None:
+            add(last.line, time_order(problem, last.line.start), each, note=note)
+        elif wanted and not found:
+            for home in packed(problem, groups, each, last.line.home):
+                line = build(with_homes(groups, home)).line
+                add(line, time_order(problem, line.start), each, note=PACKED)
+        if found:
+            return best_of(tasks.problem, found)
+        failure = failure or shortage(problem, groups, first)
+    return Construction(None, failure)
+
+
+def shortage(problem: Problem, groups: Groups, found: PartialSchedule) -> str:
+    """Explain why a heuristic finds no place for a group by live memory, or none for those with a single device."""
+    line = found.line
+    if found.stuck is not None:
+        lacking = missing_bytes(groups, line, found.stuck)
+        return no_room(problem, groups, found.stuck, line.home, line.room, lacking)
+    over = line.trees[:, 1] - line.room
+    short = [f"{problem.device_names[d]} lacks {size_text(int(over[d]))}" for d in np.flatnonzero(over > 0).tolist()]
+    return f"{listing(short)} for tasks that can run only there ({LIVE}); {EXACT}"
 
 
 def best_of(problem: Problem, found: list[Construction]) -> Construction:
@@ -168,8 +274,11 @@ def best_of(problem: Problem, found: list[Construction]) -> Construction:
     return min(found, key=badness)
 
 
-def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> str:
-    """Explain why no device can take group k; the placed groups have their `home` (g,) and leave `room` (m,)."""
+def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int, lacking: Int | None = None) -> str:
+    """Explain why no device can take group k; the placed groups have their `home` (g,) and leave `room` (m,).
+
+    With live memory, `lacking` (m,) are the bytes that each device lacks.
+    """
     members = np.flatnonzero(problem.group == k)
     task = problem.task_names[members[0]]
     others = len(members) - 1
@@ -179,8 +288,10 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> s
         return f"no device may run {task}{share}"
     apart = groups.apart[groups.apart_start[k] : groups.apart_start[k + 1]]
     need, reasons = int(groups.memory[k]), []
+    if groups.live.on:
+        need += int(groups.live.peak[k])
     for d in devices:
-        missing = need - max(int(room[d]), 0)
+        missing = need - max(int(room[d]), 0) if lacking is None else int(lacking[d])
         rivals = apart[home[apart] == d]
         if missing > 0:
             reasons.append(f"{size_text(missing)} more on {problem.device_names[d]}")
@@ -189,11 +300,9 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int) -> s
             reasons.append(f"{problem.device_names[d]} without {rival}, which must be apart from it")
         else:
             reasons.append(f"{problem.device_names[d]} without the tasks that can run only there")
-    peak = " (heuristics count all memory as held at once)" if problem.memory_model == "peak" else ""
-    return (
-        f"no device left for {task}{share}, which takes {size_text(need)}: it would need {listing(reasons)}{peak}; "
-        "the solver cp-sat can decide whether there is a placement"
-    )
+    how = "" if problem.memory_model == "sum" else " (all memory held at once)" if lacking is None else f" ({LIVE})"
+    wanted = f"which takes {size_text(need)}: it would need {listing(reasons)}{how}"
+    return f"no device left for {task}{share}, {wanted}; {EXACT}"
 
 
 def overflow(problem: Problem, schedule: Schedule) -> str:
@@ -207,10 +316,11 @@ def with_port_times(problem: Problem, line: Timeline) -> Schedule:
     """Return the schedule of a finished timeline.
 
     Under port contention it is re-timed twice, with transfers in the order in which they were booked and in the order
-    in which they become due. The better schedule is returned.
+    in which they become due. The better schedule is returned. With memory tiers it is re-timed, too: the last task of a
+    device may delay the first one.
     """
     schedule = schedule_of(problem, line)
     if problem.contention == "none":
-        return schedule
+        return schedule if problem.tiers is None else retime(problem, schedule)
     ways = [retime(problem, schedule), retime(problem, replace(schedule, transfers=None))]
     return min(ways, key=lambda way: (lateness(problem, way), makespan(problem, way)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem, group_memory, group_separation
+
+from .profiles import Live, no_profile
 
 SEARCH_NODES = 20_000
 """Placements that the search in `packings` tries at most."""
@@ -19,7 +21,7 @@ class Groups:
     """The g colocation groups of a problem and their possible homes among m devices."""
 
     memory: Int
-    """(g,) bytes of all members, counted as under the memory model `sum`."""
+    """(g,) bytes of all members, counted as under the memory model `sum`; with live memory their resident bytes."""
     feasible: Bool
     """(g, m) the devices that every member may use, that have room for the group in addition to the groups with a home,
     and that are not the home of a group that must be separate."""
@@ -33,12 +35,17 @@ class Groups:
     stuck: int | None
     """A group without a possible device; None if there is none. Under the memory model `sum` it proves that the problem
     is infeasible."""
+    live: Live = field(default_factory=no_profile)
+    """Live memory, if that counts: it must fit in addition to `memory`."""
 
 
-def grouped(problem: Problem) -> Groups:
-    """Return the groups of a problem; a group with a single possible device has its home there."""
+def grouped(problem: Problem, memory: Int | None = None) -> Groups:
+    """Return the groups of a problem; a group with a single possible device has its home there.
+
+    `memory` (g,) replaces the bytes of groups under the memory model `sum`, if given.
+    """
     g = problem.n_groups
-    memory = group_memory(problem)
+    memory = group_memory(problem) if memory is None else memory
     apart_start, apart = group_separation(problem)
 
     feasible = problem.group_feasible() & (memory[:, None] <= problem.capacity)

@@ -2,6 +2,7 @@
 
     compute_ready_times   the tick from which a task can start, for each device
     ready_time            the same for one device
+    has_room              whether a device has the memory for a group without a home
     can_host              whether a device can take a group without a home
     can_run               whether a device can take a task: if its group has a home, only that
     earliest_start        the earliest start on a device, in a gap between tasks (insertion) or after the last task
@@ -22,8 +23,10 @@ from __future__ import annotations
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.problem import transfer_ticks
+from placeopt.model.tiers import swap_time
 
 from .heaps import pop, push
+from .profiles import count_group, holds
 from .timeline import NO_GAP, Instance, Timeline
 
 
@@ -32,6 +35,25 @@ def link_ticks(instance: Instance, payload: int, a: int, c: int) -> int:
     """Return the ticks that a payload takes over a link of kind c from device a."""
     ticks: int = transfer_ticks(payload, instance.latency[a, c], instance.num[a, c], instance.den[a, c])
     return ticks
+
+
+@kernel(swap_time, allocates=False)
+def opens(instance: Instance, line: Timeline, i: int, d: int) -> int:
+    """Return the tick from which task i can start on device d regardless of its inputs, with memory tiers.
+
+    The device swaps first. A group without a home adds its bytes; if they take swap time, that comes after the tasks
+    placed so far, which start as much later once the schedule is re-timed.
+    """
+    first: int = instance.release[i]
+    used = instance.capacity[d] - line.room[d]
+    swapped = swap_time(instance.tiers, d, used)
+    g = instance.group[i]
+    if line.home[g] < 0:
+        more = swap_time(instance.tiers, d, used + instance.memory[g]) - swapped
+        if more > 0:
+            first = max(first, line.free[d] + more)
+        swapped += more
+    return max(first, swapped)
 
 
 @kernel(push, pop, allocates=False)
@@ -56,10 +78,12 @@ def sort_inputs(instance: Instance, line: Timeline, i: int) -> None:
             pop(line.heap, 0)
 
 
-@kernel(link_ticks, allocates=False)
+@kernel(link_ticks, opens, allocates=False)
 def through_ports(instance: Instance, line: Timeline, i: int, d: int, book: bool) -> int:
     """Return the tick from which task i can start on device d under port contention; `book` reserves the ports."""
     ready: int = instance.release[i]
+    if len(instance.tiers.memory) > 0:
+        ready = opens(instance, line, i, d)
     free = line.receive[d]
     for position in range(instance.in_start[i], instance.in_start[i + 1]):
         k = line.inputs[position]
@@ -83,7 +107,7 @@ def through_ports(instance: Instance, line: Timeline, i: int, d: int, book: bool
     return ready
 
 
-@kernel(link_ticks, sort_inputs, through_ports, allocates=False, inline=True)
+@kernel(link_ticks, opens, sort_inputs, through_ports, allocates=False, inline=True)
 def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
     """Fill `line.ready` with the tick from which task i can start on each device; its producers must be placed."""
     ready, arrival = line.ready, line.arrival
@@ -95,6 +119,9 @@ def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
         return
     for d in range(m):
         ready[d] = instance.release[i]
+    if len(instance.tiers.memory) > 0:
+        for d in range(m):
+            ready[d] = opens(instance, line, i, d)
     for k in range(instance.in_start[i], instance.in_start[i + 1]):
         u = instance.in_source[k]
         payload = instance.in_payload[k]
@@ -116,13 +143,15 @@ def compute_ready_times(instance: Instance, line: Timeline, i: int) -> None:
                 ready[b] = there
 
 
-@kernel(link_ticks, sort_inputs, through_ports, allocates=False, inline=True)
+@kernel(link_ticks, opens, sort_inputs, through_ports, allocates=False, inline=True)
 def ready_time(instance: Instance, line: Timeline, i: int, d: int) -> int:
     """Return the tick from which task i can start on device d; its producers must be placed."""
     if instance.port:
         sort_inputs(instance, line, i)
         return through_ports(instance, line, i, d, False)
     ready: int = instance.release[i]
+    if len(instance.tiers.memory) > 0:
+        ready = opens(instance, line, i, d)
     for k in range(instance.in_start[i], instance.in_start[i + 1]):
         u = instance.in_source[k]
         a = line.device[u]
@@ -143,10 +172,17 @@ def stays_apart(instance: Instance, line: Timeline, g: int, d: int) -> bool:
     return True
 
 
-@kernel(stays_apart, allocates=False, inline=True)
+@kernel(holds, allocates=False, inline=True)
+def has_room(instance: Instance, line: Timeline, g: int, d: int) -> bool:
+    """Return whether device d has the memory for group g, which has no home."""
+    left = line.room[d] - instance.memory[g]
+    return bool(left >= 0 and (not instance.live.on or holds(instance.live, line.trees[d], g, left)))
+
+
+@kernel(has_room, stays_apart, allocates=False, inline=True)
 def can_host(instance: Instance, line: Timeline, g: int, d: int) -> bool:
     """Return whether device d can take group g, which has no home."""
-    return bool(instance.feasible[g, d]) and instance.memory[g] <= line.room[d] and stays_apart(instance, line, g, d)
+    return bool(instance.feasible[g, d]) and has_room(instance, line, g, d) and stays_apart(instance, line, g, d)
 
 
 @kernel(can_host, allocates=False, inline=True)
@@ -200,12 +236,24 @@ def slot(instance: Instance, line: Timeline, i: int, d: int, ready: int) -> tupl
     return max(ready, line.free[d]), NO_GAP
 
 
-@kernel(allocates=False, inline=True)
+@kernel(count_group, allocates=False, inline=True)
 def assign_group(instance: Instance, line: Timeline, g: int, d: int) -> None:
     """Assign group g to device d and reserve its memory, unless it has a home."""
     if line.home[g] < 0:
         line.home[g] = d
         line.room[d] -= instance.memory[g]
+        if instance.live.on:
+            count_group(instance.live, line.trees[d], g, 1)
+
+
+@kernel(count_group, allocates=False)
+def release_group(instance: Instance, line: Timeline, g: int) -> None:
+    """Take group g from its device, and free its memory."""
+    d = line.home[g]
+    line.home[g] = -1
+    line.room[d] += instance.memory[g]
+    if instance.live.on:
+        count_group(instance.live, line.trees[d], g, -1)
 
 
 @kernel(assign_group, sort_inputs, through_ports, allocates=False, inline=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem, group_memory
 from placeopt.model.schedule import Schedule, lateness, makespan
 
 from .construction import (
@@ -25,7 +25,17 @@ from .construction import (
     with_port_times,
 )
 from .groups import Groups, grouped, with_homes
-from .placement_ops import append, can_host, compute_ready_times, earliest_start, occupy, place, ready_time, slot
+from .placement_ops import (
+    append,
+    can_host,
+    compute_ready_times,
+    earliest_start,
+    has_room,
+    occupy,
+    place,
+    ready_time,
+    slot,
+)
 from .priorities import deadline_ranks, priority_list, upward_ranks
 from .timeline import DONE, NEVER, Instance, Timeline
 
@@ -114,12 +124,15 @@ def list_tasks(
     return run_loop(problem, groups, list_in_order, sequence, measure, insertion=insertion)
 
 
-def fill_devices(problem: Problem, groups: Groups, sequence: Int, keep: Int) -> PartialSchedule:
+def fill_devices(problem: Problem, groups: Groups, sequence: Int, most: int = UNLIMITED) -> PartialSchedule:
     """Append the tasks of `sequence`, a topological order, to the first device until it is full, then to the next.
 
-    A device is full if the next task would leave fewer than `keep` (m,) bytes.
+    A device is full if it has no memory for the next task, or would hold more than `most` bytes by the model `sum`.
     """
-    return run_loop(problem, groups, fill_in_order, sequence, keep)
+    weight, share = group_memory(problem), np.full(problem.n_devices, most)
+    there = np.flatnonzero(groups.home >= 0)
+    np.subtract.at(share, groups.home[there], weight[there])
+    return run_loop(problem, groups, fill_in_order, sequence, weight, share)
 
 
 @kernel(compute_ready_times, slot, can_host, place, allocates=False)
@@ -154,9 +167,12 @@ def list_in_order(instance: Instance, line: Timeline, sequence: Int, measure: in
     return DONE
 
 
-@kernel(ready_time, can_host, append, allocates=False)
-def fill_in_order(instance: Instance, line: Timeline, sequence: Int, keep: Int) -> int:
-    """Place the tasks in turn; return DONE or the task that no device can take."""
+@kernel(ready_time, can_host, has_room, append, allocates=False)
+def fill_in_order(instance: Instance, line: Timeline, sequence: Int, weight: Int, share: Int) -> int:
+    """Place the tasks in turn; return DONE or the task that no device can take.
+
+    `weight` (g,) are the bytes that count for the `share` (m,) that each device has left.
+    """
     m = len(line.room)
     filling = 0
     for position in range(len(sequence)):
@@ -164,17 +180,18 @@ def fill_in_order(instance: Instance, line: Timeline, sequence: Int, keep: Int) 
         g = instance.group[i]
         best = line.home[g]
         if best < 0:
-            while filling < m - 1 and line.room[filling] - instance.memory[g] < keep[filling]:
+            while filling < m - 1 and (share[filling] < weight[g] or not has_room(instance, line, g, filling)):
                 filling += 1
             # First the devices from the current one on, then all devices up to their full memory.
             for offset in range(2 * m):
                 d = (filling + offset) % m
-                enough = line.room[d] - instance.memory[g] >= keep[d] and d >= filling
+                enough = share[d] >= weight[g] and d >= filling
                 if (enough or offset >= m) and can_host(instance, line, g, d):
                     best = d
                     break
             if best < 0:
                 return int(i)
+            share[best] -= weight[g]
         append(instance, line, i, best, max(ready_time(instance, line, i, best), line.free[best]))
     return DONE
 

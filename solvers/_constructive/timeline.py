@@ -11,11 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.memory import tier_arrays
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers, port_times
+from placeopt.model.tiers import TierArrays
 
 from .groups import Groups
 from .heaps import Heaps, make_heaps
+from .profiles import Live, make_trees
 
 NEVER = 2**62
 """End of the last gap of every device: above any tick, and adding a duration does not overflow."""
@@ -63,6 +66,11 @@ class Instance(NamedTuple):
     """The in-edges in the order of in_source, and with ports whether they are shared."""
     insertion: bool
     """Whether `slot` uses gaps between tasks."""
+    tiers: TierArrays
+    capacity: Int
+    """The memory tiers, empty without any, and (m,) bytes."""
+    live: Live
+    """Live memory as in `Groups`."""
 
 
 class Timeline(NamedTuple):
@@ -71,7 +79,9 @@ class Timeline(NamedTuple):
     home: Int
     """(g,) device of each group, -1 for groups without a home."""
     room: Int
-    """(m,) bytes left on each device."""
+    """(m,) bytes left on each device; with live memory, bytes beyond the resident ones."""
+    trees: Int
+    """(m, t) with live memory: the profile of each device, see `profiles`."""
     device: Int
     start: Int
     end: Int
@@ -90,7 +100,7 @@ class Timeline(NamedTuple):
     """(m,) upper bound of the gaps before the open end: a longer task goes to the end without a search."""
     send: Int
     receive: Int
-    """(m,) with ports: the ticks from which they are free."""
+    """(m,) with ports: the ticks from which they are free; the same array if a device has one, see `port_times`."""
     sent: Int
     """(n, m) with ports: arrival of the task's shared output on each device; -1 if it has not been sent."""
     moves: Int
@@ -107,7 +117,7 @@ def work_steps(problem: Problem) -> int:
 
 def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> Instance:
     """Return the problem and its groups as arrays for kernels; `insertion` as in `Instance`."""
-    port = problem.contention == "port"
+    port = problem.contention != "none"
     kind, leader = _link_kinds(problem)
     rows = np.arange(problem.n_devices)[:, None]
     return Instance(
@@ -133,23 +143,30 @@ def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> 
         problem.in_edge,
         problem.shared[problem.in_edge] if port else problem.shared[:0],
         insertion,
+        tier_arrays(problem),
+        problem.capacity,
+        groups.live,
     )
 
 
 def make_timeline(problem: Problem, groups: Groups) -> Timeline:
     """Return an empty timeline; groups with a home have their memory reserved."""
     n, m = problem.n_tasks, problem.n_devices
-    moved = (n, problem.n_edges) if problem.contention == "port" else (0, 0)
+    moved = (n, problem.n_edges) if problem.contention != "none" else (0, 0)
     degree = int(np.diff(problem.in_start).max(initial=0)) if moved[1] else 0
-    sizes = {"start": n, "end": n, "free": m, "ready": m, "arrival": m, "longest": m, "send": m, "receive": m}
+    sizes = {"start": n, "end": n, "free": m, "ready": m, "arrival": m, "longest": m}
+    send, receive = port_times(problem)
     line = Timeline(
         **{name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()},
         home=groups.home.copy(),
         room=groups.room.copy(),
+        trees=make_trees(groups.live, groups.home, m),
         device=np.full(n, -1, dtype=np.int64),
         gap_start=np.empty((m, n + 1), dtype=np.int64),
         gap_end=np.empty((m, n + 1), dtype=np.int64),
         gaps=np.ones(m, dtype=np.int64),
+        send=send,
+        receive=receive,
         sent=np.full((moved[0], m), -1, dtype=np.int64),
         moves=np.full(moved[1], -1, dtype=np.int64),
         inputs=np.arange(moved[1]),

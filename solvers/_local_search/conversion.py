@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule, Transfers, edge_transfers, sequence
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers, port_times, sequence
 
 from .decoding import decode
 from .instance import Instance
 from .moving import recompute
 from .proposals import MODULUS
-from .state import ACCEPTED, HELD, LONGEST, SEED, STEP, State
+from .state import BEGUN, HELD, LONGEST, SEED, STEP, State
 
 
 def make_state(instance: Instance, problem: Problem, seed: int) -> State:
@@ -21,8 +21,8 @@ def make_state(instance: Instance, problem: Problem, seed: int) -> State:
     shift = max(2 * m - 1, 15).bit_length()
     count = -(-n >> shift)
     size = {"home": g, "best_home": g, "delay": e, "moved": LONGEST, "origin": LONGEST, "stamp": max(n, m, g)}
-    size |= {"load": m, "room": m, "free": m, "send": m, "receive": m}
-    size |= {"arrive": e if instance.port else 0, "number": ACCEPTED + 1}
+    size |= {"load": m, "room": m, "free": m}
+    size |= {"arrive": e if instance.port else 0, "number": BEGUN + 1}
     shared = bool(instance.port and problem.shared.any())
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(State._fields, (n,)) | {name: (k,) for name, k in size.items()}
     shapes |= dict.fromkeys(("owner", "written", "sent"), (n, m) if shared else (0, 0))
@@ -31,6 +31,7 @@ def make_state(instance: Instance, problem: Problem, seed: int) -> State:
     shapes |= dict.fromkeys(("marks", "old_marks"), (count + 1, 3 * m + 1))
     shapes |= dict.fromkeys(("latest", "late", "old_latest", "old_late"), (count,))
     arrays = {name: np.zeros(shape, dtype=np.int64) for name, shape in shapes.items()}
+    arrays["send"], arrays["receive"] = port_times(problem)
     arrays["number"][STEP] = shift
     arrays["number"][SEED] = seed % (MODULUS - 1) + 1
     arrays["written"][...] = -1

@@ -15,10 +15,11 @@ import math
 
 from placeopt.kernels import kernel
 from placeopt.model.problem import PARTS, UNLIMITED
+from placeopt.model.tiers import swap_time
 from placeopt.simulation.loops import pop, push
 
 from .instance import BALANCE, LATE, LOAD, MAKESPAN, OVERFULL, Instance
-from .state import COUNTER, FIXED, GUIDE, KNOWN, LAST, PENALTY, STEP, TIMED, VALID, State
+from .state import BEGUN, COUNTER, FIXED, GUIDE, KNOWN, LAST, PENALTY, STEP, TIMED, VALID, State
 
 MARKS = 8
 """Marks from which on the times before a change are saved; on shorter orders, recomputing them is as fast."""
@@ -39,6 +40,13 @@ def standing_cost(instance: Instance, state: State) -> float:
         value += instance.weight[BALANCE] * PARTS * fullest
     state.cost[PENALTY] = instance.weight[OVERFULL] * overfull
     return float(value)
+
+
+@kernel(swap_time, allocates=False, inline=True)
+def swapped(instance: Instance, state: State, d: int) -> int:
+    """Return the tick at which a device has swapped, with memory tiers."""
+    ticks: int = swap_time(instance.tiers, d, instance.capacity[d] - state.room[d])
+    return ticks
 
 
 @kernel(push, pop, allocates=False)
@@ -122,11 +130,12 @@ def booked(instance: Instance, state: State, k: int, p: int, d: int) -> int:
 
 @kernel(allocates=False)
 def rewind(instance: Instance, state: State, first: int) -> None:
-    """Restore the times before the last evaluation, which began at position `first`; call it before `undo`.
+    """Restore the times before the last evaluation of a change from position `first`; call it before `undo`.
 
     Under ports, on short orders and without saved times, it only makes the next evaluation begin at `first` or before.
     """
     n, shift = len(state.order), state.number[STEP]
+    first = min(first, state.number[BEGUN])
     if instance.port or len(state.latest) < MARKS or state.number[VALID] < n:
         state.number[VALID] = min(state.number[VALID], first)
         return
@@ -143,7 +152,7 @@ def rewind(instance: Instance, state: State, first: int) -> None:
             state.marks[c, k] = state.old_marks[c, k]
 
 
-@kernel(standing_cost, live_cost, booked, rewind, allocates=False)
+@kernel(standing_cost, swapped, live_cost, booked, rewind, allocates=False)
 def decode(instance: Instance, state: State, begin: int, limit: float) -> float:
     """Return the cost of the state after a change from position `begin` to number[LAST]; infinite if over `limit`.
 
@@ -166,13 +175,19 @@ def decode(instance: Instance, state: State, begin: int, limit: float) -> float:
     known = max(state.number[LAST] + 1, state.number[KNOWN])
     marks, shift = state.marks, state.number[STEP]
     first = min(begin, state.number[VALID])
+    swaps = len(instance.tiers.memory) > 0
+    if swaps:  # a device is busy until it has swapped: any change of that time begins before the first task
+        for d in range(m):
+            if swapped(instance, state, d) != marks[0, d]:
+                first = 0
+    state.number[BEGUN] = first
     # Whether the times before the change are saved until the new ones join them again.
     warm = not instance.port and len(state.latest) >= MARKS and state.number[VALID] == n
     touched = horizon = state.number[LAST]
     joined = False
     c = first >> shift
     for d in range(m):
-        free[d] = marks[c, d]
+        free[d] = swapped(instance, state, d) if swaps and c == 0 else marks[c, d]
         if instance.port:
             state.send[d], state.receive[d] = marks[c, m + d], marks[c, 2 * m + d]
     while c << shift < n:

@@ -9,8 +9,10 @@ import numpy as np
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.graph import path_lengths
+from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation, transfer_ticks
+from placeopt.model.tiers import TierArrays
 
 from .._runs.device_classes import class_ends
 
@@ -60,6 +62,7 @@ class Instance(NamedTuple):
     apart_start: Int  # (g + 1,) the groups that are separated from each, as CSR
     apart: Int
     capacity: Int  # (m,) bytes
+    tiers: TierArrays  # the memory tiers; empty without any
     resident: Int  # (n,) bytes for the `peak` model, likewise `output` and `scratch`
     output: Int
     scratch: Int
@@ -121,11 +124,12 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         memory=group_memory(problem),
         apart_start=apart_start,
         apart=apart,
+        tiers=tier_arrays(problem),
         weight=weight,
         charge=charge,
         price=price,
         bound=bound,
-        port=problem.contention == "port",
+        port=problem.contention != "none",
         due=due,
         peak=peak,
         timed=bool(weight[MAKESPAN]) or due or peak,

@@ -80,7 +80,7 @@ class WalkOutcome:
 
 def rounds_in(problem: Problem, seconds: float, *, plain: bool = False) -> int:
     """Estimate the moves that a core tries in a few seconds, in compiled or in plain code."""
-    fixed, step = TUNING.move, TUNING.port_task if problem.contention == "port" else TUNING.task
+    fixed, step = TUNING.move, TUNING.port_task if problem.contention != "none" else TUNING.task
     if plain:
         fixed, step = TUNING.plain_move, TUNING.plain_task
     return int(seconds / (fixed + step * (problem.n_tasks + problem.n_edges)))

@@ -9,7 +9,7 @@ from placeopt.model.arrays import Float, Int
 LONGEST = 512
 """Groups that one proposal moves, at most."""
 
-VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS, ACCEPTED = range(13)
+VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEWS, ACCEPTED, BEGUN = range(14)
 """Indices of `State.number`.
 
     VALID       first position whose times are not those of the state
@@ -24,6 +24,7 @@ VALID, KNOWN, LAST, TIMED, STEP, COUNTER, SEED, MOVED, TAKEN, PUT, CRITICAL, NEW
     CRITICAL    tasks known to be critical
     NEWS        1 once a better best state was found
     ACCEPTED    moves accepted since the walk began
+    BEGUN       position at which the last evaluation began: before the change if the swap time of a device changed
 """
 
 COST, FIXED, GUIDE, PENALTY, HELD = range(5)
@@ -49,7 +50,7 @@ class State(NamedTuple):
     room: Int  # (m,) bytes left on each device under the `sum` model, negative if it is overfull
     free: Int  # (m,) ticks at which devices become free
     send: Int  # (m,) ticks at which sending ports become free
-    receive: Int  # (m,) ticks at which receiving ports become free
+    receive: Int  # (m,) ticks at which receiving ports become free; may be `send`, see `port_times`
     # (c + 1, 3 m + 1) before every 2^number[STEP]-th position and after the last: `free`, `send`, `receive`, and the
     # number of the evaluation that timed the positions from there to the next mark
     marks: Int

@@ -12,7 +12,7 @@ import numpy as np
 
 from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
-from placeopt.model.memory import freed_at, used_memory
+from placeopt.model.memory import freed_at, swap_times, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks
@@ -40,6 +40,7 @@ class View:
     sent: list[int]  # tick at which each edge's data leaves; the producer's end if it does not move
     arrival: list[int]  # tick at which each edge's data arrives; the producer's end if it does not move
     used: list[int]  # bytes that count against the capacity of each device
+    swap: list[int]  # ticks for which each device swaps
     metrics: dict[str, int]  # the metrics of the objective, and the makespan
 
 
@@ -55,6 +56,7 @@ def view(problem: Problem, schedule: Schedule) -> View:
         sent=(arrival - edge_ticks(problem, schedule.device)).tolist(),
         arrival=arrival.tolist(),
         used=used_memory(problem, schedule).tolist(),
+        swap=swap_times(problem, schedule.device).tolist(),
         metrics={metric: METRICS[metric](problem, schedule) for metric in ("makespan", *problem.objective.metrics)},
     )
 

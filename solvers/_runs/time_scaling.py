@@ -42,8 +42,11 @@ class Coarse:
 
 
 def coarsened(problem: Problem) -> Coarse:
-    """Return the problem in the longest ticks without loss, often its own. O(p k^2) for p different payloads."""
-    unit = _common(problem)
+    """Return the problem in the longest ticks without loss, often its own. O(p k^2) for p different payloads.
+
+    With memory tiers it is the problem's own: swap times depend on the placement.
+    """
+    unit = _common(problem) if problem.tiers is None else 1
     if unit <= 1:
         return Coarse(problem, 1)
     bandwidth = _divided(problem.byte_ticks_num, problem.byte_ticks_den, 1, unit)

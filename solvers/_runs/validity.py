@@ -12,7 +12,7 @@ import numpy as np
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
-from placeopt.model.memory import fits
+from placeopt.model.memory import earliest_starts, fits
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
 from placeopt.simulation import retime
@@ -33,7 +33,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
     device, start = schedule.device, schedule.start
     if device.shape != (problem.n_tasks,) or start.shape != device.shape:
         return False
-    if ((device < 0) | (device >= problem.n_devices)).any() or (start < problem.release).any():
+    if ((device < 0) | (device >= problem.n_devices)).any() or (start < earliest_starts(problem, device)).any():
         return False
     home = np.full(problem.n_groups, -1, dtype=np.int64)
     home[problem.group] = device
@@ -64,11 +64,12 @@ def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
     sent = transfers.start[order]
     producer, consumer = problem.edge_source[needed], problem.edge_target[needed]
     end = sent + edge_ticks(problem, device)[needed]
-    return bool(
-        (sent >= (schedule.start + durations(problem, device))[producer]).all()
-        and _disjoint(device[producer], sent, end)
-        and _disjoint(device[consumer], sent, end)
-    )
+    sender, receiver = device[producer], device[consumer]
+    if problem.contention == "half_duplex":
+        alone = _disjoint(*(np.concatenate(each) for each in ((sender, receiver), (sent, sent), (end, end))))
+    else:
+        alone = _disjoint(sender, sent, end) and _disjoint(receiver, sent, end)
+    return alone and bool((sent >= (schedule.start + durations(problem, device))[producer]).all())
 
 
 def _disjoint(resource: Int, start: Int, end: Int) -> bool:

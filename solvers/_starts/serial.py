@@ -8,7 +8,7 @@ from placeopt.errors import listing
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.levels import dfs_topo
-from placeopt.model.memory import used_memory
+from placeopt.model.memory import earliest_starts, used_memory
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, lateness, makespan
@@ -73,11 +73,12 @@ def _orders(problem: Problem, device: int) -> list[Schedule]:
 
 def _serial(problem: Problem, device: int, order: Int) -> Schedule:
     """Return the schedule that runs tasks in an order on one device, each as early as possible."""
-    ticks, release = problem.duration[order, device], problem.release[order]
+    everywhere = np.full(problem.n_tasks, device)
+    ticks, release = problem.duration[order, device], earliest_starts(problem, everywhere)[order]
     start = np.empty(problem.n_tasks, dtype=np.int64)
     before = np.cumsum(ticks) - ticks
     # The latest of all releases so far, each with the work between it and the task.
     start[order] = before + np.maximum.accumulate(release - before)
     nothing = np.empty(0, dtype=np.int64)
-    transfers = Transfers(nothing, nothing) if problem.contention == "port" else None
-    return Schedule(np.full(problem.n_tasks, device), start, transfers)
+    transfers = Transfers(nothing, nothing) if problem.contention != "none" else None
+    return Schedule(everywhere, start, transfers)

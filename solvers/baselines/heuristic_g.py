@@ -23,6 +23,7 @@ class HeuristicG(Constructive):
     info = Info(
         summary="topological order, each task where it completes earliest (TensorFlow white paper, 2015)",
         family="baselines",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m)",
         citation="""@article{abadi2016tensorflow,

@@ -33,6 +33,7 @@ class RandomPlacement:
     info = Info(
         summary="the best of many random placements (the baseline of GiPH, Hu et al. 2023)",
         family="baselines",
+        tiers=True,
         guarantee="none",
         complexity="O(n log n + e) per placement",
         citation=GIPH,

@@ -45,6 +45,7 @@ class RandomTaskEft:
     info = Info(
         summary="random tasks, each to where it ends first, from random placements (baseline of GiPH, Hu et al. 2023)",
         family="baselines",
+        tiers=True,
         guarantee="none",
         complexity="O(n log n + e) per step",
         citation=GIPH,

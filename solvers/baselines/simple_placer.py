@@ -25,6 +25,7 @@ class SimplePlacer(Constructive):
     info = Info(
         summary="everything on the first device that can take it (TensorFlow's simple placer)",
         family="baselines",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m)",
         citation=CARBONARI,

@@ -13,6 +13,7 @@ class Single:
     info = Info(
         summary="all tasks on the one device that gives the best objective",
         family="baselines",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m)",
         metrics=ALL_METRICS,

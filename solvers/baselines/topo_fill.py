@@ -11,8 +11,6 @@ it. `m-topo` does the same with less than the whole memory of each device.
 
 from __future__ import annotations
 
-import numpy as np
-
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
@@ -25,10 +23,10 @@ class TopoFill(Constructive):
     info = Info(
         summary="one device after the other filled to its memory in topological order",
         family="baselines",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m)",
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:
-        keep = np.zeros(problem.n_devices, dtype=np.int64)
-        return lambda groups: fill_devices(problem, groups, problem.order, keep)
+        return lambda groups: fill_devices(problem, groups, problem.order)

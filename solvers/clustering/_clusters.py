@@ -32,12 +32,14 @@ from placeopt.kernels import Kernel, kernel
 from placeopt.model.arrays import Int
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups, with_homes
 from .._constructive.placement_ops import assign_group, can_host
 from .._constructive.priorities import longest_paths_after, priority_list
+from .._constructive.profiles import count_group
 from .._constructive.sequences import insert_tasks
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, work_steps
 
@@ -87,27 +89,39 @@ class ClusterSolver(Constructive):
             np.minimum.at(start, cluster[problem.group], clustering.start)
             turn = np.argsort(start, kind="stable")
         work = group_work(problem)
-        split = 0
+        split_on: dict[bytes, int] = {}  # by the devices of the groups
 
         def build(groups: Groups) -> PartialSchedule:
-            nonlocal split
             load, ticks = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
             there = np.flatnonzero(groups.home >= 0)
             np.add.at(load, groups.home[there], work[there, groups.home[there]])
             splits, wrap = np.zeros(1, dtype=np.int64), int(settings.mapping == "wrap")
             clusters = members, member_start, cluster, turn
             found = schedule_by_homes(problem, groups, map_clusters, *clusters, work, load, ticks, wrap, splits)
-            split = int(splits[0])
+            split_on[found.line.home.tobytes()] = int(splits[0])
             return found
 
         answer = run_heuristic(problem, build)
-        note = ""
-        if split and answer.schedule is not None:
+        note, split = "", 0
+        if answer.schedule is not None:
+            split = split_on[answer.schedule.device[first].tobytes()]
+        if split:
             what = "a cluster was" if split == 1 else f"{split} clusters were"
             note = f"{what} split because no device could take the whole cluster"
         message = "; ".join(text for text in (answer.message, note) if text)
         used = int(np.count_nonzero(np.diff(member_start)))
-        return replace(answer, message=message, stats={"clusters": used, "split": split})
+        stats = {"clusters": used, "split": split}
+        return replace(
+            answer, message=message, stats=stats, clusters=as_placed(cluster[problem.group], answer.schedule)
+        )
+
+
+def as_placed(cluster: Int, schedule: Schedule | None) -> Int | None:
+    """Return the clusters (n,) of a schedule: each of `cluster` (n,), or its parts on several devices."""
+    if schedule is None:
+        return None
+    _, label = np.unique(np.stack((cluster, schedule.device)), axis=1, return_inverse=True)
+    return label.reshape(-1).astype(np.int64)
 
 
 def mean_weights(problem: Problem) -> tuple[Int, Int]:
@@ -151,7 +165,24 @@ def group_work(problem: Problem) -> Int:
     return work
 
 
-@kernel(assign_group, can_host, allocates=False)
+@kernel(count_group, allocates=False)
+def fits_whole(instance: Instance, line: Timeline, members: Int, low: int, high: int, memory: int, d: int) -> bool:
+    """Return whether device d has room for the groups without a home among members[low:high], `memory` in all."""
+    room = line.room[d] - memory
+    if room < 0 or not instance.live.on:
+        return bool(room >= 0)
+    tree = line.trees[d]
+    for k in range(low, high):
+        if line.home[members[k]] < 0:
+            count_group(instance.live, tree, members[k], 1)
+    fits = tree[1] <= room
+    for k in range(low, high):
+        if line.home[members[k]] < 0:
+            count_group(instance.live, tree, members[k], -1)
+    return bool(fits)
+
+
+@kernel(assign_group, can_host, fits_whole, allocates=False)
 def map_clusters(
     instance: Instance, line: Timeline, members: Int, member_start: Int, cluster: Int, turn: Int, work: Int, load: Int,
     ticks: Int, wrap: int, split: Int,
@@ -189,9 +220,9 @@ def map_clusters(
         best, least = -1, NEVER
         for step in range(m):
             d = (position + step) % m if wrap else step
-            if whole and ticks[d] >= 0 and memory <= line.room[d]:
+            if whole and ticks[d] >= 0:
                 worth = step if wrap else load[d] + ticks[d]
-                if worth < least:
+                if worth < least and fits_whole(instance, line, members, low, high, memory, d):
                     best, least = d, worth
         if best >= 0:
             for k in range(low, high):

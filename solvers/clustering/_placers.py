@@ -6,6 +6,7 @@ H. Xu, Y. Liao, H. Xie, P. Zhou, 2022, arXiv:2208.00184, section 5.2, Algorithm 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,16 +21,22 @@ from placeopt.model.schedule import Schedule
 from .._constructive.construction import (
     Construction,
     PartialSchedule,
+    construct_by_sum,
+    construct_live,
     construct_with_repair,
+    fits_as_sum,
     run_loop,
+    scarce_live_memory,
     with_port_times,
 )
 from .._constructive.groups import Groups, grouped
+from .._constructive.live_memory import Tasks
 from .._constructive.placement_ops import (
     append,
     can_host,
     compute_ready_times,
     earliest_start,
+    has_room,
     link_ticks,
     occupy,
     ready_time,
@@ -57,6 +64,15 @@ class Placer:
         """Return a schedule that fits into memory, with repair."""
         return construct_with_repair(problem, partial(self.place, problem))
 
+    def clustered(self, coarse: Problem, tasks: Tasks) -> Iterator[tuple[Construction, bool]]:
+        """Yield schedules of a coarse problem, and of the `tasks` of its clusters by live memory, and which it is."""
+        scarce, found = scarce_live_memory(tasks.problem), Construction(None)
+        if not scarce or fits_as_sum(coarse):
+            found = construct_by_sum(coarse, partial(self.place, coarse))
+            yield found, True
+        if scarce:
+            yield construct_live(coarse, partial(self.place, coarse), wanted=found.schedule is None, tasks=tasks), False
+
     def overfilled(self, problem: Problem) -> Schedule | None:
         """Return a schedule that overfills devices if a task has no other; None if separation rules out all."""
         groups = grouped(problem)
@@ -79,7 +95,7 @@ def roomiest(instance: Instance, line: Timeline, g: int) -> int:
     return best
 
 
-@kernel(ready_time, can_host, append, roomiest, allocates=False)
+@kernel(ready_time, can_host, has_room, append, roomiest, allocates=False)
 def fill_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: bool) -> int:
     """Place by Order-Place: append the tasks in turn; return DONE or the task that no device can take."""
     m = len(line.room)
@@ -98,7 +114,7 @@ def fill_in_order(instance: Instance, line: Timeline, sequence: Int, overfill: b
                 d = roomiest(instance, line, g)
             if d < 0:
                 return int(i)
-            if instance.feasible[g, current] and instance.memory[g] > line.room[current]:
+            if instance.feasible[g, current] and line.home[g] < 0 and not has_room(instance, line, g, current):
                 current = d
         append(instance, line, i, d, max(ready_time(instance, line, i, d), line.free[d]))
     return DONE

@@ -39,7 +39,7 @@ from placeopt.passes.celeritas_fusion import CeleritasFusion, Colocation, memory
 from placeopt.solver import Answer, Clock, Info, Options, Progress, Settings, Termination
 
 from .._constructive.construction import as_answer
-from ._coarse import Attempt, Execution, place_coarse
+from ._coarse import Attempt, Execution, clusters_of, place_coarse
 from ._placers import adjusting_placer, order_placer
 
 RANGES = (200, 100, 50, 20, 10, 5, 2, 1)
@@ -74,7 +74,9 @@ class CeleritasTuned:
         guarantee="never worse than celeritas, with default settings; may overfill devices, and reports it",
         complexity="O(k (n (R + m) + e log e + n log n)) for at most 171 combinations k",
         family="fusion",
+        tiers=True,
         citation=CeleritasFusion.citation,
+        clusters=True,
         anytime=True,
     )
     settings_type = TunedSettings
@@ -115,6 +117,7 @@ class CeleritasTuned:
             answer.schedule,
             message="; ".join([*notes, answer.message] if answer.message else notes),
             stats=stats | chosen | {"execution": attempt.execution, "combinations": tried},
+            clusters=clusters_of(problem, attempt),
         )
 
 

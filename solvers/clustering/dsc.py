@@ -49,7 +49,9 @@ class Dsc(ClusterSolver):
     info = Info(
         summary="clusters that shorten the dominant sequence, mapped to devices (Yang and Gerasoulis 1994)",
         family="clustering",
+        tiers=True,
         guarantee="none",
+        clusters=True,
         complexity="O((n + e) log n + n m)",
         citation="""@article{yang1994dsc,
   author  = {Tao Yang and Apostolos Gerasoulis},

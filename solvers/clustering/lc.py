@@ -39,7 +39,9 @@ class Lc(ClusterSolver):
     info = Info(
         summary="each longest path a cluster, mapped to devices (Kim and Browne 1988)",
         family="clustering",
+        tiers=True,
         guarantee="none",
+        clusters=True,
         complexity="about O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",
         citation="""@inproceedings{kim1988linear,
   author    = {S. J. Kim and J. C. Browne},

@@ -37,7 +37,7 @@ from .._constructive.construction import Constructive, PartialSchedule, run_heur
 from .._constructive.groups import Groups
 from .._constructive.placement_ops import assign_group, can_host
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline
-from ._clusters import group_work, schedule_by_homes
+from ._clusters import as_placed, group_work, schedule_by_homes
 
 TOTAL = 2**30
 """Sum of the weights of vertices, and of edges counted both ways: METIS may use 32-bit integers."""
@@ -60,7 +60,9 @@ class Metis(Constructive):
     info = Info(
         summary="k-way partition with little data between parts (Karypis and Kumar 1998); needs placeopt[metis]",
         family="clustering",
+        tiers=True,
         guarantee="none",
+        clusters=True,
         complexity="O(n + e) for the partition, O(n m + e) in all",
         citation="""@article{karypis1998multilevel,
   author  = {George Karypis and Vipin Kumar},
@@ -87,17 +89,19 @@ class Metis(Constructive):
         wanted = meant_devices(problem, graph, settings.balance, options.seed)
         work = group_work(problem)
         sequence = np.argsort(-group_sums(problem, problem.memory), kind="stable")
-        moved = 0
 
         def build(groups: Groups) -> PartialSchedule:
-            nonlocal moved
             load, pull = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
             edges = graph.starts, graph.neighbours, graph.weight
-            found = schedule_by_homes(problem, groups, keep_parts, sequence, wanted, *edges, work, load, pull)
-            moved = int(np.count_nonzero(found.line.home != wanted))
-            return found
+            return schedule_by_homes(problem, groups, keep_parts, sequence, wanted, *edges, work, load, pull)
 
-        return replace(run_heuristic(problem, build), stats={"moved": moved})
+        answer = run_heuristic(problem, build)
+        if answer.schedule is None:
+            return answer
+        first = np.unique(problem.group, return_index=True)[1]
+        moved = int(np.count_nonzero(answer.schedule.device[first] != wanted))
+        clusters = as_placed(wanted[problem.group], answer.schedule)
+        return replace(answer, stats={"moved": moved}, clusters=clusters)
 
 
 def group_graph(problem: Problem, balance: Balance) -> Graph:

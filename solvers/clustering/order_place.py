@@ -30,7 +30,9 @@ class OrderPlace:
         guarantee="none; may overfill devices, and reports it",
         complexity="O(n (R + m) + e log e + n log n)",
         family="fusion",
+        tiers=True,
         citation=CeleritasFusion.citation,
+        clusters=True,
     )
     settings_type = CeleritasFusion
 

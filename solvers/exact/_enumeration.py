@@ -6,15 +6,16 @@ the load of one device, as a makespan, and the relocation so far cannot improve 
 objective is non-decreasing in both.
 
 Order: operations are the tasks and, under port contention, the transfers that the placement needs. A transfer occupies
-the sending port and the receiving port. Operations are appended in every order of non-decreasing starts, each as early
-as its release time, its predecessors, its device and its ports allow. That finds the best schedule of the placement:
-take one in which nothing can start earlier while the order on each device and port stays. Appended by start,
-predecessors first among equal ones, its operations get the same starts, because each starts at its release or when an
-operation ends that was appended before it. A schedule that meets its deadlines still does when operations start
-earlier. A partial order is pruned if an operation must be late, or if the path from an operation to the end, or
-the remaining work of a device, shows that it cannot improve the incumbent.
+the sending port and the receiving port; under `half_duplex`, the only port of each of the two devices. Operations are
+appended in every order of non-decreasing starts, each as early as its release time, its predecessors, its device and
+its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
+order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
+starts, because each starts at its release or when an operation ends that was appended before it. A schedule that meets
+its deadlines still does when operations start earlier. A partial order is pruned if an operation must be late, or if
+the path from an operation to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
 
-Memory is that of the `sum` model, which does not depend on the order.
+Memory is that of the `sum` model, which does not depend on the order. Neither do the swap times of memory tiers, which
+count as release times of the placement.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Metric, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_ticks, edge_transfers, makespan
@@ -160,6 +162,7 @@ class _Orders:
     def __init__(self, search: Enumeration, device: list[int]) -> None:
         problem = search.problem
         n, m = problem.n_tasks, problem.n_devices
+        receive = m if problem.contention == "half_duplex" else 2 * m
         self.search, self.device = search, device
         self.ticks = [int(problem.duration[i, d]) for i, d in enumerate(device)]
         self.resources: list[tuple[int, ...]] = [(d,) for d in device]
@@ -175,11 +178,11 @@ class _Orders:
             if sender[e] not in move:
                 move[sender[e]] = len(self.ticks)
                 self.ticks.append(way[e])
-                self.resources.append((m + device[i], 2 * m + device[j]))
+                self.resources.append((m + device[i], receive + device[j]))
                 self.before.append([(i, 0)])
                 self.carrier.append(sender[e])
             self.before[j].append((move[sender[e]], 0))
-        self.release = problem.release.tolist() + [0] * len(self.carrier)
+        self.release = earliest_starts(problem, where).tolist() + [0] * len(self.carrier)
         # Ticks from an operation's start to the end of its successors; its latest start that meets all deadlines.
         self.tail = list(self.ticks)
         due = problem.deadline.tolist() + [UNLIMITED] * len(self.carrier)
@@ -251,6 +254,6 @@ class _Orders:
     def _schedule(self) -> Schedule:
         n = len(self.device)
         start = np.array([begin or 0 for begin in self.start], dtype=np.int64)
-        ports = self.search.problem.contention == "port"
+        ports = self.search.problem.contention != "none"
         moves = Transfers(np.array(self.carrier, dtype=np.int64), start[n:]) if ports else None
         return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)

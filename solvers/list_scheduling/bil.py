@@ -49,6 +49,7 @@ class Bil(Constructive):
     info = Info(
         summary="list scheduling by best imaginary levels (Oh and Ha 1996)",
         family="list scheduling",
+        tiers=True,
         guarantee="optimal on a chain of tasks without release times, groups, separation and limits on memory",
         complexity="O(n m² + e m k + n m log n) for k kinds of links",
         citation="""@inproceedings{oh1996bil,

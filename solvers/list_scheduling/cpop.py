@@ -42,6 +42,7 @@ class Cpop(Constructive):
     info = Info(
         summary="list scheduling by longest path, a critical path on one device (Topcuoglu et al. 2002)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
         citation=TOPCUOGLU,

@@ -34,7 +34,14 @@ from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive, PartialSchedule, run_loop
 from .._constructive.groups import Groups
-from .._constructive.placement_ops import append, assign_group, can_host, compute_ready_times, ready_time
+from .._constructive.placement_ops import (
+    append,
+    assign_group,
+    can_host,
+    compute_ready_times,
+    ready_time,
+    release_group,
+)
 from .._constructive.priorities import priority_list, upward_ranks
 from .._constructive.ready_list import scan_steps
 from .._constructive.timeline import DONE, NEVER, Instance, Timeline
@@ -62,6 +69,7 @@ class Hbmct(Constructive):
     info = Info(
         summary="batches of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O(n log n + (n + e) m), and O(w) for each task moved or tried in a batch of w",
         citation="""@inproceedings{sakellariou2004hybrid,
@@ -145,12 +153,11 @@ def add_task(instance: Instance, line: Timeline, batch: Batch, i: int, d: int) -
     batch.done[d] = done_with(instance, line, batch, d, -1, -1)
 
 
-@kernel(done_with, allocates=False)
+@kernel(done_with, release_group, allocates=False)
 def remove_task(instance: Instance, line: Timeline, batch: Batch, i: int) -> None:
     """Take task i, alone in its colocation group, from its device, and free its memory."""
     d, g = batch.device[i], instance.group[i]
-    line.home[g] = -1
-    line.room[d] += instance.memory[g]
+    release_group(instance, line, g)
     before, here = -1, batch.head[d]
     while here != i:
         before, here = here, batch.following[here]

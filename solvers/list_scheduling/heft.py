@@ -31,6 +31,7 @@ class Heft(Constructive):
     info = Info(
         summary="list scheduling by upward rank, each task where it ends first (Topcuoglu et al. 2002)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=TOPCUOGLU,

@@ -44,6 +44,7 @@ class LookaheadHeft(Constructive):
     info = Info(
         summary="HEFT, each task on the device that lets its consumers end first (Bittencourt et al. 2010)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O(n log n + e m²) and the gaps searched",
         citation="""@inproceedings{bittencourt2010lookahead,

@@ -10,22 +10,19 @@ Departures from the paper:
   or the device's memory.
 - If devices have less memory than Cap, the last one may be full before all operators are placed. The remaining ones go
   to the first device with room. A task that the current device cannot take goes to the next one that can.
+- Under the memory model `peak`, a device is full if it holds Cap, counted as under `sum`, or has no live memory left.
 - If no task has memory, Cap is 0. No task exceeds it, and all go to the first device.
 - The paper names no order. Here it is `Problem.order`, breadth first, as in the published code.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, group_memory
 from placeopt.solver import Info
 from placeopt.solver.citations import BAECHI
 
 from .._constructive.adjusting import Adjustable, AdjustSettings
 from .._constructive.construction import Build
-from .._constructive.groups import Groups
 from .._constructive.sequences import fill_devices
 
 
@@ -34,6 +31,7 @@ class MTopo(Adjustable):
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m)",
         citation=BAECHI,
@@ -41,10 +39,10 @@ class MTopo(Adjustable):
     settings_type = AdjustSettings
 
     def builder(self, problem: Problem, settings: AdjustSettings) -> Build:
-        return lambda groups: fill_devices(problem, groups, problem.order, room_beyond_cap(problem, groups))
+        return lambda groups: fill_devices(problem, groups, problem.order, cap(problem))
 
 
-def room_beyond_cap(problem: Problem, groups: Groups) -> Int:
-    """Return the bytes (m,) of each device above Cap."""
-    cap = -(-int(groups.memory.sum()) // max(problem.n_devices, 1)) + int(groups.memory.max(initial=0))
-    return np.maximum(problem.capacity - cap, 0)
+def cap(problem: Problem) -> int:
+    """Return Cap in bytes, rounded up."""
+    memory = group_memory(problem)
+    return -(-int(memory.sum()) // max(problem.n_devices, 1)) + int(memory.max(initial=0))

@@ -26,6 +26,7 @@ class Mct(Constructive):
     info = Info(
         summary="topological order, each task where it ends first (Braun et al. 2001)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,

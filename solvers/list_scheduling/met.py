@@ -25,6 +25,7 @@ class Met(Constructive):
     info = Info(
         summary="topological order, each task where it takes least time (Braun et al. 2001)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,

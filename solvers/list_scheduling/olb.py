@@ -25,6 +25,7 @@ class Olb(Constructive):
     info = Info(
         summary="topological order, each task on the device that is free first (Braun et al. 2001)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,

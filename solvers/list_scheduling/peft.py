@@ -37,6 +37,7 @@ class Peft(Constructive):
     info = Info(
         summary="list scheduling by an optimistic table of what follows each task (Arabnejad, Barbosa 2014)",
         family="list scheduling",
+        tiers=True,
         guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
         citation="""@article{arabnejad2014peft,

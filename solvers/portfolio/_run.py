@@ -116,7 +116,7 @@ class Run(SolveRun):
         if not self.operators or problem.n_tasks <= TUNING.large:
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
             self.operators.append(ImprovementOperator("local-search", self._descend))
-            if timed:
+            if timed and problem.tiers is None:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
 
     def answer(self) -> Answer:

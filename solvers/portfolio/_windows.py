@@ -48,6 +48,7 @@ def windowed(problem: Problem) -> bool:
     return (
         problem.contention == "none"
         and problem.memory_model == "sum"
+        and problem.tiers is None
         and problem.n_groups == problem.n_tasks
         and len(problem.separation) == 0
         and problem.n_tasks >= 2 * SIZE

@@ -51,6 +51,7 @@ class Auto:
     info: ClassVar[Info] = Info(
         summary="portfolio of heuristics, CP-SAT, searches and bounds",
         family="portfolio",
+        tiers=True,
         guarantee="optimal, as far as time allows; else never worse than any of its members",
         complexity="anytime, after the time of the heuristics",
         exact=True,

@@ -25,6 +25,7 @@ class Duplex(Constructive):
     info = Info(
         summary="the better of min-min and max-min (Braun et al. 2001)",
         family="ready lists",
+        tiers=True,
         guarantee="none",
         complexity="O(n m log n + n W m + e m) and the gaps searched, W the most tasks ready at once",
         citation=BRAUN,

@@ -41,6 +41,7 @@ class Etf(Constructive):
     info = Info(
         summary="the earliest start of all ready tasks and devices, ties by static level (Hwang et al. 1989)",
         family="ready lists",
+        tiers=True,
         guarantee="(2 - 1/m) times the optimum without transfers, and the transfers of a chain: on identical devices "
         "and links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",

@@ -38,6 +38,7 @@ class Fcp(Constructive):
     info = Info(
         summary="by bottom level, to the enabling device or the one idle first (Radulescu and van Gemund 1999)",
         family="ready lists",
+        tiers=True,
         guarantee="none",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
         citation="""@inproceedings{radulescu1999complexity,

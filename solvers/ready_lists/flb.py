@@ -60,6 +60,7 @@ class Flb(Constructive):
     info = Info(
         summary="ETF's choice from two candidates: fast load balancing (Radulescu and van Gemund 1999)",
         family="ready lists",
+        tiers=True,
         guarantee="as etf, under the same conditions: every task starts as early as any ready task could",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
         citation="""@inproceedings{radulescu1999flb,

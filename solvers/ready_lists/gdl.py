@@ -47,6 +47,7 @@ class Gdl(Constructive):
     info = Info(
         summary="list scheduling by generalized dynamic levels (Sih and Lee 1993)",
         family="ready lists",
+        tiers=True,
         guarantee="none",
         complexity="O(n m² + e m + n w) for w tasks ready at once, and the levels that change",
         citation="""@article{sih1993dynamic,

@@ -42,6 +42,7 @@ class MEtf(Adjustable):
     info = Info(
         summary="Baechi's memory-constrained earliest task first (Jeon et al. 2020)",
         family="ready lists",
+        tiers=True,
         guarantee="ratio 2 + rho - 1/m, rho the longest transfer over the shortest task: on identical devices and "
         "links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",

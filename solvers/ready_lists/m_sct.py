@@ -104,6 +104,7 @@ class MSct(Constructive):
     info = Info(
         summary="Baechi's memory-constrained small communication times: ETF with favourite children (Jeon et al. 2020)",
         family="ready lists",
+        tiers=True,
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
         "and ports, with threshold=0.5",

@@ -28,6 +28,7 @@ class MaxMin(Constructive):
     info = Info(
         summary="the ready task whose earliest end is the latest, where it ends first (Braun et al. 2001)",
         family="ready lists",
+        tiers=True,
         guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the most tasks ready at once",
         citation=BRAUN,

@@ -35,6 +35,7 @@ class MinMin(Constructive):
     info = Info(
         summary="the earliest end of all ready tasks and devices (Braun et al. 2001)",
         family="ready lists",
+        tiers=True,
         guarantee="none",
         complexity="O(n m log n + e m) and the gaps searched",
         citation=BRAUN,

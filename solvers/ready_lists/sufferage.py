@@ -31,6 +31,7 @@ class Sufferage(Constructive):
     info = Info(
         summary="the ready task that loses most without its best device (Maheswaran et al. 1999)",
         family="ready lists",
+        tiers=True,
         guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the most tasks ready at once",
         citation="""@article{maheswaran1999dynamic,

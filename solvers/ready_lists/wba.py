@@ -55,6 +55,7 @@ class Wba(Constructive):
     info = Info(
         summary="the best of randomised greedy schedules, by increase of the makespan (Blythe et al. 2005)",
         family="ready lists",
+        tiers=True,
         guarantee="none",
         complexity="O(n w m + e m) for each schedule and w tasks ready at once",
         citation="""@inproceedings{blythe2005task,

@@ -38,6 +38,7 @@ def search_info(summary: str, citation: str) -> Info:
     return Info(
         summary=summary,
         family="search",
+        tiers=True,
         guarantee="none",
         complexity="at most O(n + e) per move, as many moves as time allows",
         citation=citation,

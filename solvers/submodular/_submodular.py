@@ -25,7 +25,7 @@ from .._constructive.construction import (
     PartialSchedule,
     as_answer,
     best_of,
-    construct_with_repair,
+    construct_by_sum,
     overflow,
 )
 from .._constructive.groups import Groups, with_homes
@@ -162,7 +162,7 @@ class SubmodularSolver(Constructive):
             try:
                 if ways and should_stop():
                     break
-                schedules.append(construct_with_repair(ground, way.build))
+                schedules.append(construct_by_sum(ground, way.build))
             except StoppedError:
                 break
             ways.append(way)

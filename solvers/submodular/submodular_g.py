@@ -35,6 +35,7 @@ class SubmodularG(SubmodularSolver):
     info = Info(
         summary="greedy maximisation, parallelism factor inside the sum (Carbonari et al. 2017, section 2.2)",
         family="submodular",
+        tiers=True,
         guarantee="none: the function is not submodular; 1/2 of its best value with parallelism=false load=false",
         complexity="O(n² m), lazily",
         citation=CARBONARI,

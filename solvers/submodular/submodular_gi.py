@@ -27,6 +27,7 @@ class SubmodularGi(SubmodularSolver):
     info = Info(
         summary="greedy maximisation, parallelism factor outside the sum (Carbonari et al. 2017, section 2.3)",
         family="submodular",
+        tiers=True,
         guarantee="none: the function is not submodular, and its value depends on the order",
         complexity="O(n² m), lazily",
         citation=CARBONARI,

@@ -156,7 +156,7 @@ def tiny_problem(rng: np.random.Generator, *, times: bool = False) -> Problem:
         output=output,
         scratch=scratch,
         capacity=rng.integers(total // 3, total + 1, 2),
-        contention="port" if rng.random() < 0.5 else "none",
+        contention=("half_duplex", "port", "none", "none")[int(4 * rng.random())],
         memory_model="peak",
         objective=objective("makespan" if rng.random() < 0.7 else "memory_balance"),
         release=rng.integers(0, 3, n) if times else None,
@@ -170,14 +170,14 @@ def grid_optimum(problem: Problem, limit: int) -> tuple[Any, ...] | None:
     for device in product(range(problem.n_devices), repeat=problem.n_tasks):
         where = np.array(device)
         carriers = np.unique(edge_transfers(problem, where))
-        carriers = carriers[carriers >= 0] if problem.contention == "port" else carriers[:0]
+        carriers = carriers[carriers >= 0] if problem.contention != "none" else carriers[:0]
         work = int((durations(problem, where).sum()) + edge_ticks(problem, where).sum())
         horizon = int(problem.release.max()) + work
         if (horizon + 1) ** (problem.n_tasks + len(carriers)) > limit:
             return None
         for start in product(range(horizon + 1), repeat=problem.n_tasks + len(carriers)):
             moves = np.array(start[problem.n_tasks :], dtype=np.int64)
-            transfers = Transfers(carriers, moves) if problem.contention == "port" else None
+            transfers = Transfers(carriers, moves) if problem.contention != "none" else None
             report = verify(problem, Schedule(where, np.array(start[: problem.n_tasks]), transfers))
             if report.feasible and report.objective is not None and (not best or report.objective < best):
                 best = report.objective
@@ -253,6 +253,22 @@ class TestCriticalPath:
     def test_parallel_edges_count_their_producer_once(self) -> None:
         problem = graph([4, 1], edges=[(0, 1), (0, 1)], payload=[9, 8])
         assert named(problem)["critical-path"] == 5
+
+    def test_ports_carry_the_unavoidable_transfers(self) -> None:
+        """a and b exchange 3 and 5 bytes with d and c, between two devices that they are bound to."""
+        pinned = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=np.bool_)
+        each: dict[str, Any] = {
+            "edges": [(0, 3), (1, 2)],
+            "payload": [3, 5],
+            "feasible": pinned,
+            "release": [9, 0, 0, 0],
+        }
+        assert "ports" not in named(graph([2, 1, 4, 3], **each))
+        # Two ports each: 1 + (3 + 5) / 2 + 3. One port each: 1 + (3 + 5) + 3.
+        assert named(graph([2, 1, 4, 3], **each, contention="port"))["ports"] == 8
+        assert named(graph([2, 1, 4, 3], **each, contention="half_duplex"))["ports"] == 12
+        together = graph([2, 1, 4, 3], edges=[(0, 3)], payload=[3], contention="half_duplex")
+        assert named(together)["ports"] == 0
 
     def test_heads_and_tails_are_kept_per_class(self) -> None:
         problem = graph([[2, 8], [9, 3]], edges=[(0, 1)], payload=[4])

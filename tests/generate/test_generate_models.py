@@ -48,6 +48,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("lstm_nmt", {**SMALL_LSTM, "bidirectional": True, "training": True}),
     ("lstm_nmt", {**SMALL_LSTM, "bidirectional": True, "granular": True, "training": True}),
     ("lstm_nmt", LARGE_LSTM),
+    ("tensor_holography", {}),
+    ("tensor_holography", {"training": True}),
 ]
 
 
@@ -132,6 +134,8 @@ def test_a_document_is_plain_json_that_the_spec_accepts(name: str, options: dict
         ("inception_v3", {"auxiliary": True}, 311 + 8),
         ("transformer", LARGE_TRANSFORMER, 41_515),
         ("lstm_nmt", LARGE_LSTM, 39_463),
+        # 30 x (convolution, normalisation, activation), the shift, skips before layers 4, 6, ..., 30, a concatenation.
+        ("tensor_holography", {}, 30 * 3 + 1 + 14 + 1),
     ],
 )
 def test_task_counts(name: str, options: dict[str, Any], count: int) -> None:

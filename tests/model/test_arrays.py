@@ -130,7 +130,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "too few types": ({"device_types": ("x",)}, "device_types: 1 names; expected 2"),
     "no contention of ours": (
         {"contention": "ports"},
-        "contention is 'ports'; expected none, port; did you mean port?",
+        "contention is 'ports'; expected none, port, half_duplex; did you mean port?",
     ),
     "no memory model of ours": (
         {"memory_model": "pea"},

@@ -44,7 +44,7 @@ def test_a_transfer_decides() -> None:
     path = critical_path(case, po.Schedule([0, 1, 1], [0, 7, 0]))
     assert told(path) == [("task", 0, 0, 3, "start"), ("transfer", 0, 3, 7, "data"), ("task", 1, 7, 9, "data")]
     assert [step.edge for step in path] == [None, 0, None]
-    assert critical_ticks(path) == {"task": 5, "transfer": 4, "release": 0, "wait": 0}
+    assert critical_ticks(path) == {"task": 5, "transfer": 4, "release": 0, "swap": 0, "wait": 0}
 
 
 def test_the_order_on_a_device_decides() -> None:
@@ -73,7 +73,7 @@ def test_release_times_and_needless_waits_are_told() -> None:
         ("wait", 1, 10, 12, "data"),
         ("task", 1, 12, 14, "nothing"),
     ]
-    assert critical_ticks(path) == {"task": 5, "transfer": 1, "release": 5, "wait": 3}
+    assert critical_ticks(path) == {"task": 5, "transfer": 1, "release": 5, "swap": 0, "wait": 3}
 
 
 def test_a_first_task_that_starts_late_for_no_reason() -> None:
@@ -107,6 +107,19 @@ def test_the_receivers_port_decides_too() -> None:
     ]
 
 
+def test_a_port_for_both_directions_decides() -> None:
+    # d0 receives t3's data from d1 in [2, 7), so it sends t2's only in [7, 11).
+    case = problem([3, 2, 2, 1], [(0, 2, 4), (1, 3, 5)], contention="half_duplex")
+    schedule = po.Schedule([0, 1, 1, 0], [0, 0, 11, 7], po.Transfers([0, 1], [7, 2]))
+    assert po.verify(case, schedule).feasible
+    assert told(critical_path(case, schedule)) == [
+        ("task", 1, 0, 2, "start"),
+        ("transfer", 1, 2, 7, "data"),
+        ("transfer", 0, 7, 11, "port"),
+        ("task", 2, 11, 13, "data"),
+    ]
+
+
 def test_one_transfer_for_several_consumers() -> None:
     case = problem([2, 4, 1], [(0, 1, 3), (0, 2, 3)], shared=[True, True])
     path = critical_path(case, po.Schedule([0, 1, 1], [0, 6, 5]))
@@ -136,7 +149,7 @@ def test_a_broken_schedule_has_a_path_too() -> None:
     assert told(path) == [("wait", 1, 0, 2, "start"), ("task", 1, 2, 6, "nothing")]
 
 
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", ["none", "port", "half_duplex"])
 @given(seed=st.integers(0, 10**6))
 def test_steps_follow_each_other_from_zero_to_the_makespan(contention: str, seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -167,11 +180,12 @@ def test_steps_follow_each_other_from_zero_to_the_makespan(contention: str, seed
                 for edge in case.in_edge[case.in_start[after.task] : case.in_start[after.task + 1]]
             )
         elif after.cause == "port":
-            assert contention == "port"
+            assert contention != "none"
+            other_port = 0 if contention == "half_duplex" else 10
             mine, other = (
                 {
                     int(schedule.device[case.edge_source[step.edge]]),
-                    10 + int(schedule.device[case.edge_target[step.edge]]),
+                    other_port + int(schedule.device[case.edge_target[step.edge]]),
                 }
                 for step in (after, before)
                 if step.edge is not None

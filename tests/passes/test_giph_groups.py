@@ -150,7 +150,7 @@ class TestPass:
         if result.schedule is None:
             return
         schedule = chain.restore(result.schedule)
-        assert problem.contention == "port" or verify(problem, schedule).feasible
+        assert problem.contention != "none" or verify(problem, schedule).feasible
         assert verify(problem, retime(problem, schedule)).feasible
         projected = chain.project(schedule)
         assert projected is not None

@@ -68,7 +68,7 @@ def check_exact(problem: Problem, chain: Chain) -> None:
     assert back.objective == reduced[0]
     there = chain.project(best[1])
     assert there is not None
-    if problem.contention == "port" and there.transfers is None:
+    if problem.contention != "none" and there.transfers is None:
         there = retime(chain.problem, there)
     judged = verify(chain.problem, there)
     assert judged.violations == ()

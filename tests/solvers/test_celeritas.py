@@ -214,6 +214,8 @@ class TestBestEffort:
         assert found.schedule is not None
         assert verify(problem, found.schedule).feasible
         assert "too full for clusters: tasks were placed one by one" in found.message
+        assert found.clusters is not None
+        assert found.clusters.tolist() == [0, 1, 2, 3, 4, 5]
 
     @pytest.mark.parametrize("solver", BOTH)
     def test_separation_is_kept_all_the_same(self, solver: str) -> None:
@@ -239,7 +241,7 @@ class TestBestEffort:
             if found.schedule is None:
                 assert found.message
                 continue
-            schedule = retime(problem, found.schedule) if problem.contention == "port" else found.schedule
+            schedule = retime(problem, found.schedule) if problem.contention != "none" else found.schedule
             rules = {violation.rule.value for violation in verify(problem, schedule).violations}
             assert rules <= {"memory"}
             assert bool(rules) == ("over capacity" in found.message)

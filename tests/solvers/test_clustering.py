@@ -302,6 +302,8 @@ class TestMapping:
         assert found.schedule is not None
         assert found.schedule.device.tolist() == [0, 0, 1, 1], "cut once, not at every task"
         assert found.stats == {"clusters": 1, "split": 1}
+        assert found.clusters is not None
+        assert found.clusters.tolist() == [0, 0, 1, 1], "the parts count"
         assert found.message == "a cluster was split because no device could take the whole cluster"
 
     def test_separation_and_feasibility_split_clusters(self) -> None:

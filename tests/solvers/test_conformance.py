@@ -14,7 +14,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
-from placeopt.solver.registry import solver_names
+from placeopt.solver.registry import solver_info, solver_names
 from placeopt.testing import CASES, Case, check_solver
 
 BRIEF: dict[str, dict[str, Any]] = {
@@ -79,3 +79,36 @@ def test_a_heuristic_may_miss_deadlines_and_break_nothing_else(monkeypatch: pyte
     monkeypatch.setattr(Sequential, "info", replace(Sequential.info, exact=True))
     with pytest.raises(AssertionError, match=r"the verifier found \['t1 ends at tick 5"):
         check_solver("sequential", case)
+
+
+def test_solvers_that_join_tasks_state_their_clusters() -> None:
+    for name in solver_names():
+        info = solver_info(name)
+        assert info.clusters == (info.family in ("clustering", "fusion")), name
+
+
+@pytest.mark.parametrize(
+    ("clusters", "message"),
+    [
+        (None, "clusters without a schedule, or a schedule without them"),
+        ([0, 1, 2], "clusters of 3 tasks of 4"),
+        ([0, 1, 1, 3], r"clusters are not numbered 0, 1, \.\.\."),
+        ([0, 1, 2, 3], "a colocation group is in several clusters"),
+        ([0, 0, 0, 0], "a cluster is on several devices"),
+    ],
+)
+def test_clusters_are_checked(clusters: list[int] | None, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Joining(Sequential):
+        info: ClassVar[Info] = replace(Sequential.info, clusters=True)
+
+        def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
+            answer = super().solve(problem, options, settings)
+            assert answer.schedule is not None
+            device = np.array([0, 1, 1, 0])
+            stated = None if clusters is None else np.array(clusters)
+            return replace(answer, schedule=Schedule(device, answer.schedule.start), clusters=stated)
+
+    case = next(each for each in CASES if each.name == "colocation")
+    monkeypatch.setattr("placeopt.solving.pipeline._clusters", lambda _chain, checked: checked.answer.clusters)
+    with pytest.raises(AssertionError, match=message):
+        check_solver(Joining(), case)

@@ -29,11 +29,12 @@ from placeopt_solvers._local_search.state import (
 )
 from placeopt_solvers._local_search.walk import walk
 
-from placeopt.model.building import build_problem
+from placeopt.model.building import build_problem, with_changes
 from placeopt.model.memory import peak_memory, sum_memory
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import makespan
+from placeopt.model.tiers import build_tiers
 from placeopt.simulation import retime, simulate
 from placeopt.verifier import verify
 
@@ -105,6 +106,13 @@ def anew(problem: Problem, instance: Instance, state: State) -> float:
     return float(decode(instance, other, 0, math.inf))
 
 
+def tiered(problem: Problem) -> Problem:
+    """The problem with memory for an eighth of the bytes on each device, as much in a second tier, more in a third."""
+    size = int(problem.memory.sum()) // 8
+    tiers = build_tiers([size] * problem.n_devices, [[(size, 1, 3), (8 * size, 2, 1)]] * problem.n_devices)
+    return with_changes(problem, capacity=tiers.capacity, tiers=tiers)
+
+
 OBJECTIVES = (
     Objective(),
     Objective(((Term("total_cost"), Term("makespan")),)),
@@ -151,10 +159,12 @@ def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
 
 
 @pytest.mark.parametrize("kind", range(KINDS))
-@pytest.mark.parametrize("rest", [{}, {"deadline": np.full(240, 500)}], ids=["", "deadlines"])
-def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> None:
-    """On a long order most changes affect few tasks, and the cost is still right."""
-    problem = constrained(9, n=240, m=3, tight=2.0, **rest)
+@pytest.mark.parametrize("rest", ["", "deadlines", "tiers"])
+def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
+    """On a long order most changes affect few tasks, and the cost is still right; likewise with memory tiers."""
+    deadline = {"deadline": np.full(240, 500)} if rest == "deadlines" else {}
+    problem = constrained(9, n=240, m=3, tight=2.0, **deadline)
+    problem = tiered(problem) if rest == "tiers" else problem
     instance, state = placed(problem, 5)
     rng = np.random.default_rng(kind)
     joined = given_up = 0
@@ -185,14 +195,18 @@ def test_times_join_again_behind_a_change(kind: int, rest: dict[str, Any]) -> No
             state.cost[COST] = value
             accept(state)
     assert given_up > 10
-    assert joined > (5 if kind in (SHIFT, MOVE, SWAP) else 0)
+    if rest == "tiers":  # another placement delays whole devices
+        assert joined > 5 or kind != SHIFT
+    else:
+        assert joined > (5 if kind in (SHIFT, MOVE, SWAP) else 0)
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", ["none", "port", "half_duplex"])
 def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -> None:
     metric = METRICS[seed % len(METRICS)]
     problem = constrained(seed, contention=contention, tight=2.0, objective=Objective(((Term(metric),),)))
+    problem = tiered(problem) if seed % 2 else problem
     instance, state = placed(problem, seed)
     for step in range(40):
         first = propose(instance, state, step % KINDS)

@@ -17,7 +17,7 @@ is freed: if nothing does, whatever is live a tick earlier is live now as well, 
 as well start that tick earlier, where that is not before its release, its data or its device allow. What ends by
 then was appended before. So these ticks are tried too.
 
-Fit for five tasks on three devices; for four tasks under `port` or `peak`. `small_problem` draws such problems.
+Fit for five tasks on three devices; for four tasks with ports or under `peak`. `small_problem` draws such problems.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Search:
     def __init__(self, problem: Problem, device: tuple[int, ...], best: tuple[Value, Schedule] | None) -> None:
         self.problem, self.device, self.best = problem, device, best
         m = problem.n_devices
-        ports = problem.contention == "port"
+        ports, one = problem.contention != "none", problem.contention == "half_duplex"
         duration = [int(problem.duration[i, d]) for i, d in enumerate(device)]
         # Operations are the tasks and, with ports, the transfers after them.
         self.ticks = list(duration)
@@ -110,7 +110,7 @@ class _Search:
                 self.energy += _up(payload, problem.byte_energy_num[a, b], problem.byte_energy_den[a, b])
                 if ports:
                     self.ticks.append(way)
-                    self.resources.append((m + a, 2 * m + b))
+                    self.resources.append((m + a, m + b) if one else (m + a, 2 * m + b))
                     self.before.append([(i, 0)])
                     self.carrier.append(e)
             bringer = (moves[key], 0) if ports else (i, way)
@@ -228,7 +228,7 @@ class _Search:
     def _schedule(self) -> Schedule:
         n = self.problem.n_tasks
         start = np.array([begin or 0 for begin in self.start], dtype=np.int64)
-        ports = self.problem.contention == "port"
+        ports = self.problem.contention != "none"
         moves = Transfers(np.array(self.carrier, dtype=np.int64), start[n:]) if ports else None
         return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)
 
@@ -244,9 +244,10 @@ def small_problem(rng: np.random.Generator, objective: Objective | None = None, 
     With `times` the same problem, drawn from the same numbers, with release times and deadlines besides: three in
     ten are infeasible then.
     """
-    contention: Contention = "port" if rng.random() < 0.25 else "none"
+    busy = rng.random()
+    contention: Contention = "half_duplex" if busy < 0.1 else "port" if busy < 0.25 else "none"
     memory_model: MemoryModel = "peak" if rng.random() < 0.3 else "sum"
-    slow = contention == "port" or memory_model == "peak"
+    slow = contention != "none" or memory_model == "peak"
     n, m = int(rng.integers(1, 5 if slow else 6)), int(rng.integers(1, 4))
     edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.45][: 4 if slow else None]
     label = rng.integers(0, int(rng.integers(1, m + 1)), m)  # devices of one label are alike, if their links are

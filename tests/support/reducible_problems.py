@@ -17,9 +17,10 @@ def reducible_problem(rng: np.random.Generator) -> Problem:
     About one in five is infeasible.
     """
     plain = rng.random() < 0.33
-    contention: Contention = "port" if rng.random() < 0.3 and not plain else "none"
+    busy = rng.random() + plain
+    contention: Contention = "half_duplex" if busy < 0.1 else "port" if busy < 0.3 else "none"
     memory_model: MemoryModel = "peak" if rng.random() < 0.3 and not plain else "sum"
-    slow = contention == "port" or memory_model == "peak"
+    slow = contention != "none" or memory_model == "peak"
     n, m = int(rng.integers(2, 5 if slow else 6)), int(rng.integers(1, 4))
     if plain:
         n, m = 5 - int(rng.integers(2)), 3 - int(rng.integers(2))

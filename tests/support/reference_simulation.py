@@ -132,6 +132,8 @@ class Simulation:
         start = max(tick, sender.send_free, receiver.receive_free)
         ticks = transfer_ticks(self.problem, edge, source, target)
         sender.send_free = receiver.receive_free = start + ticks
+        if self.problem.contention == "half_duplex":  # each device has one port for both directions
+            sender.receive_free = receiver.send_free = start + ticks
         self.outcome.moves[edge] = start
         return start + ticks
 

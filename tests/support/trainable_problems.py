@@ -46,6 +46,6 @@ def trainable_problem(rng: np.random.Generator, most: int = 14, *, peak: bool = 
         group=rng.integers(0, int(rng.integers(1, n + 1)), n) if rng.random() < 0.5 else None,
         separation=[(i, j) for i in range(n) for j in range(i + 1, n) if few and m > 1 and rng.random() < 0.03],
         forward=forward,
-        contention="port" if rng.random() < 0.3 else "none",
+        contention=(*["none"] * 7, "port", "port", "half_duplex")[int(10 * rng.random())],
         memory_model="peak" if peak else "sum",
     )

@@ -11,7 +11,7 @@ from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.model.tiers import Tiers, build_tiers
 from placeopt.verifier import Report, Rule, Violation, verify
 from placeopt.verifier.rules import RULES
 
@@ -31,6 +32,8 @@ METRICS: tuple[Metric, ...] = (
 
 PIPELINES = {Rule.STAGE, Rule.PERIOD}
 """Rules of pipelines, which test_pipeline_rules.py tests."""
+TIERED = {Rule.SWAP}
+"""Rules of memory tiers."""
 
 
 def small(**changes: Any) -> Problem:
@@ -148,6 +151,24 @@ def test_release_and_start_are_two_rules() -> None:
     before_zero = Violation(Rule.START, "t0 starts at tick -3, before tick 0", task=0, device=0, amount=3)
     check(free(1, durations=[2], release=[4]), schedule([0], [-3]), before_zero, early(0, -3, 4, 7))
     check(free(1, durations=[2]), schedule([0], [-3]), before_zero)
+
+
+def swapping(task: int, start: int, swapped: int, amount: int) -> Violation:
+    ticks = "1 tick" if amount == 1 else f"{amount} ticks"
+    message = f"t{task} starts at tick {start} on cpu, which swaps until tick {swapped}: {ticks} too early"
+    return Violation(Rule.SWAP, message, task=task, device=0, amount=amount)
+
+
+def test_swap_wants_no_start_before_the_bytes_beyond_the_first_tier_are_moved() -> None:
+    # Of 13 bytes 4 lie in the first tier, 5 in the second, which takes ceil(5 / 2) ticks, and 4 in the third: 4 * 3.
+    tiers = build_tiers([4], [[(5, 1, 2), (9, 3, 1)]])
+    problem = free(3, durations=[2, 2, 0], resident=[6, 5, 0], scratch=[0, 1, 1], tiers=tiers)
+    check(problem, schedule([0] * 3, [15, 17, 15]))
+    check(problem, schedule([0] * 3, [14, 16, 0]), swapping(0, 14, 15, 1), swapping(2, 0, 15, 15))
+    # Tasks elsewhere do not count, and neither do bytes beyond all tiers.
+    check(free(1, durations=[2], resident=[4], tiers=tiers), schedule([0], [0]))
+    full = Violation(Rule.MEMORY, "cpu needs 20 bytes but has 18: 2 too many", device=0, amount=2)
+    check(free(1, durations=[2], resident=[20], tiers=tiers), schedule([0], [30]), full)
 
 
 def test_deadline_wants_the_end_by_then() -> None:
@@ -430,6 +451,36 @@ def test_port_is_one_way_each(edges: list[tuple[int, int]], device: list[int], p
     report = verify(problem, schedule(device, [0, 0, 9, 9], [(0, 0), (1, 3)]))
     assert [(v.rule, v.edge, v.amount) for v in report.violations] == [(Rule.PORT, 1, 1)] * len(ports)
     assert all(port in v.message for v, port in zip(report.violations, ports, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("device", "second", "ports"),
+    [
+        ([0, 1, 1, 2], 3, ["d1 receives"]),  # d1 sends while it receives
+        ([1, 0, 2, 1], 3, ["d1 sends"]),  # d1 receives while it sends
+        ([0, 1, 1, 0], 3, ["d0 sends", "d1 receives"]),  # both, in opposite directions
+        ([0, 1, 1, 2], 4, []),  # d1 sends when it has received
+        ([0, 1, 2, 3], 3, []),  # different devices
+    ],
+)
+def test_a_port_for_both_directions(device: list[int], second: int, ports: list[str]) -> None:
+    problem = free(
+        4,
+        durations=[0] * 4,
+        device_names=("d0", "d1", "d2", "d3"),
+        edges=[(0, 2), (1, 3)],
+        latency=np.full((4, 4), 4),
+        contention="half_duplex",
+    )
+    plan = schedule(device, [0, 0, 9, 9], [(0, 0), (1, second)])
+    expected = [
+        f"the transfer of edge 1 (t1 -> t3) starts at tick 3, but {port} the transfer of edge 0 (t0 -> t2) until tick "
+        "4: 1 tick too early"
+        for port in ports
+    ]
+    report = verify(problem, plan)
+    assert [(v.rule, v.message) for v in report.violations] == [(Rule.PORT, message) for message in expected]
+    assert verify(replace(problem, contention="port"), plan).feasible
 
 
 def test_memory_sum_counts_everything_a_device_ever_holds() -> None:
@@ -715,7 +766,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
     ]
     assert verify(problem, plan) == report
     rules = {v.rule for v in verify(small(**arrays), plan, [7]).violations}
-    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY} - PIPELINES
+    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY} - PIPELINES - TIERED
     nowhere = schedule([0, 1, 2], [-1, -1, -1], [(0, -1), (1, -1)])
     rules = {v.rule for v in verify(problem, nowhere).violations}
     assert rules == {
@@ -936,7 +987,7 @@ class Naive:
         """Fill `arrival` of every edge with both tasks placed; check the table of transfers."""
         self.arrival = {}
         rows: dict[int, list[int]] = defaultdict(list)
-        port = self.problem.contention == "port"
+        port = self.problem.contention != "none"
         if port != (plan.transfers is not None):
             self.broken.add(Rule.TRANSFER)
         if port and plan.transfers is not None:
@@ -965,6 +1016,8 @@ class Naive:
                 self.broken.add(Rule.TRANSFER)
             for edge in edges:
                 self.arrival[edge] = sent + self.ticks(edge)
+        if self.problem.contention == "half_duplex":
+            sending, receiving = [*sending, *receiving], []
         if self.crowded(sending) or self.crowded(receiving):
             self.broken.add(Rule.PORT)
 
@@ -993,6 +1046,16 @@ class Naive:
                 self.needs[d] = always + max(live.values(), default=0)
             if self.problem.capacity[d] != UNLIMITED and self.needs[d] > self.problem.capacity[d]:
                 self.broken.add(Rule.MEMORY)
+            if any(0 < self.swap(d) > self.start[task] for task in tasks):
+                self.broken.add(Rule.SWAP)
+
+    def swap(self, d: int) -> int:
+        """Ticks of swapping, byte by byte."""
+        if self.problem.tiers is None:
+            return 0
+        tier = Counter(sum(byte >= end for end in self.problem.tiers.end[d].tolist()) for byte in range(self.needs[d]))
+        rates = zip(self.problem.tiers.byte_ticks_num[d], self.problem.tiers.byte_ticks_den[d], strict=True)
+        return sum(ceil(tier[k] * Fraction(int(num), int(den))) for k, (num, den) in enumerate(rates))
 
     def groups(self) -> None:
         for a, b in itertools.combinations(self.device, 2):
@@ -1096,18 +1159,51 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
     )
     plan = serial(rng, problem, device, sorted(range(n), key=rank.__getitem__))
     good = Naive(problem, plan)
+    tiers = None
+    if memory_model == "sum" and rng.random() < 0.5:
+        wait = rng.randint(0, 4)
+        rows = None
+        if plan.transfers is not None:
+            moved = plan.transfers
+            rows = list(zip(moved.edge.tolist(), (moved.start + wait).tolist(), strict=True))
+        plan = schedule(device, (plan.start + wait).tolist(), rows)
+        tiers = swapped_before(rng, problem, plan)
+        good = Naive(problem, plan)
     capacity = [rng.choice((good.needs[d], good.needs[d], good.needs[d] + 1, UNLIMITED)) for d in range(m)]
+    if tiers is not None:
+        capacity = tiers.capacity.tolist()
     release = [rng.choice((0, rng.randint(0, good.start[i]), good.start[i])) for i in range(n)]
     deadline = [rng.choice((UNLIMITED, good.end[i], good.end[i] + rng.randint(0, 3))) for i in range(n)]
     arrays = {"capacity": capacity, "release": release, "deadline": deadline}
-    return replace(problem, **{name: np.array(values) for name, values in arrays.items()}), plan
+    return replace(problem, **{name: np.array(values) for name, values in arrays.items()}, tiers=tiers), plan
+
+
+def swapped_before(rng: random.Random, problem: Problem, plan: Schedule) -> Tiers:
+    """Tiers such that each device has swapped when its first task starts, often just so."""
+    first, further = [], []
+    needs = Naive(problem, plan).needs
+    for d in range(problem.n_devices):
+        begin = min(plan.start[plan.device == d], default=0)
+        while True:
+            near = rng.randint(0, needs[d])
+            rates = sorted(((1, rng.randint(1, 4)), (rng.randint(1, 2), 1)), key=lambda rate: Fraction(*rate))
+            last = rng.choice((needs[d] + 1, UNLIMITED))
+            tiers = [(rng.randint(0, 5), *rates[0]), (last, *rates[1])][rng.randint(0, 1) :]
+            alike = build_tiers([near] * problem.n_devices, [tiers] * problem.n_devices)
+            if Naive(replace(problem, tiers=alike), plan).swap(d) <= begin and alike.capacity[d] >= needs[d]:
+                break
+        first.append(near)
+        further.append(tiers)
+    return build_tiers(first, further)
 
 
 def serial(rng: random.Random, problem: Problem, device: list[int], order: list[int]) -> Schedule:
     """One task after another, each as early as its device, its data and the ports allow, some a little later."""
-    plan = schedule(device, [0] * len(device), [] if problem.contention == "port" else None)
+    plan = schedule(device, [0] * len(device), None if problem.contention == "none" else [])
     naive = Naive(problem, plan)
     free, sends, receives = (defaultdict[int, int](int) for _ in range(3))
+    if problem.contention == "half_duplex":
+        receives = sends
     start = [0] * len(device)
     arrival: dict[int, int] = {}
     rows = []
@@ -1121,13 +1217,13 @@ def serial(rng: random.Random, problem: Problem, device: list[int], order: list[
             if key[0] != task:
                 continue
             sent, ticks = end, naive.ticks(edges[0])
-            if problem.contention == "port":
+            if problem.contention != "none":
                 sent = max(end, sends[d], receives[key[1]]) + rng.choice((0, 0, 0, 1))
                 sends[d] = receives[key[1]] = sent + ticks
                 rows.append((edges[0], sent))
             arrival |= dict.fromkeys(edges, sent + ticks)
     rng.shuffle(rows)
-    return schedule(device, start, rows if problem.contention == "port" else None)
+    return schedule(device, start, None if problem.contention == "none" else rows)
 
 
 def mutants(rng: random.Random, problem: Problem, plan: Schedule) -> list[Schedule]:
@@ -1176,7 +1272,7 @@ def place(violation: Violation) -> tuple[int, ...]:
     return (list(Rule).index(violation.rule), *(-1 if index is None else index for index in where))
 
 
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", get_args(Contention))
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 def test_agrees_with_the_naive_checker(contention: Contention, memory_model: MemoryModel) -> None:
     rng = random.Random(f"{contention} {memory_model}")
@@ -1197,16 +1293,17 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
     # The mutants cover all rules: some are still valid, many are not.
     assert min(verdicts.values()) > 50
     expected = set(Rule) - {Rule.OBJECTIVE} - PIPELINES - ({Rule.PORT} if contention == "none" else set())
+    expected -= TIERED if memory_model == "peak" else set()
     assert {rule for rule, count in seen.items() if count >= 5} == expected
 
 
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 def test_one_byte_less_than_needed_is_too_little(memory_model: MemoryModel) -> None:
     rng = random.Random(memory_model)
-    contentions: tuple[Contention, ...] = ("none", "port")
+    contentions: tuple[Contention, ...] = get_args(Contention)
     tried = 0
     for case in range(60):
-        problem, plan = random_case(rng, contentions[case % 2], memory_model)
+        problem, plan = random_case(rng, contentions[case % 3], memory_model)
         for d, need in Naive(problem, plan).needs.items():
             if need:
                 capacity = np.where(np.arange(problem.n_devices) == d, need - 1, UNLIMITED)

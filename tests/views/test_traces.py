@@ -99,6 +99,15 @@ def test_transfers_stand_on_the_ports_where_these_contend() -> None:
     assert ways == [("x", 1), ("x sends", 1), ("x sends", 2), ("y receives", 2), ("y receives", 3), ("y", 3)]
 
 
+def test_a_device_with_one_port_has_one_thread_for_transfers() -> None:
+    problem = chain(contention="half_duplex")
+    text = trace_text(problem, po.Schedule(np.array([0, 1]), np.array([0, 6]), po.Transfers([0], [4])))
+    assert breaches(text) == []
+    names = {event["tid"]: event["args"]["name"] for event in of_phase(text, "M") if event["name"] == "thread_name"}
+    assert list(names.values()) == ["x", "x transfers", "y", "y transfers"]
+    assert [names[each["tid"]] for each in of_phase(text, "X")] == ["x", "x transfers", "y transfers", "y"]
+
+
 def test_counters_reach_the_peak() -> None:
     problem = po.load(PROBLEMS / "inception.yaml")
     schedule = po.solve(problem, "heft").schedule

@@ -7,6 +7,7 @@ integers, without tolerances or solvers:
     load            all work divided ideally over the devices                 `placeopt.bounding.quick.loads`
     jackson         work between earliest starts and tails                    `placeopt.bounding.quick.jackson`
     packing         of k m + 1 groups, some device has k + 1                  `placeopt.bounding.quick.loads.pigeonhole`
+    ports           unavoidable transfers, divided over the ports             `_ports` below
     transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
     cheapest        each group on its cheapest device, within memory limits   `placeopt.bounding.quick.loads`
     memory          the fullest device is at least as full as the average     `_memory_balance` below
@@ -39,7 +40,7 @@ from placeopt.bounding.quick.loads import (
     price_bound,
     sharing_of,
 )
-from placeopt.bounding.quick.paths import critical_path, windows
+from placeopt.bounding.quick.paths import NEVER, Windows, critical_path, windows
 from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.errors import counted
 from placeopt.model.arrays import Int
@@ -51,7 +52,8 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 
 
 NAMES = (
-    "critical-path", "load", "jackson", "packing", "transfers", "cheapest", "memory", "weighted-sum", "trivial",
+    "critical-path", "load", "jackson", "packing", "ports", "transfers", "cheapest", "memory", "weighted-sum",
+    "trivial",
 )  # fmt: skip
 """Names of these bounds. Ledgers of comparisons accept a proved bound only under one of them or of a solver."""
 
@@ -144,6 +146,30 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
         f"them, take{'s' if tasks == 1 else ''} at least {_time(problem, whole)}",
     )
     yield packing
+    if problem.contention != "none" and problem.n_edges > 0:
+        yield _ports(classes, found)
+
+
+def _ports(classes: Classes, found: Windows) -> Bound:
+    """Under port contention: unavoidable transfers, divided over the ports.
+
+    A transfer takes one of m sending ports and one of m receiving ports; under `half_duplex`, two of m ports. It begins
+    after a producer, hence h or more ticks after 0, and arrives before a consumer, hence t or more ticks before the
+    makespan C. So transfers of w ticks in all require w <= m (C - h - t); under `half_duplex`, 2 w <= m (C - h - t).
+    """
+    problem = classes.problem
+    ticks = unavoidable_cost(classes, TransferCost(classes.latency, classes.num, classes.den))
+    busy = 2 * ticks if problem.contention == "half_duplex" else ticks
+    moving = ~classes.together
+    first, last = (
+        int(np.where(found.allowed, classes.duration + beside, NEVER).min(axis=1)[end[moving]].min(initial=NEVER))
+        for beside, end in ((found.head, problem.edge_source), (found.tail, problem.edge_target))
+    )
+    least = first - (-busy // problem.n_devices) + last if busy else 0
+    why = (
+        f"unavoidable transfers, divided ideally over the ports, and the tasks around them take {_time(problem, least)}"
+    )
+    return Bound("ports", least, why)
 
 
 def _max_load(classes: Classes) -> Iterator[Bound]:

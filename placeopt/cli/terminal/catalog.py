@@ -38,6 +38,7 @@ def solver_card(solver: Solver) -> dict[str, Any]:
         "combined_objectives": info.combined,
         "contention": list(info.contentions),
         "memory_models": list(info.memory_models),
+        "memory_tiers": info.tiers,
         "citation": info.citation,
         "settings": setting_cards(solver.settings_type),
     }
@@ -77,7 +78,7 @@ def print_solver(console: Console, card: dict[str, Any]) -> None:
         ("complexity", card["complexity"]),
         ("objectives", ", ".join(card["objectives"]) + combined),
         ("contention", ", ".join(card["contention"])),
-        ("memory model", ", ".join(card["memory_models"])),
+        ("memory model", ", ".join(card["memory_models"]) + (", memory tiers" if card["memory_tiers"] else "")),
     ]
     _print_card(console, facts, card, "--set key=value")
 

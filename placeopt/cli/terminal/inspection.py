@@ -64,6 +64,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
                 "devices": [problem.device_names[d] for d in members],
                 "type": problem.device_types[members[0]],
                 "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
+                "tiers": [] if problem.tiers is None else problem.tiers.sizes(members[0]),
                 "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
             }
             for members in devices_by_class(problem)
@@ -107,7 +108,8 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     for group in found["device_classes"]:
         names = group["devices"]
         label = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]} ({len(names)})"
-        capacity = "unlimited" if group["capacity"] is None else size_text(group["capacity"])
+        sizes = group["tiers"] or [group["capacity"]]
+        capacity = " + ".join("unlimited" if size is None else size_text(size) for size in sizes)
         may_run = f"{group['feasible_tasks']:,} of {problem.n_tasks:,} tasks"
         table.add_row(Text(visible(label)), Text(visible(group["type"], 20)), capacity, may_run)
     console.print(table)

@@ -25,6 +25,7 @@ from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
+from placeopt.io.compiler.tiers import memory_tiers, slowest_swap
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec, TaskSpec
@@ -208,6 +209,8 @@ class Compilation:
         resolution = self._resolution()
         scales = Scales(resolution, spec.units, issues, sound=not gaps.scales and not issues.touch("resolution"))
         power, capacity = self._devices(index, scales)
+        tiers = memory_tiers(spec, capacity, index, scales, issues)
+        capacity = capacity if tiers is None else tiers.capacity
         links = link_arrays(spec.links, index, scales, issues)
         self._check_objective()
         edges = edge_arrays(tasks, scales, gaps, issues)
@@ -234,7 +237,8 @@ class Compilation:
 
         duration = np.where(table.feasible, table.duration, 0)
         if not len(issues):
-            check_ranges(duration, release, memory.total, edges, links, power, issues)
+            swapping = slowest_swap(tiers, memory.total)
+            check_ranges(duration, release, memory.total, edges, links, power, swapping, issues)
         if pipeline is not None and not len(issues):
             check_pipeline_ranges(pipeline, duration, memory, edges, links, issues)
         if not len(issues):
@@ -273,6 +277,7 @@ class Compilation:
             objective=shared_out(objective, self.current.runs),
             contention=spec.contention,
             memory_model=spec.memory_model,
+            tiers=tiers,
             rounding=scales.rounding,
             efficiency=table.efficiency(),
         )

@@ -75,12 +75,13 @@ def check_ranges(
     edges: EdgeArrays,
     links: LinkArrays,
     power: Sequence[tuple[int, int]],
+    swapping: float,
     issues: Issues,
 ) -> None:
     """Report the first total of times, memory, payloads or energy that is out of range.
 
     `duration` (n, m) ticks, 0 where not feasible; `release` (n,) ticks; `amounts` (n,) bytes of each task; `power`
-    (num, den) of each device.
+    (num, den) of each device; `swapping` the longest swap time of a device.
     """
 
     def check(what: str, total: float, unit: str, hint: str, section: str) -> None:
@@ -91,9 +92,10 @@ def check_ranges(
     slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
     transfers = moved * slowest + len(edges.payload) * float(1 + links.latency.max(initial=0))
     # All tasks and transfers one after another from the last release on: only unnecessary waiting takes longer.
-    last = float(release.max(initial=0))
+    last = max(float(release.max(initial=0)), swapping)
     times = last + _total(duration.max(axis=1, initial=0)) + transfers
-    what = "the last release time, all durations and transfers" if last else "all durations and transfers"
+    first = f"the {'longest swap' if swapping == last else 'last release'} time, " if last else ""
+    what = f"{first}all durations and transfers"
     check(f"{what} add up", times, "ticks", "use a coarser resolution", "resolution")
     check("the memory of all tasks adds up", _total(amounts), "bytes", "expected less", "tasks")
     check("all payloads add up", moved, "bytes", "expected less", "tasks")

@@ -86,14 +86,23 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
 
 def _device(problem: Problem, d: int) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": problem.device_types[d]}
-    if problem.capacity[d] != UNLIMITED:
-        entry["memory"] = int(problem.capacity[d])
+    first = problem.capacity[d] if problem.tiers is None else problem.tiers.end[d, 0]
+    if first != UNLIMITED:
+        entry["memory"] = int(first)
+    if problem.tiers is not None and (further := problem.tiers.further(d)):
+        entry["tiers"] = [_tier(*tier) for tier in further]
     if problem.power_num[d]:
         watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
         entry["power"] = f"{decimal(watts)} W"
     if problem.pipeline is not None:
         entry["pipeline"] = _stages(problem.pipeline, d)
     return entry
+
+
+def _tier(size: int, num: int, den: int) -> dict[str, Any]:
+    """One memory tier beyond the first; num ticks move den bytes."""
+    limit = {} if size == UNLIMITED else {"memory": size}
+    return {**limit, "bandwidth": decimal(Fraction(den, num))}
 
 
 def _pipeline(pipeline: Pipeline) -> dict[str, Any]:

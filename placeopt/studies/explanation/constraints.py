@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placeopt.errors import Issue, counted, listing, visible
+from placeopt.errors import Issue, UnsupportedError, counted, listing, visible
 from placeopt.io.compiler import Compilation
 from placeopt.io.compiler.durations import DurationTable, feasibility
 from placeopt.io.compiler.issues import Issues
@@ -59,6 +59,8 @@ class System:
 
     def __init__(self, compilation: Compilation) -> None:
         self.problem = compilation.problem()
+        if self.problem.tiers is not None:
+            raise UnsupportedError("explain does not support memory tiers; state a memory without tiers")
         self._compilation = compilation
         # The spec is already checked. Issues without the restrictions, such as missing rates of devices that no task
         # may use, are not errors and are discarded.

@@ -2,7 +2,7 @@
 
     devices      k more devices of a type (`placeopt.studies.sensitivity.devices`)
     speed        all durations on a type divided by f
-    memory       the stated capacities of all devices, or of a type, times f
+    memory       the stated capacities of all devices, or of a type, times f; of the first memory tier
     bandwidth    the bandwidth of a link class times f (`placeopt.studies.sensitivity.links`)
     latency      the latency of all links, or of a class, times q <= 1
     network      all links without latency and with infinite bandwidth: the limit of any faster network
@@ -33,6 +33,7 @@ from placeopt.errors import UsageError, listing, suggestion, visible
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
 from placeopt.model.problem import COARSE, UNLIMITED, Problem, ratio_ceil
+from placeopt.model.tiers import build_tiers
 from placeopt.model.units import exact, is_real, time_text
 from placeopt.studies.sensitivity.devices import more_devices
 from placeopt.studies.sensitivity.links import LinkClass, link_classes
@@ -233,12 +234,16 @@ def _speed(problem: Problem, members: Int, target: str, factor: Fraction) -> _Ma
 
 
 def _memory(problem: Problem, members: Int, target: str, factor: Fraction) -> _Made:
-    capacity = problem.capacity.copy()
+    capacity = problem.capacity.copy() if problem.tiers is None else problem.tiers.end[:, 0].copy()
     for d in members.tolist():
         if capacity[d] != UNLIMITED:
             capacity[d] = min(math.floor(int(capacity[d]) * factor), UNLIMITED - 1)
+    arrays: dict[str, Any] = {"capacity": capacity}
+    if problem.tiers is not None:  # the first tier changes
+        tiers = build_tiers(capacity, [problem.tiers.further(d) for d in range(problem.n_devices)])
+        arrays = {"capacity": tiers.capacity, "tiers": tiers}
     more = f"{float(100 * (factor - 1)):.4g}% more" if factor < 2 else f"{_times(factor)} the"
-    return _Made(f"{more} memory{f' of {visible(target)}' if target else ''}", {"capacity": capacity})
+    return _Made(f"{more} memory{f' of {visible(target)}' if target else ''}", arrays)
 
 
 def _bandwidth(problem: Problem, links: LinkClass, factor: Fraction) -> _Made:

@@ -95,7 +95,8 @@ class PlacementModel:
         self.size = problem.n_tasks * problem.n_devices
         self._home = np.full(problem.n_groups, -1, dtype=np.int64) if home is None else home
         self.model = _model(problem, form, settings, feasible)
-        modular = not settings.load and not settings.parallelism and not settings.communication and not settings.tiers
+        tiered = self.model.tier_end.shape[1] > 0
+        modular = not settings.load and not settings.parallelism and not settings.communication and not tiered
         late = bool((self.model.cost[np.isfinite(self.model.cost)] > 2 * self.model.cap.max()).any())
         roomy = settings.memory == "step" and int(self.model.memory.sum()) <= int(problem.capacity.min())
         self.path_free = self.monotone = self.submodular = (

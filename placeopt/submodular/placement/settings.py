@@ -53,8 +53,9 @@ class PlacementSettings(Settings):
 
     tiers: str = ""
     """Memory tiers of each device with the bandwidth for swapping, such as "16 GiB; 64 GiB at 3 GB/s; 1 TiB at 200
-    MB/s", or in shares of the memory: "25%; 75% at 3 GB/s". The time for swapping reduces the benefit of a device;
-    schedules do not contain it. Section 5: "the servers with different RAM, SSD and HDD capacities"."""
+    MB/s", or in shares of the memory: "25%; 75% at 3 GB/s". The time for swapping reduces the benefit of a device. By
+    default those of the problem, whose swap time is a part of schedules; others change only the benefit. Section 5:
+    "the servers with different RAM, SSD and HDD capacities"."""
 
     communication: bool = False
     """Whether transfers from placed producers and to placed consumers reduce the benefit of a device, including
@@ -89,13 +90,16 @@ def time_capacity(problem: Problem, text: str) -> float:
 def parse_tiers(problem: Problem, text: str) -> tuple[Int, Float]:
     """The memory tiers of each device: (m, k) end of each tier in bytes, and ticks for swapping one byte in it.
 
-    Sizes are in bytes or shares of the memory of the device. The last tier has no end.
+    Sizes are in bytes or shares of the memory of the device. The last tier has no end. Without a text, the tiers are
+    those of the problem.
 
     Raises
     ------
     UsageError
         If the text is not a list of tiers, or states a share of unlimited memory.
     """
+    if not text.strip() and problem.tiers is not None:
+        return problem.tiers.end, problem.tiers.byte_ticks_num / problem.tiers.byte_ticks_den
     m = problem.n_devices
     entries = [entry.strip() for entry in text.split(";")] if text.strip() else []
     end = np.zeros((m, len(entries)), dtype=np.int64)

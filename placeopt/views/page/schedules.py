@@ -18,7 +18,7 @@ from placeopt.views.page.packing import Packing
 from placeopt.views.page.pipelines import pipeline_data
 from placeopt.views.plots.palette import device_colors, legend, text_on
 
-_STEPS = {"task": 0, "transfer": 1, "release": 2, "wait": 3}
+_STEPS = {"task": 0, "transfer": 1, "release": 2, "wait": 3, "swap": 4}
 
 
 def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dict[str, Any]:

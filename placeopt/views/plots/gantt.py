@@ -14,6 +14,7 @@ from matplotlib.collections import LineCollection
 
 from placeopt.model.arrays import Float, Int
 from placeopt.model.critical_path import Step, critical_path, critical_ticks
+from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
 from placeopt.views.plots import palette
@@ -77,13 +78,15 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     else:
         _draw_shares(axes, problem, schedule, devices, clock, end)
     entries: list[tuple[Any, str]] = []
+    if problem.tiers is not None and _draw_swapping(axes, problem, schedule, row_of, clock):
+        entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
     if len(sent) and not flows:
         _draw_transfers(axes, problem, schedule, row_of, clock)
         entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
     if path:
         _draw_path(axes, path_line(problem, schedule, path), row_of, clock, plain=detailed)
         entries.append((line_sample(palette.INK, width=2.0), "critical path"))
-        if any(step.kind in ("wait", "release") and step.ticks for step in path):
+        if any(step.kind in ("wait", "release", "swap") and step.ticks for step in path):
             entries.append((line_sample(palette.INK, width=2.0, dashes=(1, 1)), "wait on the critical path"))
     _mark(axes, clock(end), "-")
     if bound is not None and bound > 0:
@@ -114,7 +117,9 @@ def _path_text(path: tuple[Step, ...], clock: Clock) -> str:
     if not path:
         return ""
     total = path[-1].end
-    words = {"task": "computing", "transfer": "transfers", "release": "release times", "wait": "waits"}
+    words = {
+        "task": "computing", "transfer": "transfers", "release": "release times", "swap": "swapping", "wait": "waits"
+    }  # fmt: skip
     parts = [
         f"{ticks / total:.1%} {words[kind]}" for kind, ticks in critical_ticks(path).items() if ticks and total > 0
     ]
@@ -170,6 +175,16 @@ def _draw_bars(
                       ha="center", va="center_baseline", clip_on=True, zorder=3)  # fmt: skip
 
 
+def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> bool:
+    """Hatch the time before the first task in which a device swaps; return whether any does."""
+    swap = swap_times(problem, schedule.device)
+    devices = [d for d in row_of if swap[d]]
+    rows = np.array([row_of[d] for d in devices], dtype=np.float64)
+    boxes = _boxes(np.zeros(len(devices)), clock(swap[devices]), rows, -_HALF, _HALF)
+    fill(axes, boxes, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
+    return bool(devices)
+
+
 def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> None:
     edges, sent, arrived = transfer_times(problem, schedule)
     source = [row_of[d] for d in schedule.device[problem.edge_source[edges]].tolist()]
@@ -193,7 +208,7 @@ def _draw_path(
     lines: dict[bool, list[list[tuple[float, float]]]] = {False: [], True: []}
     last = None
     for kind, start, end, source, target in pieces:
-        waits = kind in ("wait", "release")
+        waits = kind in ("wait", "release", "swap")
         if waits is not last:
             lines[waits].append([(clock(start), row_of[source] + _PATH)])
         lines[waits][-1] += [(clock(start), row_of[source] + _PATH), (clock(end), row_of[target] + _PATH)]

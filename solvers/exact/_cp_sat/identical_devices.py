@@ -10,7 +10,8 @@ graph, which needs as many colours as intervals overlap: M. C. Golumbic, Algorit
 
 A class is not pooled if it may run a task of no duration, which can start strictly inside k others; nor if it may run a
 task that shares a device with another or is separated from one, because the pool hides the device. Nor is it pooled
-under ports, or if the objective counts transfers or loads by device: `max_load`, `memory_balance`, `communication`
+under ports, with memory tiers, or if the objective counts transfers or loads by device: `max_load`, `memory_balance`,
+`communication`
 and `energy` do. `makespan` and `relocation` do not; `total_cost` does only if a shared output reaches consumers in
 the class, with one transfer for each of their devices.
 
@@ -110,6 +111,8 @@ def pools(problem: Problem, wanted: bool) -> Pools:
 def _can_be_pooled(problem: Problem, devices: list[int]) -> bool:
     """Return whether a class meets the conditions stated above."""
     if len(devices) < 2 or problem.contention != "none" or not set(problem.objective.metrics) <= set(BLIND):
+        return False
+    if problem.tiers is not None:
         return False
     first, second = devices[:2]
     here = problem.feasible[:, first]

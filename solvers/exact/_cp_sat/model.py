@@ -21,6 +21,7 @@ from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits
 from .memory import Memory
 from .placement import Placement
+from .tiers import Swapping
 from .timing import Timing
 from .transfers import Moves
 
@@ -56,9 +57,13 @@ class Model:
         self.moves = Moves(self.placement)
         self.timing = Timing(self.moves, limits, slots or [1] * problem.n_devices) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
+        swapping = None
+        if problem.tiers is not None and self.timing is not None:
+            swapping = Swapping(self.placement, self.timing)
         metrics = {metric: self._metric(metric) for metric in problem.objective.metrics}
         # The largest number in any row, the rows of the metrics included.
         self.magnitude = max(self.memory.magnitude, limits.horizon if self.timing is not None else 0)
+        self.magnitude = max(self.magnitude, 0 if swapping is None else swapping.magnitude)
         self.levels: list[Level[Expression]] = []
         for level in problem.objective.levels:
             denominator = math.lcm(*(term.weight.denominator for term in level))

@@ -30,6 +30,7 @@ class Timing:
     def __init__(self, moves: Moves, limits: Limits, slots: Sequence[int]) -> None:
         self.moves, self.placement, self.base, self.problem = moves, moves.placement, moves.base, moves.problem
         self.horizon, self.head, self.tail = limits.horizon, limits.head, limits.tail
+        self.swaps: dict[int, Variable] = {}  # swap times of devices, at least
         self.starts: list[Variable] = []
         self.ends: list[Expression] = []
         for i in range(self.problem.n_tasks):
@@ -37,7 +38,7 @@ class Timing:
         self.slots = slots
         self.running = [self._run(d) for d in range(self.problem.n_devices)]
         self.arrivals: dict[int, list[tuple[Expression, Literal | None]]] = {}
-        if self.problem.contention == "port":
+        if self.problem.contention != "none":
             self._use_ports()
         for e, (u, v) in enumerate(zip(self.problem.edge_source, self.problem.edge_target, strict=True)):
             self.base.cp.add(self.starts[v] >= self.ends[u])
@@ -95,7 +96,7 @@ class Timing:
             row = cp.add(moment >= arrival)
             if condition is not None:
                 row.only_enforce_if(condition)
-        if self.problem.contention == "port":
+        if self.problem.contention != "none":
             return  # the rows above are complete
         senders, receivers = self.placement.classes(g), self.placement.classes(h)
         for (c, k), p in ticks.items():
@@ -106,14 +107,14 @@ class Timing:
     # Ports
 
     def _use_ports(self) -> None:
-        """Require that a device sends one transfer at a time and receives one at a time.
+        """Require that a device sends one transfer and receives one at a time; under `half_duplex`, one in all.
 
         A transfer of no ticks is never strictly inside another, like a task of no duration.
         """
-        sending: list[list[Interval]] = [[] for _ in range(self.problem.n_devices)]
-        receiving: list[list[Interval]] = [[] for _ in range(self.problem.n_devices)]
-        self.sent = [self._add_transfer(move, sending, receiving) for move in self.moves.all]
-        for intervals in (*sending, *receiving):
+        m = self.problem.n_devices
+        ports: list[list[Interval]] = [[] for _ in range(m if self.problem.contention == "half_duplex" else 2 * m)]
+        self.sent = [self._add_transfer(move, ports[:m], ports[-m:]) for move in self.moves.all]
+        for intervals in ports:
             self.base.cp.add_no_overlap(intervals)
 
     def _add_transfer(self, move: Move, sending: list[list[Interval]], receiving: list[list[Interval]]) -> Variable:
@@ -177,8 +178,8 @@ class Timing:
             row = placement.at[g]
             after = self.tail[i, list(row)].tolist()
             cp.add(span >= self.ends[i] + weighted(list(row.values()), after))
-        for load, slots in zip(placement.loads(problem.duration), self.slots, strict=True):
-            cp.add(load <= slots * span)
+        for d, (load, slots) in enumerate(zip(placement.loads(problem.duration), self.slots, strict=True)):
+            cp.add((load + self.swaps[d] if d in self.swaps else load) <= slots * span)
         for d in range(problem.n_devices):
             self._add_windows(d, span)
         return span

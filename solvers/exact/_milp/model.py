@@ -183,10 +183,11 @@ def model_size(problem: Problem, after: list[int]) -> int:
     if needs_times(problem):
         unordered = n * (n - 1) // 2 - sum(bits.bit_count() for bits in after)
         size += 3 * n + problem.n_edges + unordered * (5 + m)
-        if problem.contention == "port":
+        if problem.contention != "none":
             own = int((~problem.shared).sum())
             moves = own + m * len(np.unique(problem.edge_source[problem.shared]))
-            size += moves * 4 + moves * (moves - 1) // 2 * (4 + 2 * m)
+            common = 4 if problem.contention == "half_duplex" else 2
+            size += moves * 4 + moves * (moves - 1) // 2 * (4 + common * m)
         if problem.memory_model == "peak":
             size += int((problem.output > 0).sum()) * n * 6
     return size

@@ -31,7 +31,7 @@ class Timing:
             self._one_at_a_time(i, j)
         self.sent: list[Linear] = []
         self.arrival: list[Linear] = []
-        if self.problem.contention == "port":
+        if self.problem.contention != "none":
             self._use_ports()
 
     @property
@@ -116,11 +116,17 @@ class Timing:
         return view.end[u]
 
     def _one_through_a_port(self, q: int, r: int) -> None:
-        """Add f[q, r] + f[r, q] >= out[q, a] + out[r, a] - 1 for every sending port, and likewise for receiving."""
+        """Add f[q, r] + f[r, q] >= out[q, a] + out[r, a] - 1 for every sending port, and likewise for receiving.
+
+        Under `half_duplex`, likewise for one move out of a device and one into it.
+        """
         one, other = self.moves.all[q], self.moves.all[r]
         devices = range(self.problem.n_devices)
         ports = [(one.leaves(a), other.leaves(a)) for a in devices]
         ports += [(one.reaches(b), other.reaches(b)) for b in devices]
+        if self.problem.contention == "half_duplex":
+            ports += [(one.leaves(a), other.reaches(a)) for a in devices]
+            ports += [(one.reaches(a), other.leaves(a)) for a in devices]
         common = [(left, right) for left, right in ports if left.terms and right.terms]
         if not common or self._follows(one, other) or self._follows(other, one):
             return

@@ -114,7 +114,7 @@ class State:
 
 def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
     """Return the earliest schedule of a topological order of the tasks; ports are booked in that order. O(n + e)."""
-    if problem.contention == "port":
+    if problem.contention != "none":
         return retime(problem, Schedule(device, positions(sequence)))
     start, free = np.zeros(problem.n_tasks, dtype=np.int64), np.zeros(problem.n_devices, dtype=np.int64)
     starts.select(problem.n_tasks + problem.n_edges, chunked=True)(

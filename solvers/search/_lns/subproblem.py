@@ -251,7 +251,7 @@ def changed(state: State, sub: Subproblem, area: Neighbourhood, found: Solution)
     problem, device = state.problem, state.device.copy()
     device[sub.tasks] = found.device
     end = found.start + problem.duration[sub.tasks, found.device]
-    if problem.contention == "port":
+    if problem.contention != "none":
         return _booked(state, sub, area, device, found.start + sub.origin, end + sub.origin)
     sequence = state.sequence.copy()
     place = np.empty(len(sub.tasks), dtype=np.int64)

@@ -1,0 +1,500 @@
+"""Celeritas: fusion and placement of large graphs.
+
+H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, arXiv:2208.00184.
+
+The graphs are training graphs of `placeopt generate model --style tensorflow` with the paper's batches (section 6.2) on
+four V100 GPUs of 32 GiB. The link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per
+byte. The paper's cells are compared under `memory_model: peak` and `contention: port`: TensorFlow frees tensors, and
+section 6.1 models congestion by tasks that send and receive. Seconds are verified makespans; each method has one
+thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+from celeritas_models import COLUMNS, NETWORK, cut_edges, four_chains, placing_seconds
+from celeritas_paper import (
+    EQUAL_TIMES,
+    FIGURE_3,
+    FIGURE_6,
+    METHODS,
+    STEPS,
+    TABLE_2,
+    TABLE_3,
+    TABLE_4,
+    TABLE_5,
+    fusion_cells,
+    ratio_cell,
+)  # fmt: skip
+from claims import Claim, Verdict, holds, sign
+from pictures import draw_bars, draw_distributions
+from reports import Item, Paper, Report, Workplace
+
+import placeopt as po
+from placeopt.errors import MissingExtraError
+from placeopt.generate.models import model_document
+from placeopt.model.levels import ORDERS
+from placeopt.model.metrics import grain, shape
+from placeopt.model.problem import Contention, MemoryModel, Problem
+from placeopt.model.schedule import makespan
+from placeopt.passes import apply_passes
+from placeopt.policies import random_placement
+from placeopt.simulation import simulate
+
+SIZES: dict[str, dict[str, Any]] = {
+    "inception_v3": {"batch": 512, "auxiliary": True, "optimiser": "sgd"},
+    "lstm_nmt": {"batch": 512, "width": 2048, "source_length": 40, "target_length": 40, "optimiser": "sgd"},
+    "transformer": {"batch": 256, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192},
+    "tensor_holography": {"batch": 32},
+}
+"""Section 6.2: the paper's models with its batches; docs/generators.md states which options the text leaves open."""
+KERNELS: dict[str, dict[str, Any]] = {
+    "inception_v3": {"batch": 512},
+    "lstm_nmt": {"batch": 512, "layers": 4, "width": 2048, "granular": True},
+    "transformer": {"batch": 256, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192, "split_heads": True},
+    "tensor_holography": {"batch": 32},
+    "resnet50": {"batch": 512},
+}
+GRAPHS = {name: (name, {**options, "style": "tensorflow"}) for name, options in SIZES.items()}
+"""The paper's graphs: operations of TensorFlow 1.12."""
+EVERY = GRAPHS | {f"{name}, kernels": (name, options) for name, options in KERNELS.items()}
+"""With the graphs of kernels that `placeopt generate model` makes by default, and ResNet-50."""
+
+CONTENTIONS: tuple[Contention, ...] = ("port", "none")
+MEMORY_MODELS: tuple[MemoryModel, ...] = ("peak", "sum")
+PUBLISHED = ("metis", "m-topo", "m-etf", "m-sct", "heft", "order-place", "celeritas")
+"""Published heuristics."""
+AUTO_SECONDS = 10.0
+
+
+@cache
+def graph(model: str) -> Problem:
+    """A training graph of the paper."""
+    generator, options = EVERY[model]
+    document = model_document(generator, training=True, **options) | NETWORK
+    return po.compile(document | {"memory_model": "peak"})
+
+
+def under(model: str, memory: MemoryModel, contention: Contention) -> Problem:
+    """The graph under a memory model and contention."""
+    return replace(graph(model), memory_model=memory, contention=contention)
+
+
+def measured(
+    workplace: Workplace, model: str, method: str, memory: MemoryModel = "peak", contention: Contention = "port"
+) -> dict[str, float | None]:
+    """Seconds of a step in the order of the schedule and first in, first out, the bound, and CPU seconds.
+
+    Seconds are None without a placement that fits into memory.
+    """
+
+    def compute() -> dict[str, float | None]:
+        solver, settings = COLUMNS.get(method, (method, {}))
+        limit = AUTO_SECONDS if solver == "auto" else None
+        problem = under(model, memory, contention)
+        start = time.process_time()
+        try:
+            result = po.solve(problem, solver, workers=1, time_limit=limit, **settings)
+        except MissingExtraError as missing:
+            raise SystemExit(str(missing)) from None
+        spent = time.process_time() - start
+        tick = float(problem.resolution)
+        found: dict[str, float | None] = {
+            "step": None, "fifo": None, "bound": float(result.bound or 0) * tick, "cpu": spent
+        }  # fmt: skip
+        if result.feasible and result.schedule is not None and result.objective is not None:
+            found["step"] = float(result.objective) * tick
+            found["fifo"] = makespan(problem, simulate(problem, result.schedule.device)) * tick
+        return found
+
+    key = ("step", model, EVERY[model], method, memory, contention)
+    found: dict[str, float | None] = workplace.measurements.value(compute, *key)
+    return found
+
+
+def step(workplace: Workplace, model: str, method: str, *rest: Any) -> float | None:
+    """Seconds of a step."""
+    return measured(workplace, model, method, *rest)["step"]
+
+
+def shown_seconds(seconds: float | None) -> str:
+    """A step time as text."""
+    return "out of memory" if seconds is None else f"{seconds:.3f}"
+
+
+def figure_1(workplace: Workplace) -> Report:
+    """How often placements are out of memory."""
+    rows = []
+    for model in GRAPHS:
+
+        def compute(model: str = model) -> list[int]:
+            problem = under(model, "peak", "none")
+            rng = np.random.default_rng(0)
+            fit = sum(
+                not po.verify(problem, simulate(problem, random_placement(problem, rng))).violations for _ in range(50)
+            )
+            single = np.zeros(problem.n_tasks, dtype=np.int64)
+            return [fit, int(not po.verify(problem, simulate(problem, single)).violations)]
+
+        fit, single = workplace.measurements.value(compute, "figure-1", model, EVERY[model])
+        rows.append((model, f"{50 - fit} of 50", "no" if single else "yes"))
+    report = Report()
+    report.claims(
+        "HRL, Inception-v3, batch 512",
+        [Claim("HRL mostly runs out of memory in 8 hours", "yes", "-", "not comparable", "a learned method, not here")],
+    )
+    report.text(
+        "HRL starts with all operators on one device, and learns only from placements that it executes. The table "
+        "counts random placements of colocation groups that exceed the memory of a device, first in, first out."
+    )
+    report.table("", ("model", "random placements out of memory", "one device out of memory"), rows)
+    return report
+
+
+def table_1(workplace: Workplace) -> Report:
+    """The row of Celeritas in the comparison of methods."""
+    fast, equal, fits = [], [], []
+    for model in GRAPHS:
+        first = measured(workplace, model, "celeritas")
+        again = po.solve(under(model, "peak", "port"), "celeritas", workers=1)
+        ticks = None if again.objective is None else float(again.objective) * float(graph(model).resolution)
+        fits.append((model, first["step"] is not None))
+        equal.append((model, first["step"] is None or ticks == first["step"]))
+        fast.append((model, (first["cpu"] or 0.0) < 60.0))
+    report = Report()
+    report.claims(
+        "row Celeritas",
+        [
+            holds("placement time: seconds", "yes", fast),
+            holds("handles models that do not fit", "yes", fits),
+            holds("stable results: two runs have the same step time", "yes", equal),
+        ],
+    )
+    return report
+
+
+def table_2(_: Workplace) -> Report:
+    """Nodes and CCR before and after fusion."""
+    cells, rows = [], []
+    for model in EVERY:
+        problem = graph(model)
+        coarse = apply_passes(problem, ["celeritas-fusion:colocation=first"]).problem
+        before, after = grain(problem), grain(coarse)
+        if model in TABLE_2:
+            nodes = TABLE_2[model][0]
+            reason = f"{before.tasks / nodes:.2f} times as many"
+            close = abs(before.tasks / nodes - 1) <= 0.05
+            cells.append(
+                Claim(
+                    f"{model}: nodes", f"{nodes:,}", f"{before.tasks:,}", "same" if close else "not comparable",
+                    "" if close else reason,
+                )
+            )  # fmt: skip
+            cells += fusion_cells(model, (before.tasks, before.ccr or 0.0), (after.tasks, after.ccr or 0.0))
+        rows.append(
+            (
+                model, f"{before.tasks:,}", f"{shape(problem).sources:,}", f"{before.ccr or 0:.1f}", f"{after.tasks:,}",
+                f"{after.ccr or 0:.1f}",
+            )
+        )  # fmt: skip
+    report = Report()
+    report.claims("table 2", cells)
+    report.table("ours", ("model", "nodes", "without inputs", "CCR", "clusters", "CCR"), rows)
+    return report
+
+
+def table_3(workplace: Workplace) -> Report:
+    """Step times, and their ratios to Celeritas's."""
+    report = Report()
+    for execution in ("step", "fifo"):
+        cells = []
+        for model in GRAPHS:
+            mine = measured(workplace, model, "celeritas")[execution]
+            for method, seconds in zip(METHODS[:-1], TABLE_3[model][:-1], strict=True):
+                what = f"{model}: {method}"
+                if method == "HRL":
+                    cells.append(Claim(what, f"{seconds:.3f}", "-", "not comparable", "a learned method, not here"))
+                    continue
+                own = measured(workplace, model, method)[execution]
+                cells.append(step_cell(what, (seconds, TABLE_3[model][-1]), (own, mine)))
+            cells.append(
+                Claim(
+                    f"{model}: celeritas", f"{TABLE_3[model][-1]:.3f}", shown_seconds(mine), "not comparable",
+                    "another machine; the reference of this table",
+                )
+            )  # fmt: skip
+        title = "seconds of a step (ratio to celeritas)"
+        report.claims(title if execution == "step" else f"{title}; the same placements first in, first out", cells)
+    return report
+
+
+def step_cell(what: str, paper: tuple[float | None, float | None], ours: tuple[float | None, float | None]) -> Claim:
+    """The cell of a step time; None: out of memory."""
+    published, reference = paper
+    own, mine = ours
+    if published is None or own is None:
+        texts = shown_seconds(published), shown_seconds(own)
+        if published is own is None:
+            return Claim(what, *texts, "same")
+        reason = "every heuristic counts memory here" if published is None else ""
+        return Claim(what, *texts, "reversed", reason)
+    assert reference is not None
+    if mine is None:
+        return Claim(what, f"{published:.3f}", f"{own:.3f}", "not comparable", "celeritas has no placement")
+    return ratio_cell(what, (published, reference), (own, mine))
+
+
+def table_4(workplace: Workplace) -> Report:
+    """Seconds to place."""
+    cells = []
+    for model in GRAPHS:
+
+        def compute(model: str = model) -> list[float]:
+            problem = under(model, "peak", "port")
+            return [placing_seconds(problem, solver) for solver in ("m-sct", "order-place", "celeritas")]
+
+        spent = workplace.measurements.value(compute, "table-4", model, EVERY[model])
+        for solver, published, own in zip(("m-sct", "order-place"), TABLE_4[model], spent, strict=False):
+            what = f"{model}: {solver}"
+            if published is None:
+                cells.append(Claim(what, "out of memory", f"{own:.3f}", "not comparable", "no figure in the paper"))
+            else:
+                cells.append(ratio_cell(what, (published, TABLE_4[model][-1]), (own, spent[-1]), EQUAL_TIMES))
+        cells.append(
+            Claim(
+                f"{model}: celeritas", f"{TABLE_4[model][-1]:.3f}", f"{spent[-1]:.3f}", "not comparable",
+                f"another machine; {TABLE_4[model][-1] / spent[-1]:,.0f} times as fast here",
+            )
+        )  # fmt: skip
+    report = Report()
+    report.claims("seconds to place (ratio to celeritas); ours are CPU seconds of one thread", cells)
+    return report
+
+
+def figure_3(_: Workplace) -> Report:
+    """Edges cut by orders."""
+    chains = four_chains()
+    cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in FIGURE_3}  # type: ignore[index]
+    texts = [", ".join(f"{order} {count}" for order, count in each.items()) for each in (FIGURE_3, cuts)]
+    cells = [Claim("edges cut in the example", *texts, "same" if cuts == FIGURE_3 else "reversed")]
+    for model in EVERY:
+        problem = graph(model)
+        found = {order: len(cut_edges(problem, ORDERS[order](problem))) for order in (*FIGURE_3, "cpd-topo")}  # type: ignore[index]
+        text = ", ".join(f"{order} {count:,}" for order, count in found.items())
+        held = found["m-topo"] > found["dfs-topo"]
+        cells.append(
+            Claim(
+                f"section 4.2.2: M-TOPO cuts more edges than DFS-TOPO, {model}", "yes", text,
+                "same" if held else "reversed",
+            )
+        )  # fmt: skip
+    report = Report()
+    report.claims("edges between devices if one device is filled after another", cells)
+    return report
+
+
+def figure_4(_: Workplace) -> Report:
+    """Fusion makes no loops."""
+    found = []
+    for model in EVERY:
+        coarse = apply_passes(graph(model), ["celeritas-fusion:colocation=first"]).problem
+        place = np.empty(coarse.n_tasks, dtype=np.int64)
+        place[ORDERS["m-topo"](coarse)] = np.arange(coarse.n_tasks)
+        found.append((model, bool((place[coarse.edge_source] < place[coarse.edge_target]).all())))
+    report = Report()
+    report.claims("lemma 2", [holds("fusing neighbours of a topological order makes no loop", "proved", found)])
+    return report
+
+
+def figure_6(workplace: Workplace) -> Report:
+    """Minutes of the Standard Evaluation: steps with a placement, and the time to find it."""
+    cells = []
+    groups: dict[str, dict[str, float | None]] = {}
+    for model, published in FIGURE_6.items():
+        minutes: dict[str, float | None] = {}
+        for name in ("m-topo", "dfs-topo", "celeritas"):
+
+            def compute(name: str = name, model: str = model) -> float | None:
+                problem = under(model, "peak", "port")
+                settings: dict[str, Any] = {} if name == "celeritas" else {"range": 1, "order": name}
+                start = time.process_time()
+                result = po.solve(problem, "celeritas" if name == "celeritas" else "order-place", workers=1, **settings)
+                spent = time.process_time() - start
+                if not result.feasible or result.objective is None:
+                    return None
+                return (STEPS * float(result.objective) * float(problem.resolution) + spent) / 60
+
+            minutes[name] = workplace.measurements.value(compute, "figure-6", model, EVERY[model], name)
+        groups[model] = minutes
+        reference = published["celeritas"], minutes["celeritas"]
+        for name in ("m-topo", "dfs-topo"):
+            pairs = zip((published[name], minutes[name]), reference, strict=True)
+            cells += [step_cell(f"{model}: {name}", *pairs)]
+        cells.append(
+            Claim(
+                f"{model}: celeritas", f"{published['celeritas']:.2f}", shown_seconds(minutes["celeritas"]),
+                "not comparable", "another machine; the reference of this figure",
+            )
+        )  # fmt: skip
+    report = Report()
+    report.claims(f"minutes for {STEPS} steps and the placement (ratio to celeritas)", cells)
+    title = f"Standard Evaluation: {STEPS} steps and the placement"
+    picture = draw_bars(title, "four V100 GPUs, ours simulated", {"paper": FIGURE_6, "here": groups}, "minutes")
+    picture.write(workplace.images / "celeritas_figure_6.png")
+    report.picture("celeritas_figure_6.png", "Minutes of the Standard Evaluation")
+    report.text(
+        "m-topo and dfs-topo fill one device after another in these orders, with best effort, as in section 6.3 "
+        "(`order-place` with R = 1)."
+    )
+    return report
+
+
+def estimates(workplace: Workplace) -> dict[str, dict[str, list[float]]]:
+    """Relative deviations of estimated bytes and seconds of each kernel, by model."""
+    try:
+        from standard_evaluation import MODELS as MEASURED
+        from standard_evaluation import deviations
+    except ImportError:
+        raise SystemExit("tables and figures of the Standard Evaluation need PyTorch: pip install torch") from None
+    return {name: workplace.measurements.value(partial(deviations, name), "estimates", name) for name in MEASURED}
+
+
+def table_5(workplace: Workplace) -> Report:
+    """Mean deviations of the Rough Estimation."""
+    cells = []
+    means = {}
+    for model, found in estimates(workplace).items():
+        memory, seconds = (100 * float(np.mean(found[what])) for what in ("bytes", "seconds"))
+        means[model] = memory, seconds
+        published = TABLE_5[model]
+        reason = "sizes of results are linear in the batch; TensorFlow's memory has temporary buffers"
+        cells += [
+            Claim(f"{model}: memory", f"{published[0]:.2f} %", f"{memory:.2f} %", "not comparable", reason),
+            Claim(f"{model}: time", f"{published[1]:.2f} %", f"{seconds:.1f} %", *time_verdict(published[1], seconds)),
+        ]
+    cells.append(
+        holds("memory is estimated more accurately than time", "yes", ((name, m < t) for name, (m, t) in means.items()))
+    )
+    report = Report()
+    report.claims("mean relative deviation of estimates from measurements", cells)
+    report.text(
+        "Ours: kernels of small models in PyTorch on a core of this machine, measured with batches of 2, 4, 8 and 16 "
+        "and estimated for 64; medians of CPU time."
+    )
+    return report
+
+
+def time_verdict(paper: float, ours: float) -> tuple[Verdict, str]:
+    """The verdict on a mean deviation of times in per cent: the same within 3 percentage points."""
+    if abs(paper - ours) <= 3:
+        return "same", ""
+    return "reversed" if ours > paper else "direction", "a core, whose caches favour small batches; the paper: a GPU"
+
+
+def figure_5(workplace: Workplace) -> Report:
+    """Distributions of the deviations."""
+    found = estimates(workplace)
+    accurate, near = [], []
+    for model, each in found.items():
+        accurate.append((model, float(np.mean(np.array(each["bytes"]) <= 0.2)) >= 0.9))
+        near.append((model, float(np.mean(np.array(each["seconds"]) <= 0.3)) >= 0.8))
+    report = Report()
+    report.claims(
+        "kernels",
+        [
+            holds("(a) memory within 20 % for 90 % of the nodes", "all models", accurate),
+            holds("(b) time within 30 % for 80 % of the nodes", "all models", near),
+        ],
+    )
+    panels = {
+        what: {model: each[key] for model, each in found.items()}
+        for what, key in (("memory", "bytes"), ("time", "seconds"))
+    }
+    title = "Estimates from small batches, and measurements"
+    draw_distributions(title, panels).write(workplace.images / "celeritas_figure_5.png")
+    report.picture("celeritas_figure_5.png", "Distributions of the deviations of estimates")
+    return report
+
+
+def statements(workplace: Workplace) -> Report:
+    """Statements of the text."""
+    baselines = ("metis", "m-topo", "m-etf", "m-sct", "order-place")
+    cells = []
+    for claim, better, others in (
+        ("section 5.2: Adjusting Placement is at least as good as Order-Place", "celeritas", ("order-place",)),
+        ("section 5.2: Order-Place is superior to Baechi", "order-place", ("m-topo", "m-etf", "m-sct")),
+        ("section 6.4.1: Celeritas outperforms all baselines", "celeritas", baselines),
+    ):
+        for contention in CONTENTIONS:
+            found = []
+            for model in EVERY:
+                mine = step(workplace, model, better, "peak", contention)
+                rivals = [step(workplace, model, other, "peak", contention) for other in others]
+                best = mine is not None and all(each is None or sign(mine / each) <= 0 for each in rivals)
+                found.append((model, best))
+            cells.append(holds(f"{claim}; contention: {contention}", "yes", found))
+    report = Report()
+    report.claims("statements", cells)
+    return report
+
+
+def conditions() -> Iterator[tuple[str, MemoryModel, Contention]]:
+    """All rows of the summary."""
+    yield from product(EVERY, MEMORY_MODELS, CONTENTIONS)
+
+
+def everything(workplace: Workplace) -> Report:
+    """All methods on all graphs."""
+    methods = (*PUBLISHED, "tuned", "auto")
+    rows, best = [], []
+    for model, memory, contention in conditions():
+        found = {method: measured(workplace, model, method, memory, contention) for method in methods}
+        bound = max(each["bound"] or 0.0 for each in found.values())
+        row = f"{model}, {memory}, {contention}"
+        steps = {method: each["step"] for method, each in found.items()}
+        published = [steps[method] for method in PUBLISHED if steps[method] is not None]
+        tuned = steps["tuned"]
+        first = tuned is not None and all(sign(tuned / each) <= 0 for each in published if each is not None)
+        best.append((row, first or not published))
+        rows.append((model, memory, contention, *map(shown_seconds, steps.values()), f"{bound:.3f}"))
+    report = Report()
+    report.claims("", [holds("celeritas-tuned is the best of all published heuristics", "-", best)])
+    report.table(
+        f"seconds of a step; auto has {AUTO_SECONDS:g} s; the bound is the best of all columns",
+        ("model", "memory", "contention", *methods, "bound"), rows,
+    )  # fmt: skip
+    return report
+
+
+Run = Callable[[Workplace], Report]
+
+CELERITAS = Paper(
+    "celeritas",
+    "Celeritas",
+    "H. Xu, Y. Liao, H. Xie, P. Zhou, *Celeritas: Fast Optimizer for Large Dataflow Graphs*, 2022, arXiv:2208.00184.",
+    "Four V100 GPUs of 32 GiB, the paper's batches, `memory_model: peak` and `contention: port`, if not stated "
+    "otherwise. Ratios are the same within 10 %. [Heuristics](heuristics.md#celeritas-and-its-baselines) discusses the "
+    "results.",
+    (
+        Item("table-1", "comparison of methods", table_1, "10 seconds"),
+        Item("figure-1", "a learned method out of memory", figure_1, "1 minute"),
+        Item("figure-2", "overview", None, why="an illustration"),
+        Item("figure-3", "edges cut by topological orders", figure_3, "10 seconds"),
+        Item("figure-4", "fusion and loops", figure_4, "10 seconds"),
+        Item("table-2", "nodes and CCR before and after fusion", table_2, "10 seconds"),
+        Item("table-3", "step times", table_3, "1 minute"),
+        Item("table-4", "time to place", table_4, "1 minute"),
+        Item("table-5", "accuracy of the Rough Estimation", table_5, "2 minutes, PyTorch"),
+        Item("figure-5", "distributions of its deviations", figure_5, "after table-5, 1 second"),
+        Item("figure-6", "minutes of the Standard Evaluation", figure_6, "1 minute"),
+        Item("statements", "sections 5.2 and 6.4.1", statements, "2 minutes"),
+        Item("everything", "beyond the paper: all methods, memory models and contentions", everything, "30 minutes"),
+    ),
+)

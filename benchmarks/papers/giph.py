@@ -1,0 +1,107 @@
+"""GiPH: learned search.
+
+Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong: GiPH, MLSys 2023,
+arXiv:2305.14562.
+
+All searches of a case make 2 |V| steps from the same random placement. Policies have the paper's parameters (200
+episodes, REINFORCE, Adam with rate 0.01, gamma 0.97); the weights are the best on the validation part of the set. The
+SLR is the makespan of the best placement, without noise, divided by the longest path of least durations. Differences
+are paired by case. `giph_parts.py` and `giph_further.py` have the experiments, `giph_paper.py` the published numbers,
+intervals and verdicts, `giph_runs.py` the policies and episodes that the folder keeps. Policies and episodes are kept
+when the code changes: delete the folder to train again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reports import Item, Paper, Report, Workplace
+from shown import Claims, shown
+
+
+def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[str, str], ...] = ()) -> Report:
+    """The report of experiments, by the names of their methods, and of the pictures that they write."""
+    from giph_further import FurtherParts
+    from giph_parts import PaperParts
+    from giph_runs import Store
+
+    class Evaluation(PaperParts, FurtherParts):
+        """All experiments."""
+
+    store = Store(workplace.measurements.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"))
+    evaluation = Evaluation(store, workplace.cases, workplace.seeds, workplace.images)
+    shown.clear()
+    for part in parts:
+        getattr(evaluation, part)()
+    report = Report()
+    for each in shown:
+        if isinstance(each, Claims):
+            report.claims(each.title, each.claims)
+        elif isinstance(each, str):
+            report.text(each)
+        else:
+            report.rich_table(each)
+    for file, description in pictures:
+        report.picture(f"giph-learned-{file}.png", description)
+    return report
+
+
+def item(name: str, title: str, duration: str, *parts: str, **pictures: str) -> Item:
+    """An item of some experiments; pictures by file, with underscores for hyphens."""
+    named = tuple((file.replace("_", "-"), description) for file, description in pictures.items())
+    return Item(name, title, partial(run, parts=parts, pictures=named), duration)
+
+
+def input_of(name: str, title: str, where: str) -> Item:
+    """An item that shows no result."""
+    return Item(name, title, None, why=where)
+
+
+BEYOND = "beyond the paper: "
+
+GIPH = Paper(
+    "giph",
+    "GiPH",
+    "Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong, *GiPH: "
+    "Generalizable Placement Learning for Adaptive Heterogeneous Computing*, MLSys 2023, arXiv:2305.14562.",
+    "Problems are those of the released code, bit for bit, or models of data that were not released (traffic, deep "
+    "learning graphs). Intervals are 95 %, for new problems and new trainings. [GiPH's experiments](giph.md) discusses "
+    "the results.",
+    (
+        input_of("figure-1", "gpNet of an example", "an illustration; tests/learning builds gpNet from the text"),
+        input_of("figure-2", "the search as a Markov decision process", "an illustration"),
+        input_of("figure-3", "the network", "an illustration; tests/learning compares it with the text"),
+        item("figure-4", "SLR against search steps", "2 hours", "steps", "noisy",
+             **{"steps_giph_unseen_0.0": "SLR against search steps on unseen networks"}),
+        item("figure-5", "SLR against the depth of the graph", "after figure-4, 1 minute", "depth"),
+        item("figure-6", "SLR on changing networks", "20 minutes", "changes",
+             adaptivity="SLR after changes of the network"),
+        item("figure-7", "deep learning graphs", "20 minutes", "learning",
+             **{"steps_enas_0.0": "SLR against search steps on deep learning graphs"}),
+        input_of("figure-8", "the simulated traffic", "a picture of the town, which was not released; ours is a model"),
+        item("figure-9", "case study: sensor fusion of connected vehicles", "40 minutes", "traffic",
+             **{"steps_traffic_0.0": "SLR against search steps in the case study"}),
+        input_of("figure-10", "a deployment", "a photograph"),
+        item("figure-11", "relocation cost; energy", "20 minutes", "relocation_and_energy"),
+        input_of("figure-12", "example task graphs", "the released generator is repeated bit for bit"),
+        input_of("figure-13", "a cell of ENAS", "an example; `placeopt generate giph enas` has cells of this kind"),
+        item("figure-14", "convergence of the training; figure 15, without the start-time potential", "1 hour",
+             "convergence", convergence_giph_multiple_paper="SLR during the training on ten networks"),
+        item("figure-16", "total cost", "10 minutes", "total_cost"),
+        input_of("table-1", "durations on three types of devices", "data of the case study, used by figure-9"),
+        input_of("table-2", "relocation overheads", "data of the case study, used by figure-11"),
+        input_of("table-4", "dimensions; table 5, layers", "the network; tests/learning compares it with the text"),
+        item("table-6", "pairs of variants", "1 hour", "table6"),
+        item("table-7", "seconds for each sample; figure 17", "10 minutes", "table7"),
+        item("rnn", "section 5: the RNN placer, trained on each problem", "1 hour", "rnn"),
+        item("order", BEYOND + "the variants after a training with a less noisy gradient", "1 hour", "order"),
+        item("noise", BEYOND + "noise from 0 to 0.5", "30 minutes", "noise"),
+        item("features", BEYOND + "GiPH with fewer and more features", "10 minutes", "features"),
+        item("faults", BEYOND + "what the faults of the released code change", "1 hour", "faults"),
+        item("packaged", BEYOND + "the policies that come with placeopt", "10 minutes", "packaged"),
+        item("networks", BEYOND + "the main differences, with intervals for new networks", "1 minute", "networks"),
+        item("training", BEYOND + "a shared baseline of episodes from one placement", "30 minutes", "beyond"),
+        item("seconds", BEYOND + "the solver giph beside other searches with equal time limits, on an idle machine",
+             "20 minutes", "seconds"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,182 @@
+"""What a reproduction consists of: papers, their items, and reports that are kept as JSON and shown as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from claims import MEANING, Claim, claims_table
+from measurements import Measurements
+from rich.console import Console
+from rich.table import Table
+
+RECORDS = Path(__file__).parent / "records"
+"""A JSON file for each paper: the reports from which docs/reproduction.md is made."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A part of a report.
+
+    Attributes
+    ----------
+    kind
+        claims: `rows` are claims; table; text: `title` alone; picture: `title` is its description, `file` its name.
+    """
+
+    kind: str
+    title: str
+    headers: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    file: str = ""
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The claims of the block."""
+        return [Claim(*row) for row in self.rows] if self.kind == "claims" else []  # type: ignore[arg-type]
+
+
+class Report(list[Block]):
+    """What an item reports, in order."""
+
+    def claims(self, title: str, claims: Iterable[Claim]) -> None:
+        """Add claims of the paper."""
+        self.append(Block("claims", title, rows=[list(claim) for claim in claims]))
+
+    def table(self, title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Add a table."""
+        self.append(Block("table", title, list(headers), [[str(cell) for cell in row] for row in rows]))
+
+    def rich_table(self, table: Table) -> None:
+        """Add a table that is printed as well."""
+        headers = [str(column.header) for column in table.columns]
+        cells = zip(*(column.cells for column in table.columns), strict=True)
+        self.table(str(table.title or ""), headers, cells)  # type: ignore[arg-type]
+
+    def text(self, text: str) -> None:
+        """Add a paragraph."""
+        self.append(Block("text", text))
+
+    def picture(self, file: str, description: str) -> None:
+        """Add a picture of docs/images/."""
+        self.append(Block("picture", description, file=file))
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """How many claims have each verdict."""
+        return Counter(claim.verdict for block in self for claim in block.claims)
+
+    @property
+    def counted(self) -> str:
+        """The same as text."""
+        counts = self.verdicts
+        return ", ".join(f"{counts[verdict]} {verdict}" for verdict in MEANING if counts[verdict])
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where an item keeps measurements and pictures, and how much it computes."""
+
+    measurements: Measurements
+    images: Path
+    seeds: int
+    cases: int
+    console: Console
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A figure, a table or a section of a paper.
+
+    Attributes
+    ----------
+    name
+        Its name on the command line, such as table-3.
+    title
+        What it shows.
+    run
+        Measures it; None if `why` states why that is not possible, or that there is nothing to measure.
+    duration
+        About how long it takes on two cores.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Workplace], Report] | None
+    duration: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper and its items."""
+
+    name: str
+    title: str
+    citation: str
+    conditions: str
+    items: tuple[Item, ...]
+
+
+@dataclass(slots=True)
+class Record:
+    """A kept report, with the version of the code that it was measured with."""
+
+    code: str
+    command: str
+    report: Report
+
+
+def load_records(paper: str, folder: Path = RECORDS) -> dict[str, Record]:
+    """The kept reports of a paper by item."""
+    path = folder / f"{paper}.json"
+    if not path.exists():
+        return {}
+    found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        name: Record(each["code"], each["command"], Report(Block(**block) for block in each["report"]))
+        for name, each in found.items()
+    }
+
+
+def save_record(paper: Paper, item: str, record: Record, folder: Path = RECORDS) -> None:
+    """Keep a report; items stay in the order of the paper."""
+    records = load_records(paper.name, folder) | {item: record}
+    names = [each.name for each in paper.items if each.name in records]
+    document = {
+        name: {
+            "code": records[name].code,
+            "command": records[name].command,
+            "report": [_without_defaults(block) for block in records[name].report],
+        }
+        for name in names
+    }
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{paper.name}.json"
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _without_defaults(block: Block) -> dict[str, Any]:
+    return {name: value for name, value in asdict(block).items() if value or name == "title"}
+
+
+def printed(report: Report) -> Iterator[Table | str]:
+    """The blocks of a report for the terminal."""
+    for block in report:
+        if block.kind == "claims":
+            yield claims_table(block.title, block.claims)
+        elif block.kind == "table":
+            table = Table(title=block.title)
+            for place, header in enumerate(block.headers):
+                table.add_column(header, justify="right" if place else "left", overflow="fold")
+            for row in block.rows:
+                table.add_row(*row)
+            yield table
+        elif block.kind == "picture":
+            yield f"docs/images/{block.file}: {block.title}"
+        else:
+            yield block.title
