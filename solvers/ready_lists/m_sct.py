@@ -39,8 +39,8 @@ Departures from the papers, and from the published code (https://github.com/beom
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   Baechi fails; here groups are evicted to make room.
 - Under port contention a device sends and receives at the same time, and a transfer occupies both ports at once. In the
-  code each device has one channel for both directions, and a transfer may occupy the receiver's later than the
-  sender's. Queued pairs are delayed by later transfers, see `_pairs`.
+  code each device has one channel for both directions (`contention: half_duplex`), and a transfer may occupy the
+  receiver's later than the sender's. Queued pairs are delayed by later transfers, see `_pairs`.
 """
 
 from __future__ import annotations
