@@ -17,6 +17,8 @@ The theorem of Hanen and Munier, on m identical devices with enough memory, iden
 any task: makespan <= (sum of durations) / m + (1 - 1/m) w, where w is the makespan of the favourites on unlimited
 devices. The ratios that follow are in `placeopt.bounding.sct.ratios`; `--json` reports them.
 
+`benchmarks/baechi_tables.py` measures these rules, the ties and the favourites (docs/heuristics.md).
+
 Departures from the papers, and from the published code (https://github.com/beomyeol/baechi):
 
 - Baechi says that a device waits for the favourite child. The code waits only while this device could start it soonest,
@@ -37,8 +39,8 @@ Departures from the papers, and from the published code (https://github.com/beom
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   Baechi fails; here groups are evicted to make room.
 - Under port contention a device sends and receives at the same time, and a transfer occupies both ports at once. In the
-  code each device has one channel for both directions, and a transfer occupies the sender's before the receiver's.
-  Queued pairs are delayed by later transfers, see `_pairs`.
+  code each device has one channel for both directions (`contention: half_duplex`), and a transfer may occupy the
+  receiver's later than the sender's. Queued pairs are delayed by later transfers, see `_pairs`.
 """
 
 from __future__ import annotations

@@ -101,6 +101,22 @@ def test_ties_by_index_or_in_topological_order() -> None:
         assert starts == [[3, 0, 5], [4, 0, 3]], name
 
 
+@pytest.mark.parametrize("name", ["m-sct", "m-etf"])
+def test_a_full_device_stays_open_to_tasks_that_still_fit(name: str) -> None:
+    """t1 would follow t0 on d0, but has no room there; t2 has. The proof of theorem 1 would drop d0."""
+    limits = {"resident": np.array([3, 2, 1]), "capacity": np.array([4, 10])}
+    found = po.solve(problem([1, 1, 1], 2, [(0, 1)], [1], release=[0, 0, 10], **limits), name)
+    assert found.schedule is not None
+    assert found.schedule.device.tolist() == [0, 1, 0]
+
+
+def test_of_several_urgent_tasks_the_first_that_could_start_is_taken() -> None:
+    """t1 and t2 may run on d0 only, as soon as t0 ends there; t1 was ready later, but has the lower index."""
+    only = np.array([[True, True], [True, False], [True, False], [True, True]])
+    given = problem([4, 3, 3, 5], 2, [(0, 3)], [4], feasible=only, release=[0, 2, 1, 0])
+    assert placed(given, pairs(4, (0, 3)))[1:3] == [(0, 4), (0, 7)]
+
+
 def test_no_device_waits_where_another_could_start_sooner() -> None:
     """t3's data is on d1 at 5, on d0 at 8 only: it goes to d1, and d0 takes t2 at once."""
     given = problem([4, 4, 6, 5], 2, [(0, 2), (0, 3), (1, 3)], [3, 1, 4])
