@@ -18,7 +18,9 @@ Parts, all but `large` and `batches` by default:
 - tuning: the makespans of `celeritas` by R alone, and what `celeritas-tuned` chooses.
 - paper: the paper's tables 2 to 4 cell by cell next to ours, with a verdict (`celeritas_paper.py`).
 - large: a Transformer of 41,515 operators, the size of the paper's, with batch 4. Takes two minutes.
-- batches: Inception-v3 with the paper's batch of 512, under the memory models sum and peak.
+- batches: the paper's batches, Inception-v3 and NMT with 512 and Transformer with 256, and ResNet-50, which is not in
+  the paper, with 512; under the memory models sum and peak, with and without ports; which methods run out of memory,
+  next to table 3, and the translator of Baechi's section 1. Takes four minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from itertools import product
 from typing import Any, get_args
 
 import numpy as np
-from celeritas_paper import EQUAL_TIMES, FIGURE_3, TABLE_4, fusion_cells, ratio_cell, sign, step_cells
+from celeritas_paper import EQUAL_TIMES, FIGURE_3, METHODS, TABLE_3, TABLE_4, fusion_cells, ratio_cell, sign, step_cells
 from claims import Claim, claims_table
 from rich.console import Console
 from rich.table import Table
@@ -45,9 +47,10 @@ from placeopt.generate.networks import network_document
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.levels import ORDERS, OrderName
+from placeopt.model.memory import peak_memory
 from placeopt.model.metrics import Grain, grain, shape
-from placeopt.model.problem import Contention, Problem
-from placeopt.model.schedule import makespan
+from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Problem
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes import apply_passes
 from placeopt.passes.celeritas_fusion import Colocation
 from placeopt.simulation import simulate
@@ -60,6 +63,13 @@ MODELS: dict[str, dict[str, Any]] = {
     "transformer": {"batch": 64, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192, "split_heads": True},
     "resnet50": {"batch": 256},
 }
+BATCHES = {
+    "inception_v3": {"batch": 512},
+    "lstm_nmt": MODELS["lstm_nmt"] | {"batch": 512},
+    "transformer": MODELS["transformer"] | {"batch": 256},
+    "resnet50": {"batch": 512},
+}
+"""The batches of the paper's section 6.1; ResNet-50 is not in the paper."""
 IN_PAPER = ("inception_v3", "lstm_nmt", "transformer")
 LARGE = {"batch": 4, "layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "split_heads": True}
 NETWORK = network_document("v100x4", bandwidth="5.701 GB/s", latency="134 us")
@@ -79,6 +89,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
 """Methods: a solver and its settings."""
 RUNS = 5
 CONTENTIONS: tuple[Contention, ...] = ("port", "none")
+MEMORY_MODELS: tuple[MemoryModel, ...] = ("sum", "peak")
 EXECUTIONS = ("own order", "first in, first out")
 CHOSEN = ("range", "memory", "order", "colocation", "placement", "execution")
 OURS = "not in the paper: celeritas-tuned is the best of all columns"
@@ -241,16 +252,69 @@ def large() -> Iterable[Table]:
 
 
 def batches() -> Iterable[Table]:
-    """Inception-v3 with the paper's batch."""
-    document = model_document("inception_v3", training=True, batch=512) | NETWORK | {"memory_model": "peak"}
-    problem = replace(po.compile(document), contention="port")
-    need, room = problem.memory.sum() / 2**30, problem.capacity.sum() / 2**30
-    title = (
-        f"Inception-v3, batch 512, ports: {need:.1f} GiB under `sum`, {room:.0f} GiB of memory; step time under `peak`"
-    )
-    table = table_of(title, COLUMNS)
-    table.add_row(*(text(solved(problem, solver, **settings)[0]) for solver, settings in COLUMNS.values()))
-    yield table
+    """The papers' batches under both memory models."""
+    cells: list[Claim] = []
+    for contention in CONTENTIONS:
+        for memory_model in MEMORY_MODELS:
+            title = f"step time in seconds with large batches, contention: {contention}, memory model: {memory_model}"
+            table = table_of(title, ("model", "GiB", *COLUMNS, "bound"))
+            for name in BATCHES:
+                found = [large_batch(name, contention, memory_model, column) for column in COLUMNS]
+                problem = with_batch(name)
+                needed = problem.memory.sum() if memory_model == "sum" else live_bytes(problem)
+                limit = max(each[1] for each in found)
+                table.add_row(
+                    f"{name}, {BATCHES[name]['batch']}", f"{needed / 2**30:.1f}", *(text(each[0]) for each in found),
+                    f"{limit:.3f}",
+                )  # fmt: skip
+            yield table
+        for name in TABLE_3:
+            cells += memory_cells(name, contention)
+    yield claims_table("table 3: which methods run out of memory (our step times under sum; peak)", cells)
+    yield claims_table("Baechi, section 1: the translator on GPUs of 4 GB", translator_on_4_gb())
+
+
+def memory_cells(name: str, contention: Contention) -> list[Claim]:
+    """Where the paper's methods run out of memory on a model, and where ours find no placement."""
+    cells = []
+    for method, published in zip(METHODS, TABLE_3[name], strict=True):
+        what = f"{name}: {method}; contention: {contention}"
+        theirs = "out of memory" if published is None else f"{published:.3f}"
+        if name not in BATCHES or method not in COLUMNS:
+            missing = "a learned method" if method == "HRL" else "a model"
+            cells.append(Claim(what, theirs, "-", f"not comparable: {missing} that is not here"))
+            continue
+        ours = [large_batch(name, contention, memory_model, method)[0] for memory_model in MEMORY_MODELS]
+        same = (published is None) == (ours[-1] is None)
+        cells.append(Claim(what, theirs, "; ".join(map(text, ours)), "same" if same else "reversed"))
+        if method == "metis":
+            over = excess(replace(with_batch(name), contention=contention), method)
+            ours_text = f"{over / 2**30:.1f} GiB over capacity" if over else "fits"
+            alike = (published is None) == bool(over)
+            what = f"{name}: metis, without regard to memory; contention: {contention}"
+            cells.append(Claim(what, theirs, ours_text, "same" if alike else "reversed"))
+    return cells
+
+
+def excess(problem: Problem, solver: str) -> int:
+    """Live bytes over the capacities if a solver does not regard memory."""
+    free = replace(problem, capacity=np.full(problem.n_devices, UNLIMITED))
+    schedule = po.solve(free, solver, workers=1).schedule
+    assert schedule is not None
+    return int(np.maximum(peak_memory(problem, schedule) - problem.capacity, 0).sum())
+
+
+def translator_on_4_gb() -> Iterable[Claim]:
+    """The translator of Baechi's section 1, which does not fit on one GPU, on one and on four."""
+    small = {"batch": 128, "layers": 4, "width": 512, "granular": True}
+    document = model_document("lstm_nmt", training=True, **small) | NETWORK
+    problem = po.compile(document)
+    problem = replace(problem, capacity=np.full(problem.n_devices, 4 * 10**9))
+    for solver, published in (("single", "out of memory"), ("m-topo", "-"), ("m-etf", "-"), ("m-sct", "-")):
+        found = [solved(replace(problem, memory_model=each), solver)[0] for each in MEMORY_MODELS]
+        alike = "same" if found[-1] is None else "reversed"
+        verdict = alike if solver == "single" else "not comparable: not in the part of the paper at hand"
+        yield Claim(f"batch 128, 4 layers of 512 units: {solver}", published, "; ".join(map(text, found)), verdict)
 
 
 PARTS = {each.__name__: each for each in (fusion, steps, orders, tuning, paper, large, batches)}
@@ -273,6 +337,31 @@ def main() -> None:
 
 
 problems: dict[str, Problem] = {}
+
+
+@cache
+def with_batch(name: str) -> Problem:
+    """The training graph of a model with the paper's batch, under the memory model `peak`."""
+    document = model_document(name, training=True, **BATCHES[name]) | NETWORK
+    return po.compile(document | {"memory_model": "peak"})
+
+
+@cache
+def large_batch(
+    name: str, contention: Contention, memory_model: MemoryModel, column: str
+) -> tuple[float | None, float, float | None]:
+    """As `solved`, for a method and the paper's batch."""
+    solver, settings = COLUMNS[column]
+    return solved(replace(with_batch(name), contention=contention, memory_model=memory_model), solver, **settings)
+
+
+def live_bytes(problem: Problem) -> int:
+    """The most live bytes of all tasks on one device, breadth first."""
+    one = np.zeros(problem.n_tasks, dtype=np.int64)
+    ticks = problem.duration[problem.order, 0]
+    start = np.empty(problem.n_tasks, dtype=np.int64)
+    start[problem.order] = np.cumsum(ticks) - ticks
+    return int(peak_memory(replace(problem, contention="none"), Schedule(one, start))[0])
 
 
 def model(name: str) -> Problem:
