@@ -20,7 +20,7 @@ Parts, all but `large` and `batches` by default:
 - large: a Transformer of 41,515 operators, the size of the paper's, with batch 4. Takes two minutes.
 - batches: the paper's batches, Inception-v3 and NMT with 512 and Transformer with 256, and ResNet-50, which is not in
   the paper, with 512; under the memory models sum and peak, with and without ports; which methods run out of memory,
-  next to table 3, and the translator of Baechi's section 1. Takes four minutes.
+  next to table 3, and the translator of Baechi's section 1. Takes two minutes.
 """
 
 from __future__ import annotations
@@ -262,10 +262,10 @@ def batches() -> Iterable[Table]:
                 found = [large_batch(name, contention, memory_model, column) for column in COLUMNS]
                 problem = with_batch(name)
                 needed = problem.memory.sum() if memory_model == "sum" else live_bytes(problem)
-                limit = max(each[1] for each in found)
+                limit = max(each[1] for each in found) or None
                 table.add_row(
                     f"{name}, {BATCHES[name]['batch']}", f"{needed / 2**30:.1f}", *(text(each[0]) for each in found),
-                    f"{limit:.3f}",
+                    "-" if limit is None else text(limit),
                 )  # fmt: skip
             yield table
         for name in TABLE_3:
