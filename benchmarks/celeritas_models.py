@@ -18,7 +18,8 @@ Parts, all but `large` and `batches` by default:
   (figure 3); and Celeritas in each order.
 - tuning: the makespans of `celeritas` by R alone, and what `celeritas-tuned` chooses.
 - large: a Transformer of 41,515 operators, the size of the paper's, with batch 4. Takes two minutes.
-- batches: Inception-v3 with the paper's batch of 512, under the memory models sum and peak.
+- batches: the paper's batches, Inception-v3 and NMT with 512 and Transformer with 256, and ResNet-50, which is not in
+  the paper, with 512; under the memory models sum and peak, with and without ports. Takes two minutes.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ from placeopt.generate.networks import network_document
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.levels import ORDERS, OrderName
+from placeopt.model.memory import peak_memory
 from placeopt.model.metrics import Grain, grain, shape
-from placeopt.model.problem import Contention, Problem
-from placeopt.model.schedule import makespan
+from placeopt.model.problem import Contention, MemoryModel, Problem
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes import apply_passes
 from placeopt.passes.celeritas_fusion import Colocation
 from placeopt.simulation import simulate
@@ -66,6 +68,13 @@ TENSORFLOW: dict[str, dict[str, Any]] = {
 """The paper's models; its batches are 512, 512, 256 and 32."""
 graphs = dict(MODELS)
 """The models of this run."""
+BATCHES = {
+    "inception_v3": {"batch": 512},
+    "lstm_nmt": MODELS["lstm_nmt"] | {"batch": 512},
+    "transformer": MODELS["transformer"] | {"batch": 256},
+    "resnet50": {"batch": 512},
+}
+"""The batches of the paper's section 6.2; ResNet-50 is not in the paper."""
 LARGE = {"batch": 4, "layers": 12, "heads": 64, "width": 4096, "ff_width": 16384, "split_heads": True}
 NETWORK = network_document("v100x4", bandwidth="5.701 GB/s", latency="134 us")
 COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -84,6 +93,7 @@ COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
 """Methods: a solver and its settings."""
 RUNS = 5
 CONTENTIONS: tuple[Contention, ...] = ("port", "none")
+MEMORY_MODELS: tuple[MemoryModel, ...] = ("sum", "peak")
 EXECUTIONS = ("own order", "first in, first out")
 CHOSEN = ("range", "memory", "order", "colocation", "placement", "execution")
 RANGES = (1, 2, 5, 10, 13, 20, 50, 100, 200)
@@ -183,16 +193,21 @@ def large() -> Iterable[Table]:
 
 
 def batches() -> Iterable[Table]:
-    """Inception-v3 with the paper's batch."""
-    document = model_document("inception_v3", training=True, batch=512) | NETWORK | {"memory_model": "peak"}
-    problem = replace(po.compile(document), contention="port")
-    need, room = problem.memory.sum() / 2**30, problem.capacity.sum() / 2**30
-    title = (
-        f"Inception-v3, batch 512, ports: {need:.1f} GiB under `sum`, {room:.0f} GiB of memory; step time under `peak`"
-    )
-    table = table_of(title, COLUMNS)
-    table.add_row(*(text(solved(problem, solver, **settings)[0]) for solver, settings in COLUMNS.values()))
-    yield table
+    """The papers' batches under both memory models."""
+    for contention in CONTENTIONS:
+        for memory_model in MEMORY_MODELS:
+            title = f"step time in seconds with large batches, contention: {contention}, memory model: {memory_model}"
+            table = table_of(title, ("model", "GiB", *COLUMNS, "bound"))
+            for name in BATCHES:
+                found = [large_batch(name, contention, memory_model, column) for column in COLUMNS]
+                problem = with_batch(name)
+                needed = problem.memory.sum() if memory_model == "sum" else live_bytes(problem)
+                limit = max(each[1] for each in found) or None
+                table.add_row(
+                    f"{name}, {BATCHES[name]['batch']}", f"{needed / 2**30:.1f}", *(text(each[0]) for each in found),
+                    "-" if limit is None else text(limit),
+                )  # fmt: skip
+            yield table
 
 
 PARTS = {each.__name__: each for each in (fusion, steps, orders, tuning, large, batches)}
@@ -220,6 +235,31 @@ def main() -> None:
 
 
 problems: dict[str, Problem] = {}
+
+
+@cache
+def with_batch(name: str) -> Problem:
+    """The training graph of a model with the paper's batch, under the memory model `peak`."""
+    document = model_document(name, training=True, **BATCHES[name]) | NETWORK
+    return po.compile(document | {"memory_model": "peak"})
+
+
+@cache
+def large_batch(
+    name: str, contention: Contention, memory_model: MemoryModel, column: str
+) -> tuple[float | None, float, float | None]:
+    """As `solved`, for a method and the paper's batch."""
+    solver, settings = COLUMNS[column]
+    return solved(replace(with_batch(name), contention=contention, memory_model=memory_model), solver, **settings)
+
+
+def live_bytes(problem: Problem) -> int:
+    """The most live bytes of all tasks on one device, breadth first."""
+    one = np.zeros(problem.n_tasks, dtype=np.int64)
+    ticks = problem.duration[problem.order, 0]
+    start = np.empty(problem.n_tasks, dtype=np.int64)
+    start[problem.order] = np.cumsum(ticks) - ticks
+    return int(peak_memory(replace(problem, contention="none"), Schedule(one, start))[0])
 
 
 def model(name: str) -> Problem:

@@ -22,6 +22,7 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .groups import Groups, grouped, packings, with_homes, with_room_for
 from .live_memory import Tasks, missing_bytes, own_tasks, packed, room_made, time_order, timed
+from .profiles import total_peak
 from .timeline import DONE, Timeline, make_instance, make_timeline, schedule_of, work_steps
 
 REPAIRS = 8
@@ -175,14 +176,14 @@ def construct_by_sum(problem: Problem, build: Build) -> Construction:
 
 
 def _repaired(
-    build: Build, groups: Groups, repair: Callable[[Timeline, int], Int | None]
+    build: Build, groups: Groups, repair: Callable[[Timeline, int], Int | None], repairs: int = REPAIRS
 ) -> tuple[PartialSchedule, PartialSchedule, str]:
-    """Return the first and the last of at most REPAIRS + 1 runs of a heuristic, and a note.
+    """Return the first and the last of at most `repairs` + 1 runs of a heuristic, and a note.
 
     `repair` returns homes (g,) for the stuck group and for those on the timeline, or None.
     """
     first = last = build(groups)
-    for _ in range(REPAIRS):
+    for _ in range(repairs):
         home = None if last.stuck is None else repair(last.line, last.stuck)
         if home is None:
             break
@@ -198,8 +199,7 @@ def scarce_live_memory(problem: Problem) -> bool:
 
 def fits_as_sum(problem: Problem) -> bool:
     """Return whether the devices together have enough memory for all tasks at once."""
-    needed, given = (sum(map(int, amounts)) for amounts in (problem.memory, problem.capacity))
-    return needed <= given
+    return int(problem.memory.sum()) <= sum(map(int, problem.capacity))
 
 
 def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks | None = None) -> Construction:
@@ -209,8 +209,9 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
     2. The order of tasks in time is the sequence along which live memory counts (`profiles`). The heuristic runs again,
        and a device takes a group only if it has room along the sequence. After a dead end groups are evicted
        (`room_made`), and it starts again as in `construct_by_sum`. Tasks may wait for memory (`with_waits`).
-    3. If a schedule is `wanted`, all groups are packed by memory (`packed`), and the heuristic runs on each packing.
-       The sequence is then that of step 2, or one of `ORDERS`.
+    3. If there is none and one is `wanted`, all groups are packed by memory (`packed`), and the heuristic runs on each
+       packing. If that fails too, steps 2 and 3 are repeated with `ORDERS` as sequences, except those along which all
+       tasks together hold more than the devices have.
 
     `tasks` are those whose memory counts and whose schedule is returned, by default the problem's own.
     """
@@ -230,19 +231,23 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
         return finished is not None and not finished.waits
 
     limitless = grouped(replace(problem, capacity=np.full(problem.n_devices, UNLIMITED)), np.zeros_like(resident))
-    trial = _repaired(build, limitless, lambda line, k: with_room_for(limitless, line.home, line.room, k))[1]
+    _, trial, note = _repaired(build, limitless, lambda line, k: with_room_for(limitless, line.home, line.room, k))
     sequence = problem.order if trial.stuck is not None else time_order(problem, trial.line.start)
-    if trial.stuck is None and add(trial.line, sequence):
+    if trial.stuck is None and add(trial.line, sequence, note=note):
         return found[0]
     failure = ""
     for each in [sequence, *(order(problem) for order in ORDERS.values())] if wanted else [sequence]:
         live = tasks.live(problem.n_groups, each)
+        hopeless = int(resident.sum()) + total_peak(live) > sum(map(int, problem.capacity))
+        if hopeless and failure:
+            continue
         feasible = bare.feasible & ((resident + live.peak)[:, None] <= problem.capacity)
         groups = replace(bare, feasible=feasible, live=live)
-        first, last, note = _repaired(build, groups, partial(room_made, problem, groups))
+        repairs = 0 if hopeless else REPAIRS
+        first, last, note = _repaired(build, groups, partial(room_made, problem, groups), repairs)
         if last.stuck is None:
             add(last.line, time_order(problem, last.line.start), each, note=note)
-        elif wanted and not found:
+        elif wanted and not hopeless:
             for home in packed(problem, groups, each, last.line.home):
                 line = build(with_homes(groups, home)).line
                 add(line, time_order(problem, line.start), each, note=PACKED)

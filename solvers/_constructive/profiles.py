@@ -83,6 +83,11 @@ def make_trees(live: Live, home: Int, m: int) -> Int:
     return trees
 
 
+def total_peak(live: Live) -> int:
+    """Return the most bytes that all groups hold at one position, without resident ones."""
+    return int(make_trees(live, np.zeros(len(live.peak), dtype=np.int64), 1)[0, 1])
+
+
 @kernel(allocates=False, inline=True)
 def level_pair(tree: Int, at: int) -> None:
     """Move what a node and its sibling have in common to their parent."""

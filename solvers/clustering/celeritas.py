@@ -22,6 +22,9 @@ Departures from the paper:
   the one with the least memory available.) The message reports by how much devices are overfilled. With the
   option `strict` there is no schedule instead. With placement = best, each of these steps tries both placers before the
   next step begins, and of two best efforts the one with fewer bytes over the capacities is returned.
+- Under the memory model `peak`, a device has room for a cluster if it has it for the live memory of its tasks, which
+  includes outputs that only the cluster itself needs. Clusters are also placed as under `sum`, and the better schedule
+  counts.
 - The tasks of a cluster run one after another in CPD-TOPO order. Re-timing may let data leave a cluster earlier.
 
 O(n (R + m) + e log e + n log n) for the fusion; placing the coarse graph adds little.
