@@ -498,7 +498,7 @@ CELERITAS = Paper(
     "Celeritas",
     "H. Xu, Y. Liao, H. Xie, P. Zhou, *Celeritas: Fast Optimizer for Large Dataflow Graphs*, 2022, arXiv:2208.00184.",
     "Four V100 GPUs of 32 GiB, the paper's batches, `memory_model: peak` and `contention: port`, if not stated "
-    "otherwise. Ratios are the same within 10 %. [Heuristics](heuristics.md#celeritas-and-its-baselines) discusses the "
+    "otherwise. Ratios are the same within 10 %. [Celeritas and its baselines](celeritas.md) discusses the "
     "results.",
     (
         Item("table-1", "comparison of methods", table_1, "10 seconds"),
