@@ -16,7 +16,8 @@ Departures from the paper:
   order of their indices, and ties go to the lower device. If a device lacks memory, the next best one by the rule
   follows, at last the devices without operators of the group. The published code then fails, or ignores memory.
 - Tasks are then scheduled by the rule of the heuristic on these devices; TensorFlow executed the paper's placements.
-- If no device has room for a group, the heuristic places it as without this setting.
+- If no device has room for a group, the heuristic places it as without this setting. By live memory, room counts what
+  groups hold for the whole run. If the heuristic then finds no schedule, it runs without this setting.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Options, Settings
 
 from .construction import Build, Construction, Constructive, construct_with_repair
-from .groups import Groups, grouped, with_homes
+from .groups import Groups, with_homes
 
 Rule = Literal["compute", "memory", "majority"]
 
@@ -40,7 +41,7 @@ Rule = Literal["compute", "memory", "majority"]
 class AdjustSettings(Settings):
     """Settings of heuristics that Baechi also runs without colocation."""
 
-    adjust: Rule | Literal["no"] = "no"
+    adjust: Literal[Rule, "no"] = "no"
     """Whether the heuristic ignores colocation and then moves each group to one device: that of its longest operator
     (compute), of its operator with the most memory (memory), or of most of its operators (majority). no: the first
     operator of a group decides."""
@@ -55,7 +56,7 @@ class Adjustable(Constructive):
 
 
 def construct_adjusted(
-    problem: Problem, build_for: Callable[[Problem], Build], adjust: Rule | Literal["no"]
+    problem: Problem, build_for: Callable[[Problem], Build], adjust: Literal[Rule, "no"]
 ) -> Construction:
     """Run a heuristic with repair; with a rule, first without colocation, then with each group on its device.
 
@@ -68,10 +69,11 @@ def construct_adjusted(
     free = construct_with_repair(loose, build_for(loose))
     if free.schedule is None:
         return construct_with_repair(problem, build)
-    home = adjusted(problem, grouped(problem), free.schedule.device, adjust)
-    return construct_with_repair(
-        problem, lambda groups: build(with_homes(groups, np.where(groups.home >= 0, groups.home, home)))
+    device = free.schedule.device
+    moved = construct_with_repair(
+        problem, lambda groups: build(with_homes(groups, adjusted(problem, groups, device, adjust)))
     )
+    return construct_with_repair(problem, build) if moved.schedule is None else moved
 
 
 def adjusted(problem: Problem, groups: Groups, device: Int, rule: Rule) -> Int:
@@ -80,6 +82,7 @@ def adjusted(problem: Problem, groups: Groups, device: Int, rule: Rule) -> Int:
     O((n + g) m), plus the time for separated groups.
     """
     g, m = problem.n_groups, problem.n_devices
+    own = problem.resident if groups.live.on else problem.memory
     weight = {
         "compute": problem.duration[np.arange(problem.n_tasks), device],
         "memory": problem.memory,
@@ -88,16 +91,13 @@ def adjusted(problem: Problem, groups: Groups, device: Int, rule: Rule) -> Int:
     worth = np.full((g, m), -1, dtype=np.int64)
     # (g, m) bytes of each group's operators there
     there = np.zeros((g, m), dtype=np.int64)
-    np.add.at(there, (problem.group, device), problem.memory)
+    np.add.at(there, (problem.group, device), own)
     if rule == "majority":
         np.add.at(worth, (problem.group, device), weight)
     else:
         np.maximum.at(worth, (problem.group, device), weight)
-    room = problem.capacity - there.sum(axis=0)
+    room = groups.room - there[groups.home < 0].sum(axis=0)
     home = groups.home.copy()
-    for k in np.flatnonzero(home >= 0).tolist():
-        room += there[k]
-        room[home[k]] -= groups.memory[k]
     for k in np.flatnonzero(groups.home < 0).tolist():
         apart = home[groups.apart[groups.apart_start[k] : groups.apart_start[k + 1]]]
         fits = groups.feasible[k] & (groups.memory[k] - there[k] <= room)

@@ -75,3 +75,27 @@ def test_every_rule_of_the_problem_is_kept(name: str) -> None:
             found += 1
             assert {broken.rule for broken in verify(case, schedule).violations} <= {"deadline"}
     assert found > 15
+
+
+@pytest.mark.parametrize("name", ["m-etf", "m-sct", "m-topo"])
+def test_separation_is_kept_where_live_memory_leaves_another_device_than_the_sum(name: str) -> None:
+    """By the sum d1 has 4 B left for t4 (6 B) or t5 (7 B), so both would go to d0; at each time it has room for one."""
+    case = po.compile(
+        {
+            "placeopt": 1,
+            "memory_model": "peak",
+            "devices": {"d0": {}, "d1": {"memory": 19}},
+            "tasks": {
+                "t0": {"time": {"d1": 4}, "colocate": "g"},
+                "t1": {"time": 1, "memory": {"resident": 2, "scratch": 4}, "colocate": "g"},
+                "t2": {"time": 1, "output": 2, "colocate": "g"},
+                "t3": {"time": 1, "output": 2, "memory": {"resident": 4, "scratch": 1}, "colocate": "g"},
+                "t4": {"time": 1, "output": 4, "memory": {"scratch": 2}, "separate": "s"},
+                "t5": {"time": 2, "output": 7, "separate": "s"},
+            },
+        }
+    )
+    for rule in ("compute", "memory", "majority"):
+        assert po.solve(case, name, adjust=rule).feasible, rule
+    with pytest.raises(po.UsageError, match=r"^\S+ setting adjust = most: input should be 'compute', .* or 'no'$"):
+        po.solve(case, name, adjust="most")
