@@ -65,7 +65,7 @@ def answered(problem: Problem, **settings: Any) -> Answer:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_optimum_is_that_of_the_oracle(kind: str) -> None:
     decided = infeasible = 0
-    for seed in range(100):
+    for seed in range(60):
         problem = small_fork(np.random.default_rng([seed, KINDS.index(kind)]), kind)
         assert fork_of(problem) is not None
         best, answer = optimum(problem), answered(problem)
@@ -78,8 +78,8 @@ def test_the_optimum_is_that_of_the_oracle(kind: str) -> None:
         assert answer.schedule is not None
         assert valid(problem, answer.schedule)
         assert (evaluate(problem, answer.schedule), answer.bound) == (best[0], best[0][0]), seed
-    assert decided > 66
-    assert infeasible > 2
+    assert decided > 39
+    assert infeasible > 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
