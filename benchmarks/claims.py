@@ -1,4 +1,4 @@
-"""Claims and cells of a paper beside our results, each with a verdict."""
+"""Claims and cells of a paper next to our results, each with a verdict."""
 
 from __future__ import annotations
 

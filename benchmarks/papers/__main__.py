@@ -4,7 +4,7 @@
     python benchmarks/papers PAPER [ITEM ...]            # measure a paper, or some of its items
     python benchmarks/papers --page                      # write docs/reproduction.md from the kept reports
 
-Each published cell or claim stands next to our result, with a verdict (`claims.py`). Reports are kept in
+Each published cell or claim is listed next to our result, with a verdict (`claims.py`). Reports are kept in
 benchmarks/papers/records, and measured values in --folder, so that an interrupted run goes on where it was. A change of
 the code makes these values invalid; --reuse accepts them. GiPH's items keep trained policies in --folder as well and
 take hours.

@@ -101,7 +101,7 @@ GIPH = Paper(
         item("packaged", BEYOND + "the policies that come with placeopt", "10 minutes", "packaged"),
         item("networks", BEYOND + "the main differences, with intervals for new networks", "1 minute", "networks"),
         item("training", BEYOND + "a shared baseline of episodes from one placement", "30 minutes", "beyond"),
-        item("seconds", BEYOND + "the solver giph beside other searches with equal time limits, on an idle machine",
+        item("seconds", BEYOND + "the solver giph and other searches with equal time limits, on an idle machine",
              "20 minutes", "seconds"),
     ),
 )  # fmt: skip

@@ -209,7 +209,7 @@ def append_with_waits(instance: Instance, line: Timeline, held: Held, device: In
 
 
 class Moves(NamedTuple):
-    """What may move, and scratch."""
+    """The groups that may be evicted, and scratch arrays."""
 
     movable: Bool
     """(g,) groups without a home from the start."""
@@ -268,7 +268,7 @@ def packed(problem: Problem, groups: Groups, sequence: Int, home: Int) -> Iterat
 
 
 def make_moves(groups: Groups, problem: Problem) -> Moves:
-    """Return what may move, and scratch, before the first eviction."""
+    """Return the groups that may be evicted, and scratch arrays, before the first eviction."""
     return Moves(
         groups.home < 0,
         np.empty(EVICTIONS, dtype=np.int64),

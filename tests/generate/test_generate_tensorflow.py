@@ -218,7 +218,7 @@ def test_every_gradient_is_beside_its_forward_operation(name: str) -> None:
     assert len(pairs) > 100
     for task, forward in pairs:
         assert "backward_of" not in tasks[forward]
-        # A gate runs anywhere, and the results that it passes on run beside what they pass on.
+        # A gate runs anywhere, and the results that it passes on run with what they pass on.
         if "/tuple/" not in task and not task.startswith("gradients/AddN"):
             assert tasks[task]["colocate"] == tasks[forward].get("colocate"), (task, forward)
 

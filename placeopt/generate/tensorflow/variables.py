@@ -250,7 +250,7 @@ Pairs = Sequence[tuple[Tensor, Gradient]]
 
 
 def _slot(graph: Graph, reference: Tensor, name: str) -> Tensor:
-    """A variable of zeros beside another one (`slot_creator.py`)."""
+    """A variable of zeros for another one, on its device (`slot_creator.py`)."""
     with graph.colocate_with(reference.node):
         return variable(graph, reference.shape, "zeros", f"{reference.node.name}/{name}", trainable=False).reference
 
