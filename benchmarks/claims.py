@@ -65,4 +65,4 @@ def holds(text: str, paper: str, found: Iterable[tuple[str, bool]]) -> Claim:
     each = list(found)
     true = [name for name, held in each if held]
     verdict: Verdict = "same" if len(true) == len(each) else "in part" if true else "reversed"
-    return Claim(text, paper, f"{len(true)} of {len(each)}: {', '.join(true) or 'none'}", verdict)
+    return Claim(text, paper, f"{len(true)} of {len(each)}: {'; '.join(true) or 'none'}", verdict)

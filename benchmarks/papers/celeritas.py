@@ -73,6 +73,8 @@ MEMORY_MODELS: tuple[MemoryModel, ...] = ("peak", "sum")
 PUBLISHED = ("metis", "m-topo", "m-etf", "m-sct", "heft", "order-place", "celeritas")
 """Published heuristics."""
 AUTO_SECONDS = 10.0
+DRAWN = 50
+"""Random placements."""
 
 
 @cache
@@ -137,15 +139,18 @@ def figure_1(workplace: Workplace) -> Report:
 
         def compute(model: str = model) -> list[int]:
             problem = under(model, "peak", "none")
+            free = replace(problem, capacity=np.full(problem.n_devices, UNLIMITED))
             rng = np.random.default_rng(0)
-            fit = sum(
-                not po.verify(problem, simulate(problem, random_placement(problem, rng))).violations for _ in range(50)
-            )
             single = np.zeros(problem.n_tasks, dtype=np.int64)
-            return [fit, int(not po.verify(problem, simulate(problem, single)).violations)]
+            drawn = [random_placement(free, rng) for _ in range(DRAWN)]
+            fits = [
+                bool((used_memory(problem, simulate(problem, device)) <= problem.capacity).all())
+                for device in (*drawn, single)
+            ]
+            return [sum(fits[:-1]), int(fits[-1])]
 
         fit, single = workplace.measurements.value(compute, "figure-1", model, EVERY[model])
-        rows.append((model, f"{50 - fit} of 50", "no" if single else "yes"))
+        rows.append((model, f"{DRAWN - fit} of {DRAWN}", "no" if single else "yes"))
     report = Report()
     report.claims(
         "HRL, Inception-v3, batch 512",
@@ -471,19 +476,21 @@ def conditions() -> Iterator[tuple[str, MemoryModel, Contention]]:
 def everything(workplace: Workplace) -> Report:
     """All methods on all graphs."""
     methods = (*PUBLISHED, "tuned", "auto")
-    rows, best = [], []
+    rows, placed, behind = [], 0, []
     for model, memory, contention in conditions():
         found = {method: measured(workplace, model, method, memory, contention) for method in methods}
         bound = max(each["bound"] or 0.0 for each in found.values())
-        row = f"{model}, {memory}, {contention}"
         steps = {method: each["step"] for method, each in found.items()}
-        published = [steps[method] for method in PUBLISHED if steps[method] is not None]
-        tuned = steps["tuned"]
-        first = tuned is not None and all(sign(tuned / each) <= 0 for each in published if each is not None)
-        best.append((row, first or not published))
-        rows.append((model, memory, contention, *map(shown_seconds, steps.values()), f"{bound:.3f}"))
+        published = [seconds for method in PUBLISHED if (seconds := steps[method]) is not None]
+        if published:
+            tuned, placed = steps["tuned"], placed + 1
+            if tuned is None or any(sign(tuned / each) > 0 for each in published):
+                behind.append(f"{model}, {memory}, {contention}")
+        rows.append((model, memory, contention, *map(shown_seconds, steps.values()), f"{bound:.3f}" if bound else "-"))
     report = Report()
-    report.claims("", [holds("celeritas-tuned is the best of all published heuristics", "-", best)])
+    ours = f"on {placed - len(behind)} of {placed} rows with a placement; not on {'; '.join(behind) or 'none'}"
+    verdict: Verdict = "same" if not behind else "in part" if len(behind) < placed else "reversed"
+    report.claims("", [Claim("celeritas-tuned is the best of all published heuristics", "-", ours, verdict)])
     report.table(
         f"seconds of a step; auto has {AUTO_SECONDS:g} s; the bound is the best of all columns",
         ("model", "memory", "contention", *methods, "bound"), rows,

@@ -48,7 +48,7 @@ def test_ratios_are_compared_in_size_and_direction(claims: ModuleType, paper: fl
 def test_claims_about_several_cases(claims: ModuleType) -> None:
     found = [claims.holds("c", "yes", zip("ab", each, strict=True)) for each in ((1, 1), (1, 0), (0, 0))]
     assert [(each.verdict, each.ours) for each in found] == [
-        ("same", "2 of 2: a, b"),
+        ("same", "2 of 2: a; b"),
         ("in part", "1 of 2: a"),
         ("reversed", "0 of 2: none"),
     ]
