@@ -409,7 +409,7 @@ def table_5(workplace: Workplace) -> Report:
     report.claims("mean relative deviation of estimates from measurements", cells)
     report.text(
         "Ours: kernels of small models in PyTorch on a core of this machine, measured with batches of 2, 4, 8 and 16 "
-        "and estimated for 64; medians of CPU time."
+        "and estimated for 64; medians of CPU time, on an idle machine."
     )
     return report
 
