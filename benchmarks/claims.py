@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from rich.markup import escape
 from rich.table import Table
 
 Verdict = Literal["same", "direction", "in part", "open", "reversed", "not comparable"]
@@ -44,7 +45,7 @@ def claims_table(title: str, claims: Iterable[Claim]) -> Table:
     for header in ("claim of the paper", "paper", "ours", "verdict"):
         table.add_column(header)
     for claim in claims:
-        table.add_row(claim.text, claim.paper, claim.ours, claim.judged)
+        table.add_row(*map(escape, (claim.text, claim.paper, claim.ours, claim.judged)))
     return table
 
 

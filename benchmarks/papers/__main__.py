@@ -5,9 +5,9 @@
     python benchmarks/papers --page                      # write docs/reproduction.md from the kept reports
 
 Each published cell or claim is listed next to our result, with a verdict (`claims.py`). Reports are kept in
-benchmarks/papers/records, and measured values in --folder, so that an interrupted run goes on where it was. A change of
-the code makes these values invalid; --reuse accepts them. GiPH's items keep trained policies in --folder as well and
-take hours.
+benchmarks/papers/records, pictures in docs/images, and measured values in --folder, so that an interrupted run goes on
+where it was. A change of the code makes these values invalid; --reuse accepts them. GiPH's items keep trained policies
+in --folder as well and take hours.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 sys.path.insert(1, str(Path(__file__).parents[1]))
@@ -25,6 +26,11 @@ sys.path.insert(1, str(Path(__file__).parents[1]))
 from measurements import Measurements, code_version
 from page import PAGE, page
 from reports import Item, Paper, Record, Workplace, load_records, printed, save_record
+
+from placeopt.errors import MissingExtraError
+
+EXTRAS = {"matplotlib": "'placeopt[plots]'", "torch": "'placeopt[torch]'", "safetensors": "'placeopt[torch]'"}
+"""What installs a module."""
 
 
 def papers() -> dict[str, Paper]:
@@ -60,8 +66,9 @@ def main() -> None:
             Measurements(arguments.folder / paper.name, reuse=arguments.reuse), PAGE.parent / "images",
             arguments.seeds, arguments.cases, console,
         )  # fmt: skip
-        for item in chosen or [item for item in paper.items if item.run is not None]:
-            measure(paper, item, workplace)
+        measured = [measure(paper, item, workplace) for item in chosen or paper.items if chosen or item.run is not None]
+        if not all(measured):
+            sys.exit(1)
     elif not arguments.page:
         for paper in known.values():
             console.print(listing(paper))
@@ -79,18 +86,26 @@ def one_of(parser: argparse.ArgumentParser, what: str, name: str, known: list[st
     return name
 
 
-def measure(paper: Paper, item: Item, workplace: Workplace) -> None:
-    """Measure an item, print and keep its report."""
+def measure(paper: Paper, item: Item, workplace: Workplace) -> bool:
+    """Measure an item, print and keep its report; False if that needs a package that is not installed."""
     console = workplace.console
     console.rule(f"{paper.name}, {item.name}: {item.title}")
     if item.run is None:
         console.print(f"not measured: {item.why}")
-        return
-    report = item.run(workplace)
+        return True
+    try:
+        report = item.run(workplace)
+    except (MissingExtraError, ModuleNotFoundError) as missing:
+        text = str(missing)
+        if isinstance(missing, ModuleNotFoundError):
+            text = f"{missing.name} is not installed: pip install {EXTRAS.get(missing.name or '', missing.name)}"
+        console.print(f"[red]not measured: {escape(text)}[/]")
+        return False
     for block in printed(report):
         console.print(block)
     command = f"python benchmarks/papers {paper.name} {item.name}"
     save_record(paper, item.name, Record(code_version(), command, report))
+    return True
 
 
 def listing(paper: Paper) -> Table:

@@ -15,7 +15,6 @@ from shown import Claims
 
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
-from placeopt.views.plots import draw_schedule
 
 
 def part(_: Workplace, *, name: str) -> Report:
@@ -39,6 +38,8 @@ def figure(workplace: Workplace, *, number: int) -> Report:
             if further := [(cell.text, cell.ours) for cell in cells if cell.paper == "-"]:
                 report.table("not in the figure", ("what", "here"), further)
     if number == 1:
+        from placeopt.views.plots import draw_schedule
+
         problem = baechi_tables.figure_1(4)
         schedule = po.solve(problem, "m-sct").schedule
         picture = draw_schedule(problem, schedule, title="m-SCT with 4 units of memory on each device")

@@ -34,11 +34,9 @@ from celeritas_paper import (
     ratio_cell,
 )  # fmt: skip
 from claims import Claim, Verdict, holds, sign
-from pictures import draw_bars, draw_distributions
 from reports import Item, Paper, Report, Workplace
 
 import placeopt as po
-from placeopt.errors import MissingExtraError
 from placeopt.generate.models import model_document
 from placeopt.model.levels import ORDERS
 from placeopt.model.memory import used_memory
@@ -103,10 +101,7 @@ def measured(
         limit = AUTO_SECONDS if solver == "auto" else None
         problem = under(model, memory, contention)
         start = time.process_time()
-        try:
-            result = po.solve(problem, solver, workers=1, time_limit=limit, **settings)
-        except MissingExtraError as missing:
-            raise SystemExit(str(missing)) from None
+        result = po.solve(problem, solver, workers=1, time_limit=limit, **settings)
         spent = time.process_time() - start
         tick = float(problem.resolution)
         found: dict[str, float | None] = {
@@ -338,6 +333,8 @@ def figure_4(_: Workplace) -> Report:
 
 def figure_6(workplace: Workplace) -> Report:
     """Minutes of the Standard Evaluation: steps with a placement, and the time to find it."""
+    from pictures import draw_bars
+
     cells = []
     groups: dict[str, dict[str, float | None]] = {}
     for model, published in FIGURE_6.items():
@@ -381,11 +378,9 @@ def figure_6(workplace: Workplace) -> Report:
 
 def estimates(workplace: Workplace) -> dict[str, dict[str, list[float]]]:
     """Relative deviations of estimated bytes and seconds of each kernel, by model."""
-    try:
-        from standard_evaluation import MODELS as MEASURED
-        from standard_evaluation import deviations
-    except ImportError:
-        raise SystemExit("tables and figures of the Standard Evaluation need PyTorch: pip install torch") from None
+    from standard_evaluation import MODELS as MEASURED
+    from standard_evaluation import deviations
+
     return {name: workplace.measurements.value(partial(deviations, name), "estimates", name) for name in MEASURED}
 
 
@@ -423,6 +418,8 @@ def time_verdict(paper: float, ours: float) -> tuple[Verdict, str]:
 
 def figure_5(workplace: Workplace) -> Report:
     """Distributions of the deviations."""
+    from pictures import draw_distributions
+
     found = estimates(workplace)
     accurate, near = [], []
     for model, each in found.items():

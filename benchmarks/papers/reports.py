@@ -12,6 +12,7 @@ from typing import Any
 from claims import MEANING, Claim, claims_table
 from measurements import Measurements
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 RECORDS = Path(__file__).parent / "records"
@@ -174,9 +175,9 @@ def printed(report: Report) -> Iterator[Table | str]:
             for place, header in enumerate(block.headers):
                 table.add_column(header, justify="right" if place else "left", overflow="fold")
             for row in block.rows:
-                table.add_row(*row)
+                table.add_row(*map(escape, row))
             yield table
         elif block.kind == "picture":
-            yield f"docs/images/{block.file}: {block.title}"
+            yield escape(f"docs/images/{block.file}: {block.title}")
         else:
-            yield block.title
+            yield escape(block.title)

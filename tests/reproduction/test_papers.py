@@ -134,3 +134,15 @@ def test_cells_of_step_times(claims: ModuleType) -> None:
     assert cell("c", (3.0, 2.0), (None, 1.0)).verdict == "reversed"
     assert cell("c", (3.0, 2.0), (3.0, None)).verdict == "not comparable"
     assert cell("c", (3.0, 2.0), (1.4, 1.0)) == claims.Claim("c", "3.000 (x 1.50)", "1.400 (x 1.40)", "same")
+
+
+def test_a_missing_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for name in [name for name in sys.modules if name == "pictures" or name.startswith("placeopt.views.plots")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "argv", ["papers", "baechi", "figure-1", "--folder", str(tmp_path)])
+    with pytest.raises(SystemExit, match="1"):
+        run_path(str(BENCHMARKS / "papers"), run_name="__main__")
+    assert "placeopt[plots]" in " ".join(capsys.readouterr().out.split())
