@@ -24,7 +24,6 @@ Parts, all but `large` and `batches` by default:
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
 from collections.abc import Iterable
@@ -50,8 +49,6 @@ from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes import apply_passes
 from placeopt.passes.celeritas_fusion import Colocation
 from placeopt.simulation import simulate
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
 
 MODELS: dict[str, dict[str, Any]] = {
     "inception_v3": {"batch": 256},
@@ -91,7 +88,6 @@ COLUMNS: dict[str, tuple[str, dict[str, Any]]] = {
     "tuned": ("celeritas-tuned", {}),
 }
 """Methods: a solver and its settings."""
-RUNS = 5
 CONTENTIONS: tuple[Contention, ...] = ("port", "none")
 MEMORY_MODELS: tuple[MemoryModel, ...] = ("sum", "peak")
 EXECUTIONS = ("own order", "first in, first out")
@@ -329,17 +325,6 @@ def solved(problem: Problem, solver: str, **settings: Any) -> tuple[float | None
         return None, bound, None
     in_turn = makespan(problem, simulate(problem, result.schedule.device))
     return float(result.objective) * tick, bound, in_turn * tick
-
-
-def placing_seconds(problem: Problem, name: str) -> float:
-    """CPU seconds of a solver alone: the median of RUNS runs after a first one."""
-    solver = find_solver(name)
-    spent = []
-    for _ in range(RUNS + 1):
-        begin = time.thread_time()
-        solver.solve(problem, Options(), solver.settings_type())
-        spent.append(time.thread_time() - begin)
-    return statistics.median(spent[1:])
 
 
 def ratio(found: Grain) -> str:

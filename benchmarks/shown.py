@@ -19,7 +19,9 @@ class Claims(NamedTuple):
     claims: list[Claim]
 
 
-shown: list[Table | Claims | str] = []
+Shown = Table | Claims | str
+
+shown: list[Shown] = []
 """Everything shown so far."""
 
 

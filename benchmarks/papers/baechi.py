@@ -21,10 +21,7 @@ def part(_: Workplace, *, name: str) -> Report:
     """A part of `baechi_tables.py`."""
     report = Report()
     for each in baechi_tables.PARTS[name]():
-        if isinstance(each, Claims):
-            report.claims(*each)
-        else:
-            report.rich_table(each)
+        report.add(each)
     return report
 
 

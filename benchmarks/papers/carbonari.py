@@ -24,8 +24,7 @@ import carbonari_costs
 from carbonari_graphs import FILES, MODELS, NODES, inferred_problem
 from carbonari_paper import INCEPTION, INFERRED, PAPER, change_verdict, jct_verdict
 from claims import Claim, Verdict
-from reports import Item, Paper, Report, Workplace
-from shown import shown
+from reports import Item, Paper, Report, Workplace, collected
 from submodular_extensions import MIB, placed
 
 import placeopt as po
@@ -193,7 +192,7 @@ def submodularity(_: Workplace) -> Report:
     problem = po.load(FILES / "five-node.yaml")
     cells = []
     for name, form in (("submodular-g", "inside"), ("submodular-gi", "outside")):
-        model = PlacementModel(problem, form, PlacementSettings(cap="100", memory="unlimited"))  # type: ignore[arg-type]
+        model = PlacementModel(problem, form, PlacementSettings(cap="100", memory="unlimited"))
         found = check_submodular(model, exhaustive=True, independence=model.independence())
         for claim, outcome in (("submodular", found.submodular), ("monotone", found.monotone)):
             cells.append(
@@ -214,25 +213,12 @@ def submodularity(_: Workplace) -> Report:
 
 def best(_: Workplace) -> Report:
     """Section 4: greedy against the best f."""
-    return printed_by(lambda: carbonari_best.compare(60))
+    return collected(lambda: carbonari_best.compare(60))
 
 
 def costs(_: Workplace) -> Report:
     """The unpublished costs."""
-    return printed_by(lambda: carbonari_costs.infer(12))
-
-
-def printed_by(run: object) -> Report:
-    """What a benchmark shows, as a report."""
-    shown.clear()
-    run()  # type: ignore[operator]
-    report = Report()
-    for each in shown:
-        if isinstance(each, str):
-            report.text(each)
-        else:
-            report.rich_table(each)  # type: ignore[arg-type]
-    return report
+    return collected(lambda: carbonari_costs.infer(12))
 
 
 def dependence(_: Workplace) -> Report:

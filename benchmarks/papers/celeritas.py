@@ -2,24 +2,20 @@
 
 H. Xu, Y. Liao, H. Xie, P. Zhou: Celeritas: Fast Optimizer for Large Dataflow Graphs, 2022, arXiv:2208.00184.
 
-The graphs are training graphs of `placeopt generate model --style tensorflow` with the paper's batches (section 6.2) on
-four V100 GPUs of 32 GiB. The link is the one that Baechi measured and Celeritas adopted: 134 us + 0.0001754 us per
-byte. The paper's cells are compared under `memory_model: peak` and `contention: port`: TensorFlow frees tensors, and
-section 6.1 models congestion by tasks that send and receive. Seconds are verified makespans; each method has one
-thread.
+`celeritas_runs.py` has the graphs and the conditions.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
-from celeritas_models import COLUMNS, NETWORK, cut_edges, four_chains, placing_seconds
+from celeritas_models import cut_edges, four_chains
 from celeritas_paper import (
     EQUAL_TIMES,
     FIGURE_3,
@@ -33,98 +29,34 @@ from celeritas_paper import (
     fusion_cells,
     ratio_cell,
 )  # fmt: skip
+from celeritas_runs import (
+    AUTO_SECONDS,
+    CONTENTIONS,
+    EVERY,
+    GRAPHS,
+    MEMORY_MODELS,
+    PUBLISHED,
+    graph,
+    measured,
+    placing_seconds,
+    shown_seconds,
+    step,
+    under,
+)  # fmt: skip
 from claims import Claim, Verdict, holds, sign
 from reports import Item, Paper, Report, Workplace
 
 import placeopt as po
-from placeopt.generate.models import model_document
 from placeopt.model.levels import ORDERS
 from placeopt.model.memory import used_memory
 from placeopt.model.metrics import grain, shape
-from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Problem
-from placeopt.model.schedule import makespan
+from placeopt.model.problem import UNLIMITED, Contention, MemoryModel
 from placeopt.passes import apply_passes
 from placeopt.policies import random_placement
 from placeopt.simulation import simulate
 
-SIZES: dict[str, dict[str, Any]] = {
-    "inception_v3": {"batch": 512, "auxiliary": True, "optimiser": "sgd"},
-    "lstm_nmt": {"batch": 512, "width": 2048, "source_length": 40, "target_length": 40, "optimiser": "sgd"},
-    "transformer": {"batch": 256, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192},
-    "tensor_holography": {"batch": 32},
-}
-"""Section 6.2: the paper's models with its batches; docs/generators.md states which options the text leaves open."""
-KERNELS: dict[str, dict[str, Any]] = {
-    "inception_v3": {"batch": 512},
-    "lstm_nmt": {"batch": 512, "layers": 4, "width": 2048, "granular": True},
-    "transformer": {"batch": 256, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192, "split_heads": True},
-    "tensor_holography": {"batch": 32},
-    "resnet50": {"batch": 512},
-}
-GRAPHS = {name: (name, {**options, "style": "tensorflow"}) for name, options in SIZES.items()}
-"""The paper's graphs: operations of TensorFlow 1.12."""
-EVERY = GRAPHS | {f"{name}, kernels": (name, options) for name, options in KERNELS.items()}
-"""With the graphs of kernels that `placeopt generate model` makes by default, and ResNet-50."""
-
-CONTENTIONS: tuple[Contention, ...] = ("port", "none")
-MEMORY_MODELS: tuple[MemoryModel, ...] = ("peak", "sum")
-PUBLISHED = ("metis", "m-topo", "m-etf", "m-sct", "heft", "order-place", "celeritas")
-"""Published heuristics."""
-AUTO_SECONDS = 10.0
 DRAWN = 50
 """Random placements."""
-
-
-@cache
-def graph(model: str) -> Problem:
-    """A training graph of the paper."""
-    generator, options = EVERY[model]
-    document = model_document(generator, training=True, **options) | NETWORK
-    return po.compile(document | {"memory_model": "peak"})
-
-
-def under(model: str, memory: MemoryModel, contention: Contention) -> Problem:
-    """The graph under a memory model and contention."""
-    return replace(graph(model), memory_model=memory, contention=contention)
-
-
-def measured(
-    workplace: Workplace, model: str, method: str, memory: MemoryModel = "peak", contention: Contention = "port"
-) -> dict[str, float | None]:
-    """Seconds of a step in the order of the schedule and first in, first out, the bound, and CPU seconds.
-
-    Seconds are None without a placement that fits into memory.
-    """
-
-    def compute() -> dict[str, float | None]:
-        solver, settings = COLUMNS.get(method, (method, {}))
-        limit = AUTO_SECONDS if solver == "auto" else None
-        problem = under(model, memory, contention)
-        start = time.process_time()
-        result = po.solve(problem, solver, workers=1, time_limit=limit, **settings)
-        spent = time.process_time() - start
-        tick = float(problem.resolution)
-        found: dict[str, float | None] = {
-            "step": None, "fifo": None, "bound": float(result.bound or 0) * tick, "cpu": spent
-        }  # fmt: skip
-        if result.feasible and result.schedule is not None and result.objective is not None:
-            found["step"] = float(result.objective) * tick
-            found["fifo"] = makespan(problem, simulate(problem, result.schedule.device)) * tick
-        return found
-
-    key = ("step", model, EVERY[model], method, memory, contention)
-    found: dict[str, float | None] = workplace.measurements.value(compute, *key)
-    return found
-
-
-def step(workplace: Workplace, model: str, method: str, *rest: Any) -> float | None:
-    """Seconds of a step."""
-    return measured(workplace, model, method, *rest)["step"]
-
-
-def shown_seconds(seconds: float | None) -> str:
-    """A step time as text."""
-    return "out of memory" if seconds is None else f"{seconds:.3f}"
 
 
 def figure_1(workplace: Workplace) -> Report:
@@ -299,12 +231,12 @@ def table_4(workplace: Workplace) -> Report:
 def figure_3(_: Workplace) -> Report:
     """Edges cut by orders."""
     chains = four_chains()
-    cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in FIGURE_3}  # type: ignore[index]
+    cuts = {order: len(cut_edges(chains, ORDERS[order](chains))) for order in FIGURE_3}
     texts = [", ".join(f"{order} {count}" for order, count in each.items()) for each in (FIGURE_3, cuts)]
     cells = [Claim("edges cut in the example", *texts, "same" if cuts == FIGURE_3 else "reversed")]
     for model in EVERY:
         problem = graph(model)
-        found = {order: len(cut_edges(problem, ORDERS[order](problem))) for order in (*FIGURE_3, "cpd-topo")}  # type: ignore[index]
+        found = {order: len(cut_edges(problem, ORDERS[order](problem))) for order in (*FIGURE_3, "cpd-topo")}
         text = ", ".join(f"{order} {count:,}" for order, count in found.items())
         held = found["m-topo"] > found["dfs-topo"]
         cells.append(
@@ -494,8 +426,6 @@ def everything(workplace: Workplace) -> Report:
     )  # fmt: skip
     return report
 
-
-Run = Callable[[Workplace], Report]
 
 CELERITAS = Paper(
     "celeritas",

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from reports import Item, Paper, Report, Workplace
-from shown import Claims, shown
+from reports import Item, Paper, Report, Workplace, collected
 
 
 def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[str, str], ...] = ()) -> Report:
@@ -30,17 +29,12 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
 
     store = Store(workplace.measurements.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"))
     evaluation = Evaluation(store, workplace.cases, workplace.seeds, workplace.images)
-    shown.clear()
-    for part in parts:
-        getattr(evaluation, part)()
-    report = Report()
-    for each in shown:
-        if isinstance(each, Claims):
-            report.claims(each.title, each.claims)
-        elif isinstance(each, str):
-            report.text(each)
-        else:
-            report.rich_table(each)
+
+    def experiments() -> None:
+        for part in parts:
+            getattr(evaluation, part)()
+
+    report = collected(experiments)
     for file, description in pictures:
         report.picture(f"giph-learned-{file}.png", description)
     return report
@@ -50,11 +44,6 @@ def item(name: str, title: str, duration: str, *parts: str, **pictures: str) -> 
     """An item of some experiments; pictures by file, with underscores for hyphens."""
     named = tuple((file.replace("_", "-"), description) for file, description in pictures.items())
     return Item(name, title, partial(run, parts=parts, pictures=named), duration)
-
-
-def input_of(name: str, title: str, where: str) -> Item:
-    """An item that shows no result."""
-    return Item(name, title, None, why=where)
 
 
 BEYOND = "beyond the paper: "
@@ -68,9 +57,9 @@ GIPH = Paper(
     "learning graphs). Intervals are 95 %, for new problems and new trainings. [GiPH's experiments](giph.md) discusses "
     "the results.",
     (
-        input_of("figure-1", "gpNet of an example", "an illustration; tests/learning builds gpNet from the text"),
-        input_of("figure-2", "the search as a Markov decision process", "an illustration"),
-        input_of("figure-3", "the network", "an illustration; tests/learning compares it with the text"),
+        Item("figure-1", "gpNet of an example", None, why="an illustration; tests/learning builds gpNet from the text"),
+        Item("figure-2", "the search as a Markov decision process", None, why="an illustration"),
+        Item("figure-3", "the network", None, why="an illustration; tests/learning compares it with the text"),
         item("figure-4", "SLR against search steps", "2 hours", "steps", "noisy",
              **{"steps_giph_unseen_0.0": "SLR against search steps on unseen networks"}),
         item("figure-5", "SLR against the depth of the graph", "after figure-4, 1 minute", "depth"),
@@ -78,19 +67,19 @@ GIPH = Paper(
              adaptivity="SLR after changes of the network"),
         item("figure-7", "deep learning graphs", "20 minutes", "learning",
              **{"steps_enas_0.0": "SLR against search steps on deep learning graphs"}),
-        input_of("figure-8", "the simulated traffic", "a picture of the town, which was not released; ours is a model"),
+        Item("figure-8", "the simulated traffic", None, why="a picture of the town; ours is a model"),
         item("figure-9", "case study: sensor fusion of connected vehicles", "40 minutes", "traffic",
              **{"steps_traffic_0.0": "SLR against search steps in the case study"}),
-        input_of("figure-10", "a deployment", "a photograph"),
+        Item("figure-10", "a deployment", None, why="a photograph"),
         item("figure-11", "relocation cost; energy", "20 minutes", "relocation_and_energy"),
-        input_of("figure-12", "example task graphs", "the released generator is repeated bit for bit"),
-        input_of("figure-13", "a cell of ENAS", "an example; `placeopt generate giph enas` has cells of this kind"),
+        Item("figure-12", "example task graphs", None, why="the released generator is repeated bit for bit"),
+        Item("figure-13", "a cell of ENAS", None, why="an example; the set enas has cells of this kind"),
         item("figure-14", "convergence of the training; figure 15, without the start-time potential", "1 hour",
              "convergence", convergence_giph_multiple_paper="SLR during the training on ten networks"),
         item("figure-16", "total cost", "10 minutes", "total_cost"),
-        input_of("table-1", "durations on three types of devices", "data of the case study, used by figure-9"),
-        input_of("table-2", "relocation overheads", "data of the case study, used by figure-11"),
-        input_of("table-4", "dimensions; table 5, layers", "the network; tests/learning compares it with the text"),
+        Item("table-1", "durations on three types of devices", None, why="data of the case study, used by figure-9"),
+        Item("table-2", "relocation overheads", None, why="data of the case study, used by figure-11"),
+        Item("table-4", "dimensions; table 5, layers", None, why="tests/learning compares the network with it"),
         item("table-6", "pairs of variants", "1 hour", "table6"),
         item("table-7", "seconds for each sample; figure 17", "10 minutes", "table7"),
         item("rnn", "section 5: the RNN placer, trained on each problem", "1 hour", "rnn"),

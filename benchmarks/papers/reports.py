@@ -14,6 +14,7 @@ from measurements import Measurements
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from shown import Claims, Shown, console, shown
 
 RECORDS = Path(__file__).parent / "records"
 """A JSON file for each paper: the reports from which docs/reproduction.md is made."""
@@ -38,7 +39,7 @@ class Block:
     @property
     def claims(self) -> list[Claim]:
         """The claims of the block."""
-        return [Claim(*row) for row in self.rows] if self.kind == "claims" else []  # type: ignore[arg-type]
+        return [Claim(*row) for row in self.rows] if self.kind == "claims" else []
 
 
 class Report(list[Block]):
@@ -56,7 +57,16 @@ class Report(list[Block]):
         """Add a table that is printed as well."""
         headers = [str(column.header) for column in table.columns]
         cells = zip(*(column.cells for column in table.columns), strict=True)
-        self.table(str(table.title or ""), headers, cells)  # type: ignore[arg-type]
+        self.table(str(table.title or ""), headers, cells)
+
+    def add(self, shown: Shown) -> None:
+        """Add what a benchmark shows."""
+        if isinstance(shown, Claims):
+            self.claims(*shown)
+        elif isinstance(shown, str):
+            self.text(shown)
+        else:
+            self.rich_table(shown)
 
     def text(self, text: str) -> None:
         """Add a paragraph."""
@@ -76,6 +86,20 @@ class Report(list[Block]):
         """The same as text."""
         counts = self.verdicts
         return ", ".join(f"{counts[verdict]} {verdict}" for verdict in MEANING if counts[verdict])
+
+
+def collected(run: Callable[[], object]) -> Report:
+    """The report of all that a function shows; it prints nothing, because the report is printed."""
+    shown.clear()
+    console.quiet = True
+    try:
+        run()
+    finally:
+        console.quiet = False
+    report = Report()
+    for each in shown:
+        report.add(each)
+    return report
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Branches(nn.Module):
         """Class scores."""
         found = self.stem(images)
         for block in self.blocks:
-            found = torch.cat([branch(found) for branch in block], dim=1)  # type: ignore[union-attr]
+            found = torch.cat([branch(found) for branch in block], dim=1)
         scores: torch.Tensor = self.head(found.mean(dim=(2, 3)))
         return scores
 
@@ -86,7 +86,7 @@ class Translator(nn.Module):
             found = self.embed(words[:, step % words.shape[1]])
             for k, cell in enumerate(self.cells):
                 states[k] = cell(found, states[k])
-                found = states[k][0]  # type: ignore[index]
+                found = states[k][0]
             if step >= self.length:
                 scores.append(self.head(found))
         return torch.stack(scores, dim=1)
