@@ -6,6 +6,7 @@ All random numbers come from NumPy's seeded PCG64: the same arguments give the s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -104,15 +105,21 @@ def layered(
 
     mean_speed = 1000  # MFLOP/s, that is FLOP per tick
     drawn = uniform(speeds, around("speed", mean_speed, speed_heterogeneity), types)
-    speed = np.maximum(np.rint(drawn), 1).astype(np.int64)[np.arange(m) * types // m]
+    kind = np.arange(m) * types // m
+    speed = np.maximum(np.rint(drawn), 1).astype(np.int64)[kind]
     flops = work.integers(low, high, size=n, endpoint=True) * mean_speed
-    in_start, source = _layer_edges(shape, _layer_sizes(n, layers, width), degrees, whole("reach", reach, 1))
+    in_start, source = layer_edges(
+        shape,
+        _layer_sizes(n, layers, width),
+        lambda count: shape.integers(degrees[0], degrees[1], size=count, endpoint=True),
+        whole("reach", reach, 1),
+    )
     smallest, largest = whole_range("payload", payload, 0)
     amounts = data.integers(smallest, largest, size=len(source), endpoint=True)
     rate, delay = whole("bandwidth", bandwidth, 1), whole("latency", latency, 0)
     if ccr is not None:
         mean_duration = int(ratio_ceil(flops[:, None], 1, speed).sum()) / (n * m)
-        amounts = _scaled_payloads(amounts, ccr, mean_duration, rate, delay)
+        amounts = scaled_payloads(amounts, ccr, mean_duration, rate, delay)
     resident, capacity = None, None
     if tightness is not None:
         lightest, heaviest = whole_range("memory", memory, 1)
@@ -120,7 +127,7 @@ def layered(
         total, share = int(resident.sum()), number("tightness", tightness, most=1, above=True)
         # A least loaded device holds at most total / m before the task that fills it.
         capacity = max(math.ceil(total / (m * share)), total // m + int(resident.max()))
-    return Layered(n, m, seed, types, flops, in_start, source, amounts, speed, rate, delay, resident, capacity)
+    return Layered(n, m, seed, kind, flops, in_start, source, amounts, speed, rate, delay, resident, capacity)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +137,8 @@ class Layered:
     n: int
     m: int
     seed: int
-    device_types: int
+    kind: Int
+    """(m,) the type of each device."""
     flops: Int
     """(n,) FLOP."""
     in_start: Int
@@ -143,14 +151,15 @@ class Layered:
     bandwidth: int
     latency: int
     """Ticks of every link; its bandwidth in bytes per tick, that is MB/s."""
-    resident: Int | None
-    capacity: int | None
+    resident: Int | None = None
+    capacity: int | None = None
     """Bytes of each device, and (n,) resident bytes of the tasks; None: no memory."""
+    family: str = "layered"
 
     @property
     def name(self) -> str:
         """The problem's name."""
-        return f"layered-{self.n}-{self.m}-{self.seed}"
+        return f"{self.family}-{self.n}-{self.m}-{self.seed}"
 
     @property
     def description(self) -> str:
@@ -205,7 +214,7 @@ class Layered:
         )
 
     def _devices(self) -> list[tuple[str, str]]:
-        return [(f"d{d}", f"type{d * self.device_types // self.m}") for d in range(self.m)]
+        return [(f"d{d}", f"type{kind}") for d, kind in enumerate(self.kind.tolist())]
 
 
 def _layer_sizes(n: int, layers: int | None, width: int | None) -> Int:
@@ -220,8 +229,10 @@ def _layer_sizes(n: int, layers: int | None, width: int | None) -> Int:
     return np.diff(np.arange(count + 1) * n // count)
 
 
-def _layer_edges(rng: Generator, sizes: Int, degrees: tuple[int, int], reach: int) -> tuple[Int, Int]:
+def layer_edges(rng: Generator, sizes: Int, degrees: Callable[[int], Int], reach: int) -> tuple[Int, Int]:
     """Return (in_start, source): producers of each task in CSR form, ascending.
+
+    `degrees` draws the in-degrees of a number of tasks; they are cut to the tasks of the layers above.
 
     One producer is drawn from the layer just above, the others without repetition from the `reach` layers above by
     Floyd's method (Bentley and Floyd 1987, CACM, doi:10.1145/30401.315746), vectorised over all tasks.
@@ -230,7 +241,7 @@ def _layer_edges(rng: Generator, sizes: Int, degrees: tuple[int, int], reach: in
     layer = np.repeat(np.arange(len(sizes)), sizes)[sizes[0] :]
     pool_start = start[np.maximum(layer - reach, 0)]
     pool = start[layer] - pool_start
-    degree = np.minimum(rng.integers(degrees[0], degrees[1], size=len(layer), endpoint=True), pool)
+    degree = np.minimum(degrees(len(layer)), pool)
     # A uniform number in [0, 1) times a pool below 2**53 never rounds up to the pool.
     first = start[layer - 1] - pool_start + (rng.random(len(layer)) * sizes[layer - 1]).astype(np.int64)
     chosen: list[Int] = []
@@ -247,7 +258,7 @@ def _layer_edges(rng: Generator, sizes: Int, degrees: tuple[int, int], reach: in
     return in_start, (rows + pool_start[:, None])[rows < pool[:, None]]
 
 
-def _scaled_payloads(payload: Int, ccr: float, mean_duration: float, bandwidth: int, latency: int) -> Int:
+def scaled_payloads(payload: Int, ccr: float, mean_duration: float, bandwidth: int, latency: int) -> Int:
     """Return payloads scaled so that a mean transfer takes `ccr` mean durations."""
     # A transfer cannot take less than the latency.
     target = number("ccr", ccr, least=latency / mean_duration if mean_duration else 0) * mean_duration

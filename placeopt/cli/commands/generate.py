@@ -98,6 +98,19 @@ def layered(sets: Sets = None, options: Options = False, out: DocumentFile = Non
 
 
 @app.command()
+def irregular(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+    """Generate an irregular layered graph: work and data over three decades, layers of random width."""
+    from placeopt.generate.arguments import called
+    from placeopt.generate.irregular_graphs import irregular as generate
+
+    if options:
+        _list_options(generate)
+        return
+    check_targets(("--out", out))
+    write_document(called(generate, "irregular", _values(sets)).document(), out)
+
+
+@app.command()
 def fork(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
     """Generate a random fork, join, fork-join or tree with transfers on identical devices."""
     from placeopt.generate.forks import fork as generate
