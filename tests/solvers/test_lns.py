@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.sequences import heft
+from placeopt_solvers._intervals.state import State, latest_starts, starts, tails
+from placeopt_solvers._intervals.subproblem import Neighbourhood, changed, subproblem_of
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import best_start
 from placeopt_solvers.search._lns.neighbourhoods import Chooser
+from placeopt_solvers.search._lns.repair import solved
 from placeopt_solvers.search._lns.search import Search, improve
-from placeopt_solvers.search._lns.state import State, latest_starts, starts, tails
-from placeopt_solvers.search._lns.subproblem import Neighbourhood, changed, solved, subproblem_of
 from placeopt_solvers.search._lns.tuning import TUNING
 
 import placeopt as po
@@ -119,7 +120,7 @@ def test_a_subproblem_has_the_makespan_of_the_whole() -> None:
             sub = subproblem_of(state, area)
             found = solved(sub, state, 0.2, seed, never)
             assert found.device is not None
-            after = changed(state, sub, area, found)
+            after = changed(state, sub, area, found.device, found.start)
             device = after.device
             assert valid(problem, after), (seed, kind.name)
             own = device[sub.tasks]
