@@ -21,7 +21,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 
-from .._intervals.state import State, decoded, positions
+from ..search._intervals.state import State, decoded, positions
 
 SIZE = 600
 """Tasks of a window."""

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placeopt_solvers._intervals.state import State
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._series import run as series_module
 from placeopt_solvers.portfolio import _members as _auto_members
@@ -26,6 +25,7 @@ from placeopt_solvers.portfolio._run import Tuning
 from placeopt_solvers.portfolio._standings import Standings
 from placeopt_solvers.portfolio._windows import Sweep, Window, window_of
 from placeopt_solvers.portfolio.auto import Auto, AutoSettings
+from placeopt_solvers.search._intervals.state import State
 
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem

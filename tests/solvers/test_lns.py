@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.sequences import heft
-from placeopt_solvers._intervals.state import State, latest_starts, starts, tails
-from placeopt_solvers._intervals.subproblem import Neighbourhood, changed, subproblem_of
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import best_start
+from placeopt_solvers.search._intervals.state import State, latest_starts, starts, tails
+from placeopt_solvers.search._intervals.subproblem import Neighbourhood, changed, subproblem_of
 from placeopt_solvers.search._lns.neighbourhoods import Chooser
 from placeopt_solvers.search._lns.repair import solved
 from placeopt_solvers.search._lns.search import Search, improve

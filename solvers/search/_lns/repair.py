@@ -12,10 +12,10 @@ from placeopt.model.arrays import Int
 from placeopt.model.schedule import Schedule
 from placeopt.solver import ALL_METRICS
 
-from ..._intervals.state import State
-from ..._intervals.subproblem import Subproblem
 from ..._runs.exact_run import TooLargeError
 from ...exact._cp_sat.limits import Limits
+from .._intervals.state import State
+from .._intervals.subproblem import Subproblem
 
 FAST: dict[str, object] = {
     "cp_model_presolve": False,

@@ -17,10 +17,10 @@ import numpy as np
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
-from ..._intervals.state import State
-from ..._intervals.subproblem import Neighbourhood, Subproblem, changed, subproblem_of
 from ..._local_search.search import makespan_bound
 from ..._runs.validity import valid
+from .._intervals.state import State
+from .._intervals.subproblem import Neighbourhood, Subproblem, changed, subproblem_of
 from .neighbourhoods import Chooser, Kind
 from .repair import Solution, solved
 from .tuning import TUNING
