@@ -189,16 +189,27 @@ def changed(state: State, sub: Subproblem, area: Neighbourhood, device: Int, sta
 
     Times are recomputed; the state may have changed elsewhere since.
     """
-    problem, whole = state.problem, state.device.copy()
-    whole[sub.tasks] = device
-    end = start + problem.duration[sub.tasks, device]
+    problem = state.problem
     if problem.contention != "none":
+        whole = state.device.copy()
+        whole[sub.tasks] = device
+        end = start + problem.duration[sub.tasks, device]
         return _booked(state, sub, area, whole, start + sub.origin, end + sub.origin)
-    sequence = state.sequence.copy()
-    place = np.empty(len(sub.tasks), dtype=np.int64)
-    place[sub.problem.order] = np.arange(len(place))
-    sequence[area.first : area.last] = sub.tasks[np.lexsort((place, end, start))]
+    whole, sequence = inserted(state.device, state.sequence, sub, area, device, start)
     return decoded(problem, sequence, whole)
+
+
+def inserted(
+    device: Int, sequence: Int, sub: Subproblem, area: Neighbourhood, found: Int, start: Int
+) -> tuple[Int, Int]:
+    """Return the devices (n,) and the sequence (n,) with a solution of a subproblem: devices (k,) and starts (k,)."""
+    device, sequence = device.copy(), sequence.copy()
+    device[sub.tasks] = found
+    end = start + sub.problem.duration[np.arange(len(found)), found]
+    place = np.empty(len(found), dtype=np.int64)
+    place[sub.problem.order] = np.arange(len(found))
+    sequence[area.first : area.last] = sub.tasks[np.lexsort((place, end, start))]
+    return device, sequence
 
 
 def _booked(state: State, sub: Subproblem, area: Neighbourhood, device: Int, start: Int, end: Int) -> Schedule:

@@ -1,0 +1,187 @@
+"""Sweep through a schedule: passes improve one window of its sequence after the other.
+
+A window is an interval of the sequence that is long enough for a pass to rearrange, and so short that a pass takes a
+millisecond. Its heads and tails are exact, so a shorter window shortens every longest path through it. A random change
+of the whole graph improves some layers and spoils others; windows keep the gains of each (rolling horizon: S. Sethi, G.
+Sorger, Annals of Operations Research 29, 1991, doi:10.1007/BF02283607).
+
+Work is measured in steps of list scheduling, not in time: with one worker the same seed gives the same schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, makespan
+
+from ..._runs.validity import valid
+from .passes import WHOLE, Arrangement, Passes
+from .state import State, decoded
+from .subproblem import Neighbourhood, Subproblem, changed, inserted, subproblem_of
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Parameters; `benchmarks/large.py` measures their effect."""
+
+    passes: int = 24  # of a window
+    restart: int = 8  # passes without gain after which the best arrangement of the window is taken up again
+    step: float = 1.2e-9  # seconds of an elementary step of list scheduling
+    fixed: float = 4e-3  # seconds of a window apart from its passes
+    task: float = 4e-7  # seconds to insert a window, per task and edge of the whole graph
+    memory: float = 0.8  # weight of a manner's former rate
+    exploration: float = 0.3  # share of windows whose manner is drawn at random
+
+
+TUNING = Tuning()
+
+
+@dataclass(slots=True)
+class Manner:
+    """How windows are improved: tasks, thousandths of noise, thousandths of the makespan as the aim; and success."""
+
+    size: int
+    noise: int
+    aim: int
+    rate: float = float("inf")  # recent gain per second; infinite before the first trial
+
+
+SIZES = (300, 600, 1200, 2400, 4800)
+"""Tasks of a window; the whole graph is one, too."""
+
+WAYS = ((0, 900), (300, 900), (300, 0), (1000, 0))
+"""Noise and aim of passes, in thousandths."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Improved:
+    """A window, its problem, and a shorter arrangement of it; None if none was found."""
+
+    area: Neighbourhood
+    sub: Subproblem
+    found: Arrangement | None
+    seconds: float
+
+
+def swept(problem: Problem) -> bool:
+    """Return whether windows apply: the makespan is the objective, without deadlines, memory tiers and pipelines."""
+    return (
+        problem.objective.single == "makespan"
+        and problem.tiers is None
+        and problem.pipeline is None
+        and bool((problem.deadline == UNLIMITED).all())
+    )
+
+
+class Sweep:
+    """Improves windows of a valid schedule; `state` is the best one so far, or another of the same makespan."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        seed: int,
+        stopped: Callable[[], bool],
+        on_better: Callable[[Schedule], None],
+        workers: int = 1,
+    ) -> None:
+        self.problem, self.seed = problem, seed
+        self.stopped, self.on_better = stopped, on_better
+        # Under ports the result of a window depends on the transfers of the whole, so windows are taken one by one.
+        self.lanes = workers if problem.contention == "none" else 1
+        self.state = State(problem, schedule)
+        self.random = np.random.default_rng([seed, 11])
+        n = problem.n_tasks
+        sizes = [size for size in SIZES if 2 * size <= n] + [n]
+        self.manners = [Manner(size, noise, aim) for size in sizes for noise, aim in WAYS]
+        self.spent = 0.0  # work so far, in seconds
+        self.tried = 0  # windows
+
+    def run(self, seconds: float, bound: float) -> None:
+        """Continue for about `seconds` of work, or until the makespan is at most a bound."""
+        limit = self.spent + seconds
+        with ThreadPoolExecutor(self.lanes, thread_name_prefix="windows") as pool:
+            while self.spent < limit and self.state.span > bound and not self.stopped():
+                self._step(pool)
+
+    def _step(self, pool: ThreadPoolExecutor) -> None:
+        """Improve a window in each lane, all in the same manner."""
+        manner = self._chosen()
+        areas = self._areas(manner.size)
+        numbers = range(self.tried, self.tried + len(areas))
+        if len(areas) == 1:
+            found = [self._improved(areas[0], manner, self.tried)]
+        else:
+            found = list(pool.map(self._improved, areas, [manner] * len(areas), numbers))
+        before = self.state.span
+        self._take(found)
+        self.tried += len(areas)
+        seconds = max(each.seconds for each in found)
+        self.spent += seconds
+        rate = (before - self.state.span) / before / seconds
+        first = manner.rate == float("inf")
+        manner.rate = rate if first else TUNING.memory * manner.rate + (1 - TUNING.memory) * rate
+
+    def _chosen(self) -> Manner:
+        if self.random.random() < TUNING.exploration:
+            return self.manners[int(self.random.integers(len(self.manners)))]
+        return max(self.manners, key=lambda each: each.rate)
+
+    def _areas(self, size: int) -> list[Neighbourhood]:
+        """Return a random window, and others at equal distances from it for the other lanes."""
+        n = self.problem.n_tasks
+        lanes = min(self.lanes, n // size)
+        first = int(self.random.integers(n)) - size // 2
+        areas = []
+        for lane in range(lanes):
+            begin = (first + size // 2 + lane * n // lanes) % n - size // 2
+            low, high = max(begin, 0), min(begin + size, n)
+            areas.append(Neighbourhood(low, high, np.ones(high - low, dtype=np.bool_)))
+        return areas
+
+    def _improved(self, area: Neighbourhood, manner: Manner, number: int) -> Improved:
+        """Make passes over a window."""
+        state = self.state
+        sub = subproblem_of(state, area)
+        tail = state.tail[sub.tasks] - sub.rest
+        passes = Passes(sub, state.device[sub.tasks], tail, self.seed + 7919 * number, TUNING.passes)
+        best: Arrangement | None = None
+        least, kept, since = sub.span, (passes.backward, passes.line), 0
+        for _ in range(TUNING.passes):
+            found = passes.run(manner.noise, least * manner.aim // WHOLE)
+            since += 1
+            if found is not None and found.value < least:
+                best, least, since = found, found.value, 0
+                kept = passes.backward, passes.line
+            elif found is None or since % TUNING.restart == 0:
+                passes.backward, passes.line = kept
+        fixed = TUNING.fixed + TUNING.task * (self.problem.n_tasks + self.problem.n_edges)
+        return Improved(area, sub, best, fixed + TUNING.passes * passes.steps * TUNING.step)
+
+    def _take(self, windows: list[Improved]) -> None:
+        """Insert each shorter window with which the whole schedule is not longer."""
+        state, problem = self.state, self.problem
+        device, sequence, span = state.device, state.sequence, state.span
+        best: Schedule | None = None
+        for each in windows:
+            area, sub, found = each.area, each.sub, each.found
+            if found is None:
+                continue
+            if problem.contention != "none":
+                homes, line = device, sequence
+                schedule = changed(state, sub, area, found.device, found.start)
+            else:
+                homes, line = inserted(device, sequence, sub, area, found.device, found.start)
+                schedule = decoded(problem, line, homes)
+            if makespan(problem, schedule) <= span and valid(problem, schedule):
+                best, device, sequence, span = schedule, homes, line, makespan(problem, schedule)
+        if best is not None:
+            shorter = span < state.span
+            self.state = State(problem, best)
+            if shorter:
+                self.on_better(best)
