@@ -20,7 +20,7 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, makespan
 
 from ..._runs.validity import valid
-from .passes import WHOLE, Arrangement, Passes
+from .passes import Arrangement, Passes, both_links
 from .state import State, decoded
 from .subproblem import Neighbourhood, Subproblem, changed, inserted, subproblem_of
 
@@ -30,10 +30,10 @@ class Tuning:
     """Parameters; `benchmarks/large.py` measures their effect."""
 
     passes: int = 24  # of a window
-    restart: int = 8  # passes without gain after which the best arrangement of the window is taken up again
-    step: float = 1.2e-9  # seconds of an elementary step of list scheduling
+    step: float = 6e-10  # seconds of an elementary step of list scheduling
+    chunk: float = 0.05  # seconds between two checks whether to stop
     fixed: float = 4e-3  # seconds of a window apart from its passes
-    task: float = 4e-7  # seconds to insert a window, per task and edge of the whole graph
+    task: float = 1e-7  # seconds to insert a window, per task and edge of the whole graph
     memory: float = 0.8  # weight of a manner's former rate
     exploration: float = 0.3  # share of windows whose manner is drawn at random
 
@@ -95,6 +95,7 @@ class Sweep:
         # Under ports the result of a window depends on the transfers of the whole, so windows are taken one by one.
         self.lanes = workers if problem.contention == "none" else 1
         self.state = State(problem, schedule)
+        self.links = both_links(problem)
         self.random = np.random.default_rng([seed, 11])
         n = problem.n_tasks
         sizes = [size for size in SIZES if 2 * size <= n] + [n]
@@ -149,19 +150,13 @@ class Sweep:
         state = self.state
         sub = subproblem_of(state, area)
         tail = state.tail[sub.tasks] - sub.rest
-        passes = Passes(sub, state.device[sub.tasks], tail, self.seed + 7919 * number, TUNING.passes)
-        best: Arrangement | None = None
-        least, kept, since = sub.span, (passes.backward, passes.line), 0
-        for _ in range(TUNING.passes):
-            found = passes.run(manner.noise, least * manner.aim // WHOLE)
-            since += 1
-            if found is not None and found.value < least:
-                best, least, since = found, found.value, 0
-                kept = passes.backward, passes.line
-            elif found is None or since % TUNING.restart == 0:
-                passes.backward, passes.line = kept
+        passes = Passes(sub, state.device[sub.tasks], tail, self.links, self.seed + 7919 * number, TUNING.passes)
+        each = max(int(TUNING.chunk / (passes.steps * TUNING.step)), 1)
+        for begin in range(0, TUNING.passes, each):
+            if not self.stopped():
+                passes.run(min(each, TUNING.passes - begin), manner.noise, manner.aim)
         fixed = TUNING.fixed + TUNING.task * (self.problem.n_tasks + self.problem.n_edges)
-        return Improved(area, sub, best, fixed + TUNING.passes * passes.steps * TUNING.step)
+        return Improved(area, sub, passes.best, fixed + TUNING.passes * passes.steps * TUNING.step)
 
     def _take(self, windows: list[Improved]) -> None:
         """Insert each shorter window with which the whole schedule is not longer."""
