@@ -44,7 +44,7 @@ MODULUS = 2**31 - 1
 WHOLE = 1000
 """Shares in a kernel are thousandths."""
 
-RESTART = 8
+RESTART = 12
 """Passes without gain after which the best schedule is taken up again."""
 
 
@@ -71,9 +71,9 @@ class Side(NamedTuple):
 FORTH, BACK = 0, 1
 """Values of `Chain.number` at LAST and KEPT."""
 
-LAST, KEPT, VALUE, SINCE, SEED = range(5)
+LAST, KEPT, VALUE, SINCE, SEED, MADE = range(6)
 """Indices of `Chain.number`: direction of the last pass and of the best one, makespan of the best arrangement, passes
-since then, state of the random numbers."""
+since then, state of the random numbers, passes."""
 
 
 class Chain(NamedTuple):
@@ -138,7 +138,7 @@ class Passes:
             order=problem.order,
             kept_device=device.copy(),
             kept_end=tail.copy(),
-            number=np.array([BACK, BACK, sub.span, 0, seed % (MODULUS - 1) + 1]),
+            number=np.array([BACK, BACK, sub.span, 0, seed % (MODULUS - 1) + 1, 0]),
             **{name: np.empty(problem.n_tasks, dtype=np.int64) for name in scratch},
         )
         self.span = sub.span
@@ -254,13 +254,16 @@ def run_passes(forth: Side, back: Side, chain: Chain, passes: int, noise: int, a
     k = len(chain.order)
     for _ in range(passes):
         way = FORTH if number[LAST] == BACK else BACK
+        number[SEED] = number[SEED] * 48271 % MODULUS
+        level = noise * (number[SEED] % WHOLE) // WHOLE if number[MADE] > 1 else 0
+        number[MADE] += 1
         if way == FORTH:
             prepare(forth, back, chain, way)
-            value = place_again(forth, back, chain, aim * number[VALUE] // WHOLE, noise)
+            value = place_again(forth, back, chain, aim * number[VALUE] // WHOLE, level)
             line = forth.line
         else:
             prepare(back, forth, chain, way)
-            value = place_again(back, forth, chain, aim * number[VALUE] // WHOLE, noise)
+            value = place_again(back, forth, chain, aim * number[VALUE] // WHOLE, level)
             line = back.line
         number[LAST] = way
         number[SINCE] += 1
