@@ -38,7 +38,7 @@ class Tuning:
     """Parameters of the portfolio; shares are of the time limit. `benchmarks/portfolio.py` measures their effect."""
 
     planned: float = 60.0  # seconds to plan for without a time limit
-    quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
+    quick: float = 0.3  # share after which no further heuristic begins: of a limit, or while kernels are compiled
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
@@ -98,6 +98,7 @@ class Run(SolveRun):
         self.series = series
         self.blocks: SeriesRun | None = None
         self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
+        self.compiled = compilation.seconds()
         if options.workers > 1:
             self.varies_by = "threads"
         self.least = best_bound(problem)
@@ -158,7 +159,7 @@ class Run(SolveRun):
             # Heft always runs, regardless of the limit and the initial schedule.
             if at and self.stop_reason():
                 return
-            if at and self.clock.elapsed > TUNING.quick * self.span:
+            if at and self._late():
                 self.varies_by = self.varies_by or "clock"
                 return
             # Heft does not wait for compiled code, so that a schedule exists early.
@@ -172,6 +173,14 @@ class Run(SolveRun):
         with self.best.turn("segments"):
             for schedule in segments(self.problem):
                 self._offer(schedule, "segments")
+
+    def _late(self) -> bool:
+        """Return whether no further heuristic begins.
+
+        Without a time limit, the clock decides only if kernels were compiled, for which heuristics wait.
+        """
+        limit = self.span if compilation.seconds() > self.compiled else self.clock.limit
+        return limit is not None and self.clock.elapsed > TUNING.quick * limit
 
     def _load(self) -> None:
         """Start to load or compile the kernel of the moves while heuristics run."""

@@ -256,18 +256,20 @@ class TestLimits:
 
     def test_reported_values_only_improve(self) -> None:
         heard: list[Progress] = []
-        solved(tight(90), workers=2, time_limit=3, on_progress=heard.append)
+        solved(tight(90), workers=2, time_limit=1, on_progress=heard.append)
         values = [each.objective for each in heard if each.objective is not None]
         assert values == sorted(values, reverse=True)
         assert {each.message for each in heard} > {"heft"}
 
 
 class TestRepeatable:
-    def test_the_same_result_unless_it_varies(self) -> None:
+    def test_the_same_result_unless_it_varies(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=0.8))
         problem = replace(tight(120, 4), contention="port", memory_model="peak")
-        runs = [solved(problem, time_limit=2) for _ in range(2)]
+        runs = [solved(problem, time_limit=None) for _ in range(2)]
         for run in runs:
             assert run.schedule is not None
+            assert run.repeatable or run.wall_time.compiling
         if all(run.repeatable for run in runs):
             first, second = (run.schedule for run in runs)
             assert first is not None
@@ -282,6 +284,16 @@ class TestRepeatable:
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
         assert Auto().solve(tight(), Options(time_limit=60), AutoSettings()).varies_by == "clock"
         assert Auto().solve(tight(), Options(time_limit=60, workers=2), AutoSettings()).varies_by == "threads"
+
+    def test_without_a_time_limit_only_compiling_omits_heuristics(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for later in ("_turn", "_exact", "_search", "_bound"):
+            monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
+        answer = Auto().solve(tight(12), Options(), AutoSettings())
+        assert (len(answer.stats["members"]), answer.varies_by) == (len(MEMBERS) + 1, "")  # segments, too
+        monkeypatch.setattr(_auto_run.compilation, "seconds", iter((0.0, 1.0)).__next__)
+        answer = Auto().solve(tight(12), Options(), AutoSettings())
+        assert (len(answer.stats["members"]), answer.varies_by) == (1, "clock")
 
     def test_an_optimal_heuristic_ends_the_run_at_the_same_point(self) -> None:
         answer = Auto().solve(po.load(PROBLEMS / "five-node.yaml"), Options(time_limit=600), AutoSettings())
@@ -355,12 +367,17 @@ class TestStandings:
 
 
 def test_same_seed_same_schedule_under_other_hashes() -> None:
+    """Without a time limit, regardless of the load of the machine, once the kernels are compiled."""
     program = (
-        "import placeopt as po\nfrom placeopt_solvers.portfolio import _run\n"
-        "from placeopt.generate.layered_graphs import layered_problem\n"
-        "_run.TUNING = _run.Tuning(planned=0.4)\n"  # without a time limit
+        "import placeopt as po\nfrom placeopt.kernels import compilation\n"
+        "from placeopt_solvers.portfolio import _run\nfrom placeopt.generate.layered_graphs import layered_problem\n"
+        "_run.TUNING = _run.Tuning(planned=0.4)\n"
         "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
         "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
+        "while result.wall_time.compiling:\n"
+        "    compilation.wait(60)\n"
+        "    result = po.solve(problem, 'auto', workers=1, seed=3)\n"
+        "print(repr(result.varies_by))\n"
         "print(result.schedule.device.tolist(), result.schedule.start.tolist())"
     )
     runs = [
@@ -372,9 +389,10 @@ def test_same_seed_same_schedule_under_other_hashes() -> None:
         )
         for seed in ("1", "2")
     ]
-    first, second = (run.communicate()[0] for run in runs)
+    first, second = (run.communicate()[0].split("\n", 1) for run in runs)
     assert first == second
-    assert first.count(",") > 100
+    assert first[0] == "''"
+    assert first[1].count(",") > 100
 
 
 def test_heft_runs_for_any_initial_schedule_and_limit() -> None:
