@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import kernel
+from placeopt.kernels import kernel, runs_compiled
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.simulation.loops import pop, push
@@ -144,6 +144,11 @@ class Passes:
         self.span = sub.span
         self.steps = work_steps(problem)
         self._run = run_passes.select(self.steps * most, chunked=True)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether passes run in compiled code."""
+        return runs_compiled(self._run)
 
     @property
     def best(self) -> Arrangement | None:

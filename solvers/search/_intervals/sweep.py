@@ -10,12 +10,14 @@ Work is measured in steps of list scheduling, not in time: with one worker the s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, makespan
 
@@ -29,33 +31,51 @@ from .subproblem import Neighbourhood, Subproblem, changed, inserted, subproblem
 class Tuning:
     """Parameters; `benchmarks/large.py` measures their effect."""
 
-    passes: int = 24  # of a window
+    passes: int = 16  # of a window
     step: float = 6e-10  # seconds of an elementary step of list scheduling
     chunk: float = 0.05  # seconds between two checks whether to stop
     fixed: float = 4e-3  # seconds of a window apart from its passes
     task: float = 1e-7  # seconds to insert a window, per task and edge of the whole graph
-    memory: float = 0.8  # weight of a manner's former rate
-    exploration: float = 0.3  # share of windows whose manner is drawn at random
+    memory: float = 0.9  # weight of a manner's former steps
+    exploration: float = 0.2  # share of steps whose manner is drawn with equal probabilities
+    prior: float = 0.02  # gain of a manner per second before its first step
+    belief: float = 0.05  # seconds that this counts for
 
 
 TUNING = Tuning()
 
 
+DEPTHS = (12, 24)
+"""Layers of the graph in a window."""
+
+LEAST = 200
+"""Tasks of the smallest window."""
+
+WAYS = ((300, 0), (0, 900))
+"""Noise and aim of passes, in thousandths: with noise, few devices are busy; with an aim, most are."""
+
+
 @dataclass(slots=True)
 class Manner:
-    """How windows are improved: tasks, thousandths of noise, thousandths of the makespan as the aim; and success."""
+    """How windows are improved: tasks, noise and aim; and how much it gained of late, as a share of the makespan."""
 
     size: int
     noise: int
     aim: int
-    rate: float = float("inf")  # recent gain per second; infinite before the first trial
+    gained: float = TUNING.prior * TUNING.belief
+    seconds: float = TUNING.belief
+    step: float = 1.0  # seconds of the last step
 
+    @property
+    def rate(self) -> float:
+        """Recent gain per second."""
+        return self.gained / self.seconds
 
-SIZES = (300, 600, 1200, 2400, 4800)
-"""Tasks of a window; the whole graph is one, too."""
-
-WAYS = ((0, 900), (300, 900), (300, 0), (1000, 0))
-"""Noise and aim of passes, in thousandths."""
+    def learn(self, gain: float, seconds: float) -> None:
+        """Count a step."""
+        self.gained = TUNING.memory * self.gained + gain
+        self.seconds = TUNING.memory * self.seconds + seconds
+        self.step = seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,12 +89,9 @@ class Improved:
 
 
 def swept(problem: Problem) -> bool:
-    """Return whether windows apply: the makespan is the objective, without deadlines, memory tiers and pipelines."""
+    """Return whether windows apply: the makespan is the objective, and there are neither deadlines nor memory tiers."""
     return (
-        problem.objective.single == "makespan"
-        and problem.tiers is None
-        and problem.pipeline is None
-        and bool((problem.deadline == UNLIMITED).all())
+        problem.objective.single == "makespan" and problem.tiers is None and bool((problem.deadline == UNLIMITED).all())
     )
 
 
@@ -98,17 +115,30 @@ class Sweep:
         self.links = both_links(problem)
         self.random = np.random.default_rng([seed, 11])
         n = problem.n_tasks
-        sizes = [size for size in SIZES if 2 * size <= n] + [n]
-        self.manners = [Manner(size, noise, aim) for size in sizes for noise, aim in WAYS]
+        ones = np.ones(n, dtype=np.int64)
+        layers = int(path_lengths(problem.order, problem.out_start, problem.edge_target, ones).max(initial=0)) + 1
+        sizes = sorted({n, *(min(max(depth * n // layers, LEAST), n) for depth in DEPTHS)})
+        self.manners = [Manner(size, noise, aim, step=size * 5e-5) for size in sizes for noise, aim in WAYS]
         self.spent = 0.0  # work so far, in seconds
         self.tried = 0  # windows
+        self.compiled = True  # whether passes run in compiled code
+        self.late: Callable[[], bool] = lambda: False
 
-    def run(self, seconds: float, bound: float) -> None:
-        """Continue for about `seconds` of work, or until the makespan is at most a bound."""
-        limit = self.spent + seconds
+    def go_to(self, schedule: Schedule) -> None:
+        """Continue from a schedule."""
+        self.state = State(self.problem, schedule)
+
+    def run(self, seconds: float, bound: float, patience: float = float("inf")) -> bool:
+        """Continue for about `seconds` of work, or until the makespan is at most a bound; return whether it was cut.
+
+        Plain Python, which runs while kernels are compiled, ends after `patience` seconds.
+        """
+        limit, begun = self.spent + seconds, time.monotonic()
+        self.late = lambda: not self.compiled and time.monotonic() - begun > patience
         with ThreadPoolExecutor(self.lanes, thread_name_prefix="windows") as pool:
-            while self.spent < limit and self.state.span > bound and not self.stopped():
+            while self.spent < limit and self.state.span > bound and not self.stopped() and not self.late():
                 self._step(pool)
+        return self.late()
 
     def _step(self, pool: ThreadPoolExecutor) -> None:
         """Improve a window in each lane, all in the same manner."""
@@ -124,14 +154,16 @@ class Sweep:
         self.tried += len(areas)
         seconds = max(each.seconds for each in found)
         self.spent += seconds
-        rate = (before - self.state.span) / before / seconds
-        first = manner.rate == float("inf")
-        manner.rate = rate if first else TUNING.memory * manner.rate + (1 - TUNING.memory) * rate
+        manner.learn((before - self.state.span) / max(before, 1), seconds)
 
     def _chosen(self) -> Manner:
-        if self.random.random() < TUNING.exploration:
-            return self.manners[int(self.random.integers(len(self.manners)))]
-        return max(self.manners, key=lambda each: each.rate)
+        """Return a random manner; the time that a manner gets is proportional to the square of its rate."""
+        rates = np.array([each.rate for each in self.manners])
+        worth = rates**2 / np.array([each.step for each in self.manners])
+        share = worth / worth.sum() if worth.any() else np.full(len(rates), 1 / len(rates))
+        even = np.array([1 / each.step for each in self.manners])
+        share = TUNING.exploration * even / even.sum() + (1 - TUNING.exploration) * share
+        return self.manners[int(self.random.choice(len(rates), p=share))]
 
     def _areas(self, size: int) -> list[Neighbourhood]:
         """Return a random window, and others at equal distances from it for the other lanes."""
@@ -151,9 +183,10 @@ class Sweep:
         sub = subproblem_of(state, area)
         tail = state.tail[sub.tasks] - sub.rest
         passes = Passes(sub, state.device[sub.tasks], tail, self.links, self.seed + 7919 * number, TUNING.passes)
-        each = max(int(TUNING.chunk / (passes.steps * TUNING.step)), 1)
+        self.compiled = passes.compiled
+        each = max(int(TUNING.chunk / (passes.steps * TUNING.step)), 1) if self.compiled else 1
         for begin in range(0, TUNING.passes, each):
-            if not self.stopped():
+            if not self.stopped() and not self.late():
                 passes.run(min(each, TUNING.passes - begin), manner.noise, manner.aim)
         fixed = TUNING.fixed + TUNING.task * (self.problem.n_tasks + self.problem.n_edges)
         return Improved(area, sub, passes.best, fixed + TUNING.passes * passes.steps * TUNING.step)
