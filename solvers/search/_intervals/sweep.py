@@ -45,7 +45,7 @@ class Tuning:
 TUNING = Tuning()
 
 
-DEPTHS = (12, 24)
+DEPTHS = (12, 24, 48)
 """Layers of the graph in a window."""
 
 LEAST = 200
@@ -117,8 +117,9 @@ class Sweep:
         n = problem.n_tasks
         ones = np.ones(n, dtype=np.int64)
         layers = int(path_lengths(problem.order, problem.out_start, problem.edge_target, ones).max(initial=0)) + 1
-        sizes = sorted({n, *(min(max(depth * n // layers, LEAST), n) for depth in DEPTHS)})
+        sizes = sorted({min(max(depth * n // layers, LEAST), n) for depth in DEPTHS})
         self.manners = [Manner(size, noise, aim, step=size * 5e-5) for size in sizes for noise, aim in WAYS]
+        self.ahead = [Manner(n, noise, aim) for noise, aim in WAYS]  # the whole graph first, once in each way
         self.spent = 0.0  # work so far, in seconds
         self.tried = 0  # windows
         self.compiled = True  # whether passes run in compiled code
@@ -142,7 +143,7 @@ class Sweep:
 
     def _step(self, pool: ThreadPoolExecutor) -> None:
         """Improve a window in each lane, all in the same manner."""
-        manner = self._chosen()
+        manner = self.ahead.pop() if self.ahead else self._chosen()
         areas = self._areas(manner.size)
         numbers = range(self.tried, self.tried + len(areas))
         if len(areas) == 1:
