@@ -44,7 +44,7 @@ MODULUS = 2**31 - 1
 WHOLE = 1000
 """Shares in a kernel are thousandths."""
 
-RESTART = 12
+RESTART = 6
 """Passes without gain after which the best schedule is taken up again."""
 
 

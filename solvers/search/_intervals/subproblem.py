@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.building import build_problem
+from placeopt.model.building import by_first_appearance
 from placeopt.model.memory import peak_memory
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import retime
 
@@ -113,23 +113,40 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         place[tasks[movable]] = np.flatnonzero(movable)
         both = place[problem.separation]
         both = both[(both >= 0).all(axis=1)]
-    small = build_problem(
-        task_names=[problem.task_names[i] for i in tasks],
-        device_names=problem.device_names,
+    k, m = len(tasks), problem.n_devices
+    by_source = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    source, target = pairs[by_source].T.copy()
+    in_edge = np.argsort(target, kind="stable")
+    nothing = np.zeros(k, dtype=np.int64)
+    # All parts come from a valid problem, and the tasks are in a topological order. The remaining memory differs within
+    # a class of devices, but solvers of subproblems use classes only for times and costs.
+    return replace(
+        problem,
+        task_names=tuple(problem.task_names[i] for i in tasks),
         duration=problem.duration[tasks],
         feasible=problem.feasible[tasks],
-        edges=pairs,
-        payload=problem.payload[edge],
-        latency=problem.latency,
-        byte_ticks_num=problem.byte_ticks_num,
-        byte_ticks_den=problem.byte_ticks_den,
-        group=problem.group[tasks],
-        separation=both,
-        resident=problem.memory[tasks] if limited else None,
-        capacity=_room(problem, state, tasks) if limited else None,
+        resident=problem.memory[tasks] if limited else nothing,
+        output=nothing,
+        scratch=nothing,
+        release=nothing,
+        deadline=np.full(k, UNLIMITED),
+        capacity=_room(problem, state, tasks) if limited else np.full(m, UNLIMITED),
+        edge_source=source,
+        edge_target=target,
+        payload=problem.payload[edge[by_source]],
+        shared=np.zeros(len(edge), dtype=np.bool_),
+        relocation=np.zeros((k, m), dtype=np.int64),
+        group=by_first_appearance(problem.group[tasks]),
+        separation=np.unique(np.sort(both, axis=1), axis=0),
+        forward=np.arange(k),
+        objective=Objective(),
+        contention="none",
+        memory_model="sum",
+        out_start=np.searchsorted(source, np.arange(k + 1)),
+        in_start=np.searchsorted(target[in_edge], np.arange(k + 1)),
+        in_edge=in_edge,
+        order=np.arange(k),
     )
-    # The remaining memory differs within a class, but the model uses classes only for times and costs.
-    return replace(small, device_class=problem.device_class)
 
 
 def _room(problem: Problem, state: State, tasks: Int) -> Int:

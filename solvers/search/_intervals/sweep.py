@@ -31,7 +31,7 @@ from .subproblem import Neighbourhood, Subproblem, changed, inserted, subproblem
 class Tuning:
     """Parameters; `benchmarks/large.py` measures their effect."""
 
-    passes: int = 16  # of a window
+    passes: int = 8  # of a window
     step: float = 6e-10  # seconds of an elementary step of list scheduling
     chunk: float = 0.05  # seconds between two checks whether to stop
     fixed: float = 4e-3  # seconds of a window apart from its passes
@@ -184,11 +184,13 @@ class Sweep:
         sub = subproblem_of(state, area)
         tail = state.tail[sub.tasks] - sub.rest
         passes = Passes(sub, state.device[sub.tasks], tail, self.links, self.seed + 7919 * number, TUNING.passes)
-        self.compiled = passes.compiled
-        each = max(int(TUNING.chunk / (passes.steps * TUNING.step)), 1) if self.compiled else 1
-        for begin in range(0, TUNING.passes, each):
-            if not self.stopped() and not self.late():
-                passes.run(min(each, TUNING.passes - begin), manner.noise, manner.aim)
+        left = TUNING.passes
+        while left > 0 and not self.stopped() and not self.late():
+            # The first pass shows whether code is compiled; plain Python makes one pass at a time.
+            each = int(TUNING.chunk / (passes.steps * TUNING.step)) if passes.compiled else 1
+            passes.run(min(max(each, 1), left), manner.noise, manner.aim)
+            self.compiled = passes.compiled
+            left -= max(each, 1)
         fixed = TUNING.fixed + TUNING.task * (self.problem.n_tasks + self.problem.n_edges)
         return Improved(area, sub, passes.best, fixed + TUNING.passes * passes.steps * TUNING.step)
 
