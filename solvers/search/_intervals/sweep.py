@@ -104,7 +104,7 @@ class Sweep:
         schedule: Schedule,
         seed: int,
         stopped: Callable[[], bool],
-        on_better: Callable[[Schedule], None],
+        on_better: Callable[[Schedule], object],
         workers: int = 1,
     ) -> None:
         self.problem, self.seed = problem, seed
@@ -124,6 +124,11 @@ class Sweep:
         self.tried = 0  # windows
         self.compiled = True  # whether passes run in compiled code
         self.late: Callable[[], bool] = lambda: False
+
+    @property
+    def span(self) -> int:
+        """The makespan of the best schedule so far."""
+        return self.state.span
 
     def go_to(self, schedule: Schedule) -> None:
         """Continue from a schedule."""
