@@ -17,14 +17,14 @@ NEVER = 1 << 61
 PAIRS = 1 << 16
 """Most pairs of tasks of two clusters that are compared; larger clusters count as compatible."""
 
-SET = 256
+SET = 1024
 """Most tasks of a cluster for which sets of tasks in an interval are examined."""
 
 START, LATEST, PAYS, CLUSTER, NEXT, SIZE, HELD = range(7)
 """Arrays of `State` in the trail."""
 
 FIRST, WAITING, LENGTH, RECORD, STEPS = range(5)
-"""Entries of `State.count`: position and number of queued tasks, entries of the trail, whether it is on, and steps."""
+"""Entries of `State.counts`: position and number of queued tasks, entries of the trail, whether it is on, and steps."""
 
 
 class Facts(NamedTuple):
@@ -55,21 +55,21 @@ class State(NamedTuple):
     queue: Int  # (n,) circular
     queued: Int  # (n,) 0 or 1
     trail: Int  # (t, 3): array, index, old value
-    count: Int  # (5,)
+    counts: Int  # (5,)
 
 
 @kernel(allocates=False)
 def record(state: State, array: int, index: int, old: int) -> bool:
     """Record a change; False if the trail is full, so that the change must not be made."""
-    if not state.count[RECORD]:
+    if not state.counts[RECORD]:
         return True
-    at = state.count[LENGTH]
+    at = state.counts[LENGTH]
     if at == len(state.trail):
         return False
     state.trail[at, 0] = array
     state.trail[at, 1] = index
     state.trail[at, 2] = old
-    state.count[LENGTH] = at + 1
+    state.counts[LENGTH] = at + 1
     return True
 
 
@@ -78,8 +78,8 @@ def enqueue(state: State, v: int) -> None:
     """Append a task to the queue unless it waits there."""
     if not state.queued[v]:
         state.queued[v] = 1
-        state.queue[(state.count[FIRST] + state.count[WAITING]) % len(state.queue)] = v
-        state.count[WAITING] += 1
+        state.queue[(state.counts[FIRST] + state.counts[WAITING]) % len(state.queue)] = v
+        state.counts[WAITING] += 1
 
 
 @kernel(record, enqueue, allocates=False)
@@ -114,12 +114,9 @@ def close(state: State, v: int, c: int) -> None:
 def disjoint(facts: Facts, state: State, i: int, j: int, c: int) -> bool:
     """Whether i and j can run one after the other on a device of class c."""
     p, q = facts.duration[i, c], facts.duration[j, c]
-    return (
-        p == 0
-        or q == 0
-        or state.start[i, c] + p <= state.latest[j, c]
-        or state.start[j, c] + q <= state.latest[i, c]
-    )
+    if p == 0 or q == 0 or state.start[i, c] + p <= state.latest[j, c]:
+        return True
+    return bool(state.start[j, c] + q <= state.latest[i, c])
 
 
 @kernel(disjoint, allocates=False)
@@ -128,7 +125,7 @@ def compatible(facts: Facts, state: State, u: int, w: int) -> bool:
     if state.size[state.cluster[u]] > state.size[state.cluster[w]]:
         u, w = w, u
     a, b = state.cluster[u], state.cluster[w]
-    state.count[STEPS] += state.size[a]
+    state.counts[STEPS] += state.size[a]
     if state.size[a] * state.size[b] > PAIRS:
         return True
     i = u
@@ -155,7 +152,7 @@ def compatible(facts: Facts, state: State, u: int, w: int) -> bool:
         while fits:
             j = w
             while fits:
-                state.count[STEPS] += 1
+                state.counts[STEPS] += 1
                 fits = disjoint(facts, state, i, j, c)
                 j = state.next[j]
                 if j == w:
@@ -176,7 +173,7 @@ def merge(facts: Facts, state: State, u: int, w: int) -> None:
         u, w = w, u
     a, b = state.cluster[u], state.cluster[w]
     changes = (len(facts.capacity) + 1) * (state.size[a] + state.size[b]) + 4
-    if state.count[RECORD] and len(state.trail) - state.count[LENGTH] < changes:
+    if state.counts[RECORD] and len(state.trail) - state.counts[LENGTH] < changes:
         return
     record(state, SIZE, a, state.size[a])
     record(state, HELD, a, state.held[a])
@@ -224,7 +221,7 @@ def sequence(facts: Facts, state: State, v: int) -> None:
         j = state.next[v]
         while j != v and state.start[v, c] < NEVER:
             q = facts.duration[j, c]
-            state.count[STEPS] += 1
+            state.counts[STEPS] += 1
             if not disjoint(facts, state, v, j, c):
                 close(state, v, c)
             elif q > 0 and state.start[j, c] + q > state.latest[v, c]:
@@ -248,7 +245,7 @@ def sequence(facts: Facts, state: State, v: int) -> None:
                 x = state.next[x]
                 if x == v:
                     break
-            state.count[STEPS] += members
+            state.counts[STEPS] += members
             if work > end - begin and end >= begin:
                 close(state, v, c)
                 break
@@ -262,7 +259,7 @@ def relate(facts: Facts, state: State, e: int) -> bool:
     """Apply the rules of an edge; False if the makespan is refuted."""
     u, w = facts.source[e], facts.target[e]
     k = len(facts.capacity)
-    state.count[STEPS] += k * k
+    state.counts[STEPS] += k * k
     one, other = state.cluster[u] == state.cluster[w], state.pays[e] == 1
     if one and other:
         return False
@@ -336,10 +333,10 @@ def examine(facts: Facts, state: State, v: int) -> bool:
         part(facts, state, e)
     for position in range(facts.in_start[v], facts.in_start[v + 1]):
         part(facts, state, facts.in_edge[position])
+    runs = False
     for c in range(len(facts.capacity)):
-        if state.start[v, c] < NEVER:
-            return True
-    return False
+        runs = runs or state.start[v, c] < NEVER
+    return runs
 
 
 @kernel(examine, allocates=False)
@@ -348,14 +345,14 @@ def propagate(facts: Facts, state: State, limit: int) -> bool:
 
     The queue is empty afterwards.
     """
-    state.count[STEPS] = 0
+    state.counts[STEPS] = 0
     possible = True
-    while state.count[WAITING] > 0:
-        v = state.queue[state.count[FIRST]]
-        state.count[FIRST] = (state.count[FIRST] + 1) % len(state.queue)
-        state.count[WAITING] -= 1
+    while state.counts[WAITING] > 0:
+        v = state.queue[state.counts[FIRST]]
+        state.counts[FIRST] = (state.counts[FIRST] + 1) % len(state.queue)
+        state.counts[WAITING] -= 1
         state.queued[v] = 0
-        if possible and state.count[STEPS] <= limit:
+        if possible and state.counts[STEPS] <= limit:
             possible = examine(facts, state, v)
     return possible
 
@@ -364,7 +361,7 @@ def propagate(facts: Facts, state: State, limit: int) -> bool:
 def undo(state: State) -> None:
     """Undo all changes in the trail."""
     k = state.start.shape[1]
-    for at in range(state.count[LENGTH] - 1, -1, -1):
+    for at in range(state.counts[LENGTH] - 1, -1, -1):
         array, index, old = state.trail[at, 0], state.trail[at, 1], state.trail[at, 2]
         if array == START:
             state.start[index // k, index % k] = old
@@ -380,7 +377,7 @@ def undo(state: State) -> None:
             state.size[index] = old
         else:
             state.held[index] = old
-    state.count[LENGTH] = 0
+    state.counts[LENGTH] = 0
 
 
 @kernel(compatible, merge, separate, propagate, undo, allocates=False)
@@ -388,23 +385,25 @@ def holds(facts: Facts, state: State, e: int, apart: bool, limit: int) -> bool:
     """Whether the ends of an edge may run apart, or together; the state is not changed."""
     if not apart and not compatible(facts, state, facts.source[e], facts.target[e]):
         return False
-    state.count[RECORD] = 1
+    state.counts[RECORD] = 1
     if apart:
         separate(facts, state, e)
     else:
         merge(facts, state, facts.source[e], facts.target[e])
     possible = propagate(facts, state, limit)
     undo(state)
-    state.count[RECORD] = 0
+    state.counts[RECORD] = 0
     return possible
 
 
 @kernel(compatible, merge, separate, propagate, holds, allocates=False)
-def shave(facts: Facts, state: State, edges: Int, limit: int, most: int) -> int:
-    """Probe some edges, and return how many were decided; -1 if the makespan is refuted.
+def refute(facts: Facts, state: State, edges: Int, limit: int, most: int) -> int:
+    """Propagate, then probe some edges; -1 if the makespan is refuted, otherwise the number of edges decided.
 
     A probe takes about `limit` steps; what follows from a decision, about `most`.
     """
+    if not propagate(facts, state, most):
+        return -1
     decided = 0
     for e in edges:
         u, w = facts.source[e], facts.target[e]

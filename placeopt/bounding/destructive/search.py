@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from placeopt.bounding.destructive.propagation import NEVER, Facts, State, propagate, shave
+from placeopt.bounding.destructive.propagation import NEVER, WAITING, Facts, State, refute
 from placeopt.bounding.quick import Bound, narrowed_classes
-from placeopt.bounding.quick.classes import Classes
+from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes
 from placeopt.bounding.quick.paths import Windows, critical_path, windows
 from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
@@ -23,7 +23,7 @@ TABLE = 1 << 23
 TRAIL = 1 << 16
 """Most changes during a probe."""
 
-LIMIT, MOST = 1 << 18, 1 << 26
+LIMIT, MOST = 1 << 20, 1 << 27
 """Steps of a probe, and of propagation without probing."""
 
 PRECISION = 4000
@@ -51,7 +51,7 @@ def destructive_bound(
     least, known
         Ticks of a proved bound, and of a known schedule.
     seconds
-        Time limit of the probing.
+        Time limit, checked between propagations.
     """
     begun = time.perf_counter()
     clock = Clock(seconds)
@@ -60,7 +60,7 @@ def destructive_bound(
     best = critical_path(classes, found)[0]
     why = "the longest chain of tasks and unavoidable transfers; nothing longer is proved"
     if problem.n_devices > 1 and not should_stop():
-        search = _Search(classes, found, lambda: should_stop() or clock.over)
+        search = Search(classes, found, lambda: should_stop() or clock.over)
         proved = search.largest(max(best, least), known)
         if proved > max(best, least):
             best = proved
@@ -71,7 +71,7 @@ def destructive_bound(
     return Bound("destructive", best, why, time.perf_counter() - begun)
 
 
-class _Search:
+class Search:
     """What the refutations of all makespans share."""
 
     def __init__(self, classes: Classes, found: Windows, should_stop: Callable[[], bool]) -> None:
@@ -81,8 +81,8 @@ class _Search:
         n, k = duration.shape
         pairs = np.concatenate((problem.separation, problem.separation[:, ::-1]))
         pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-        self._head, self._tail = head, tail
-        self._facts = Facts(
+        self._head, self._tail, self._nothing = head, tail, np.zeros(0, dtype=np.int64)
+        self.facts = Facts(
             in_start=problem.in_start,
             in_edge=problem.in_edge,
             out_start=problem.out_start,
@@ -98,9 +98,9 @@ class _Search:
         self._cluster = first[problem.group].astype(np.int64)
         self._next = _circles(self._cluster)
         self._size = np.bincount(self._cluster, minlength=n).astype(np.int64)
-        self._held = np.bincount(self._cluster, weights=np.zeros(n), minlength=n).astype(np.int64)
+        self._held = np.zeros(n, dtype=np.int64)
         np.add.at(self._held, self._cluster, classes.memory)
-        self._state = State(
+        self.state = State(
             start=np.empty((n, k), dtype=np.int64),
             latest=np.empty((n, k), dtype=np.int64),
             pays=np.empty(problem.n_edges, dtype=np.int64),
@@ -111,19 +111,20 @@ class _Search:
             queue=problem.order.astype(np.int64),
             queued=np.empty(n, dtype=np.int64),
             trail=np.empty((TRAIL, 3), dtype=np.int64),
-            count=np.zeros(5, dtype=np.int64),
+            counts=np.zeros(5, dtype=np.int64),
         )
 
-    def largest(self, proved: int, known: int | None) -> int:
-        """The best proved bound, at least `proved`, and at most `known`."""
-        for probing in (False, True):
-            unit = 1 + proved // PRECISION if probing else 1
-            high, step = known, unit if probing else 1 + proved // WIDE
-            while high is None or proved + unit <= high:  # is a makespan of `tried` ticks refuted?
-                tried = proved + step - 1
-                if high is not None:
-                    tried = min(tried, high - 1)
-                if self._refutes(tried, probing):
+    def largest(self, proved: int, known: int | None, *, probing: Sequence[bool] = (False, True)) -> int:
+        """The best proved bound, at least `proved`, and at most `known`: without probing, then with."""
+        # Only an infeasible problem has no schedule below LARGEST_TOTAL; its bounds mean nothing.
+        least, most = proved, LARGEST_TOTAL if known is None else known
+        for probe in probing:
+            high = most
+            unit = 1 + proved // PRECISION if probe else 1
+            step = unit if probe else 1 + proved // WIDE
+            while proved + unit <= high:
+                tried = min(proved + step, high) - 1
+                if self.refutes(tried, probing=probe):
                     proved, step = tried + 1, 2 * step
                 elif self._should_stop():
                     return proved
@@ -133,49 +134,52 @@ class _Search:
                     high, step = tried, max(step // 4, unit)
             if self._should_stop():
                 break
-        return proved
+        return least if proved >= LARGEST_TOTAL else proved
 
-    def _refutes(self, makespan: int, probing: bool) -> bool:
+    def refutes(self, makespan: int, *, probing: bool) -> bool:
         """Whether no schedule has this makespan."""
-        facts, state = self._facts, self._state
+        facts, state = self.facts, self.state
         n, k = state.start.shape
         closed = self._head >= NEVER
         state.start[:] = self._head
         state.latest[:] = np.where(closed, -1, makespan - self._tail - facts.duration)
         state.pays[:] = 0
-        state.cluster[:], state.next[:], state.size[:], state.held[:] = self._cluster, self._next, self._size, self._held
+        state.cluster[:], state.next[:], state.size[:], state.held[:] = (
+            self._cluster,
+            self._next,
+            self._size,
+            self._held,
+        )
         state.queue[:], state.queued[:] = self._problem.order, 1
-        state.count[:] = 0
-        state.count[1] = n  # waiting
-        work = 4 * (n + 2 * len(facts.source)) * k * k
-        run = propagate.select(work)
-        if not run(prepared(run, facts), prepared(run, state), MOST):
+        state.counts[:] = 0
+        state.counts[WAITING] = n
+        whole = 4 * (n + 2 * len(facts.source)) * k * k  # approximate steps of one propagation
+        run = refute.select(whole)
+        if run(prepared(run, facts), prepared(run, state), self._nothing, LIMIT, MOST) < 0:
             return True
-        decided = 1 if probing else 0
+        decided = int(probing)
         while decided:
             decided = 0
             edges = self._undecided()
-            run_probes = shave.select(len(edges) * LIMIT)
-            packed = prepared(run_probes, facts), prepared(run_probes, state)
+            run = refute.select(2 * len(edges) * min(whole, LIMIT))
+            packed = prepared(run, facts), prepared(run, state)
             for begin in range(0, len(edges), SLICE):
                 if self._should_stop():
                     return False
-                found = run_probes(*packed, edges[begin : begin + SLICE], LIMIT, MOST)
+                found = run(*packed, edges[begin : begin + SLICE], LIMIT, MOST)
                 if found < 0:
                     return True
                 decided += found
         return False
 
     def _undecided(self) -> Int:
-        """Edges whose transfer would delay the consumer, those with the least slack first."""
-        facts, state = self._facts, self._state
+        """Edges whose ends may run together or apart, those with the least slack for the transfer first."""
+        facts, state = self.facts, self.state
         u, w = facts.source, facts.target
-        arrival = np.min(np.where(state.start < NEVER, state.start + facts.duration, NEVER)[u][:, :, None] + facts.move, 1)
-        open_ = state.start[w] < NEVER
-        slack = np.where(open_, state.latest[w] - arrival, -1).max(axis=1)
-        delays = (open_ & (arrival > state.start[w])).any(axis=1)
-        undecided = (state.pays == 0) & (state.cluster[u] != state.cluster[w])
-        edges = np.flatnonzero(undecided)
+        end = np.where(state.start < NEVER, state.start + facts.duration, NEVER)
+        arrival = np.min(end[u][:, :, None] + facts.move, axis=1)
+        slack = np.where(state.start[w] < NEVER, state.latest[w] - arrival, -1).max(axis=1)
+        edges = np.flatnonzero((state.pays == 0) & (state.cluster[u] != state.cluster[w]))
         return np.ascontiguousarray(edges[np.argsort(slack[edges], kind="stable")])
 
 
