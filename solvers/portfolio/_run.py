@@ -25,6 +25,7 @@ from .._series.run import SeriesRun, series_run
 from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
 from ..exact._cp_sat.run import CpSatSettings, solved
+from ..search._intervals.multilevel import Multilevel
 from ..search._intervals.sweep import Sweep, swept
 from ..search._lns.search import improve
 from ._members import affordable, schedules, segments
@@ -102,6 +103,7 @@ class Run(SolveRun):
         self.turns, self.worked = 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
+        self.refined = 0
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.walker: Walker | None = None
@@ -110,8 +112,10 @@ class Run(SolveRun):
         timed = problem.objective.single == "makespan"
         if swept(problem) and problem.n_tasks >= TUNING.windowed:
             self.operators.append(ImprovementOperator("windows", self._slide, needs_schedule=True))
+            self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
         if not self.operators or problem.n_tasks <= TUNING.large:
-            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
+            trials = 1 if self.operators else TUNING.starts
+            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and problem.tiers is None:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
@@ -357,6 +361,17 @@ class Run(SolveRun):
         elif sweep.state.span > makespan(self.problem, start):
             sweep.go_to(start)
         if sweep.run(seconds, float(self._bound_known()), seconds + LOADING):
+            self.varies_by = self.varies_by or "clock"
+        return seconds
+
+    def _refine(self, start: Schedule, seconds: float, number: int) -> float:
+        """Run a cycle of multilevel search."""
+        search = Multilevel(
+            self.problem, start, number, self.stopped, partial(self._offer, name="multilevel"), self.threads
+        )
+        search.cycles = self.refined  # the first cycle may move to other devices than those of the best schedule
+        self.refined += 1
+        if search.cycle(seconds, float(self._bound_known()), seconds + LOADING):
             self.varies_by = self.varies_by or "clock"
         return seconds
 

@@ -110,13 +110,13 @@ class Multilevel:
         left, cut = min(seconds, LONGEST), False
         while left > 0 and not cut and not self.stopped() and self.span > bound:
             share = max(ROUND * left, min(left, LEAST))
-            cut = self._cycle(share, bound, patience)
+            cut = self.cycle(share, bound, patience)
             left -= share
             if seconds == float("inf"):
                 left = LONGEST
         return cut
 
-    def _cycle(self, seconds: float, bound: float, patience: float) -> bool:
+    def cycle(self, seconds: float, bound: float, patience: float) -> bool:
         """Coarsen, and improve the schedule on every level; return whether the work was cut."""
         device = None if self.cycles == 0 else self.schedule.device
         self.cycles += 1
