@@ -19,13 +19,10 @@ from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._series import run as series_module
 from placeopt_solvers.portfolio import _members as _auto_members
 from placeopt_solvers.portfolio import _run as _auto_run
-from placeopt_solvers.portfolio import _windows as _auto_windows
 from placeopt_solvers.portfolio._members import MEMBERS, affordable, schedules, segments
 from placeopt_solvers.portfolio._run import Tuning
 from placeopt_solvers.portfolio._standings import Standings
-from placeopt_solvers.portfolio._windows import Sweep, Window, window_of
 from placeopt_solvers.portfolio.auto import Auto, AutoSettings
-from placeopt_solvers.search._intervals.state import State
 
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
@@ -33,7 +30,6 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
-from placeopt.simulation import retime
 from placeopt.solver import Answer, Clock, Options, Progress, Termination
 from placeopt.solving.result import Result
 
@@ -168,68 +164,16 @@ class TestAnswer:
 
 
 class TestWindows:
-    def stretch(self, **rest: Any) -> tuple[Problem, State]:
-        problem = layered_problem(60, 3, seed=2, ccr=3.0, width=4, **rest)
-        schedule = next(schedules(MEMBERS[0], problem, 0))
-        return problem, State(problem, schedule)
-
-    @pytest.mark.parametrize("rest", [{}, {"tightness": 0.8}], ids=["roomy", "tight"])
-    def test_its_schedule_is_the_part_of_the_whole(self, rest: dict[str, Any]) -> None:
-        _, state = self.stretch(**rest)
-        for first, last in ((0, 20), (15, 40), (45, 60)):
-            window = window_of(state, first, last)
-            assert valid(window.problem, window.schedule)
-            count = last - first
-            shift = state.start[window.tasks] - window.schedule.start[:count]
-            assert len(np.unique(shift)) == 1
-            # All dependencies are kept: the earliest times are those of the whole.
-            again = retime(window.problem, window.schedule)
-            assert np.array_equal(again.start[:count] + shift[0], state.start[window.tasks])
-
-    def test_any_outcome_fits_the_whole(self) -> None:
-        problem, state = self.stretch(tightness=0.8)
-        random = np.random.default_rng(3)
-        window = window_of(state, 10, 45)
-        taken = 0
-        for _ in range(30):
-            home = window.schedule.device.copy()
-            home[random.integers(35, size=3)] = random.integers(3, size=3)
-            changed = retime(window.problem, Schedule(home, window.schedule.start))
-            if not valid(window.problem, changed):
-                continue
-            sweep = Sweep(problem, state.schedule)
-            sweep._take([(10, window, changed)])
-            taken += sweep.state.schedule is not state.schedule
-            assert valid(problem, sweep.state.schedule)
-            assert sweep.state.span <= state.span
-        assert taken > 0
-
-    @pytest.mark.parametrize("lanes", [1, 2])
-    def test_a_sweep_goes_through_everything(self, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_auto_windows, "SIZE", 16)
-        monkeypatch.setattr(_auto_windows, "ADVANCE", 8)
-        problem, state = self.stretch()
-        sweep = Sweep(problem, state.schedule)
-        seen: set[int] = set()
-
-        def look(window: Window, _: int) -> None:
-            seen.update(window.tasks.tolist())
-
-        for _ in range(8 // lanes):
-            sweep.step(look, lanes)
-        assert seen == set(range(problem.n_tasks))
-
-    def test_makes_large_graphs_shorter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_make_large_graphs_shorter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=2.0, large=100))
-        monkeypatch.setattr(_auto_windows, "SIZE", 100)
-        monkeypatch.setattr(_auto_windows, "ADVANCE", 50)
         problem = layered_problem(600, 4, seed=1, ccr=10.0, width=8)
         answer = Auto().solve(problem, Options(), AutoSettings())
-        assert answer.stats["found by"] == "windows"
+        assert answer.stats["found by"] in ("windows", "multilevel")
         assert answer.schedule is not None
         assert valid(problem, answer.schedule)
         values = {each["name"]: each["value"] for each in answer.stats["members"]}
-        assert values["windows"] < min(value for name, value in values.items() if value and name != "windows")
+        ours = [value for name in ("windows", "multilevel") if (value := values.pop(name, None))]
+        assert min(ours) < min(value for value in values.values() if value)
 
 
 class TestLimits:
