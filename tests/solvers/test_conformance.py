@@ -24,6 +24,8 @@ BRIEF: dict[str, dict[str, Any]] = {
     "random": {"samples": 15},
     "random-task-eft": {"restarts": 3},
     "giph": {"restarts": 3},
+    "forward-backward": {"patience": 10},
+    "multilevel": {"patience": 10},
 }
 """Settings of those that would go on for the whole time limit otherwise."""
 

@@ -12,7 +12,6 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Options, Settings, Termination
 
-from ..._local_search.search import LOADING
 from ..._runs.solve_run import SolveRun, nothing_to_place, sufficient
 from ..._starts.warm_start import best_start
 
@@ -26,8 +25,8 @@ START = 0.1, 1e-5
 class SweepSettings(Settings):
     """Settings of searches by windows."""
 
-    patience: float = Field(default=5.0, gt=0)
-    """Seconds of work without gain after which the search ends if there is no time limit."""
+    patience: int = Field(default=2000, gt=0)
+    """Windows without a shorter schedule after which the search ends."""
 
 
 class Search(Protocol):
@@ -64,14 +63,19 @@ def improved_by(problem: Problem, options: Options, settings: SweepSettings, mak
     best.offer(start, "start" if options.initial is None else "initial")
     best.raise_bound(bound)
     enough = sufficient(problem, float(bound), options.gap_limit)
-    search = make(problem, start, options.seed, run.stopped, best.offer, options.workers)
+    gained = 0  # windows at the last gain
+
+    def better(schedule: Schedule) -> None:
+        nonlocal gained
+        if best.offer(schedule):
+            gained = search.tried
+
+    def stopped() -> bool:
+        return run.stopped() or search.tried - gained >= settings.patience
+
+    search = make(problem, start, options.seed, stopped, better, options.workers)
     limit, cut = options.planned_seconds, False
-    if limit is None:
-        span = None
-        while search.span != span and not cut and not run.stopped():
-            span = search.span
-            cut = search.run(settings.patience, enough, settings.patience + LOADING)
-    elif options.workers == 1:
+    if limit is not None and options.workers == 1:
         before = START[0] + START[1] * (problem.n_tasks + problem.n_edges)
         cut = search.run(max(SHARE * limit - before, limit / 2), enough, limit)
     else:

@@ -99,8 +99,14 @@ class Multilevel:
         self.problem, self.schedule, self.span = problem, schedule, makespan(problem, schedule)
         self.seed, self.workers = seed, workers
         self.stopped, self.on_better = stopped, on_better
-        self.tried = 0  # windows
         self.cycles = 0
+        self._done = 0  # windows of earlier sweeps
+        self._sweep: Sweep | None = None
+
+    @property
+    def tried(self) -> int:
+        """Windows so far."""
+        return self._done + (0 if self._sweep is None else self._sweep.tried)
 
     def run(self, seconds: float, bound: float, patience: float = float("inf")) -> bool:
         """Continue for about `seconds` of work; return whether plain Python was cut short after `patience` seconds.
@@ -142,8 +148,9 @@ class Multilevel:
         for depth in range(len(levels), -1, -1):
             problem = levels[depth - 1].problem if depth else self.problem
             sweep = Sweep(problem, schedule, self.seed + 31 * self.cycles, self.stopped, lambda _: None, self.workers)
+            self._sweep = sweep
             cut = sweep.run(seconds * tasks[depth] / tasks.sum(), bound, patience)
-            self.tried += sweep.tried
+            self._done, self._sweep = self.tried, None
             found = sweep.state.schedule if depth == 0 else levels[depth - 1].restore(sweep.state.schedule)
             below = self.problem if depth <= 1 else levels[depth - 2].problem
             forms = list(valid_forms(below, found))
