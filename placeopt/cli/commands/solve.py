@@ -123,6 +123,7 @@ def solve(
     document = document_of(problem)
     read = time.monotonic()
     compiled = compile_document(document)
+    del document  # as large as the problem
     built = time.monotonic()
     found = find_solver(default_solver(compiled)) if named is None else named
     read_settings(found, settings)

@@ -235,7 +235,7 @@ class Compilation:
         release, deadline = time_windows(tasks, scales)
         check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
-        duration = np.where(table.feasible, table.duration, 0)
+        duration = table.finished()
         if not len(issues):
             swapping = slowest_swap(tiers, memory.total)
             check_ranges(duration, release, memory.total, edges, links, power, swapping, issues)

@@ -31,6 +31,9 @@ WIDER: dict[NumberFormat, tuple[NumberFormat, ...]] = {
 }
 """The wider formats of each number format, which represent all of its values: the next one first."""
 
+ROWS = 4096
+"""Tasks whose durations are written to the table of all devices at a time."""
+
 
 def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, issues: Issues) -> Bool:
     """Return (n, m) whether `devices`, `requires` and `pin` allow the device."""
@@ -167,6 +170,13 @@ class DurationTable:
         self.feasible[rows] = False
         self.feasible[rows, fixed[rows]] = kept
 
+    def finished(self) -> Int:
+        """Return the durations (n, m), read-only from now on, 0 where not feasible."""
+        if not self.feasible.all():
+            self.duration[~self.feasible] = 0
+        self.duration.flags.writeable = self.feasible.flags.writeable = False  # stored once, not copied
+        return self.duration
+
     def _broken(self) -> set[str | int]:
         """Return tasks with an issue that may concern the duration, such as an unknown key."""
         harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes", "precision"}
@@ -197,13 +207,19 @@ class DurationTable:
             [0 if task.bytes is None else scales.size(task.bytes, ("tasks", name, "bytes")) for _, name, task in work]
         )
         formats = [task.precision or precision for _, _, task in work]
-        of_format = {known: np.array([each == known for each in formats]) for known in dict.fromkeys(formats)}
+        of_format = {
+            known: np.fromiter(map(known.__eq__, formats), dtype=np.bool_, count=len(rows))
+            for known in dict.fromkeys(formats)
+        }
         profiles: dict[tuple[object, ...], list[int]] = {}
         for d, device in enumerate(self._index.devices):
             spec = device.spec
             speeds = None if spec.speed is None else tuple(spec.speed.items())
             profile = (speeds, spec.memory_bandwidth, spec.overhead, _factors(spec))
             profiles.setdefault(profile, []).append(d)
+        anywhere = bool(self.feasible.all())
+        columns: list[Int] = []
+        column = np.zeros(len(self._index), dtype=np.int64)  # of each device, in `columns`
         for places in profiles.values():
             device = self._index.devices[places[0]]
             spec, path = device.spec, ("devices", device.pool)
@@ -233,11 +249,16 @@ class DurationTable:
             if spec.overhead is not None:
                 ticks = ticks + scales.ticks(spec.overhead, (*path, "overhead"), counts=False)
                 exact = exact + float(min(scales.exact_ticks(spec.overhead), LARGEST))
-            self.duration[np.ix_(rows, np.array(places))] = ticks[:, None]
-            self._count_rounding(work, exact, ticks, self.feasible[np.ix_(rows, np.array(places))].any(axis=1))
+            column[places] = len(columns)
+            columns.append(ticks)
+            able = np.True_ if anywhere else self.feasible[np.ix_(rows, np.array(places))].any(axis=1)
+            self._count_rounding(work, exact, ticks, able)
+        for begin in range(0, len(rows), ROWS):
+            block = slice(begin, begin + ROWS)
+            self.duration[rows[block]] = np.stack([ticks[block] for ticks in columns], axis=1)[:, column]
 
     def _count_rounding(
-        self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool
+        self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool | np.bool_
     ) -> None:
         """Report the most rounded of these tasks to the scales; `runs` is which of them may run on the device."""
         stated = runs & (exact > 0) & (np.abs(ticks - exact) > 1e-9 * exact)  # beyond rounding errors of floats

@@ -36,7 +36,8 @@ def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: 
         0 if task.output is None else scales.size(task.output, ("tasks", name, "output"))
         for name, task in tasks.items()
     ]
-    pairs: list[tuple[int, int]] = []
+    sources: list[int] = []
+    targets: list[int] = []
     payloads: list[int] = []
     shared: list[bool] = []
     for row, (name, task) in enumerate(tasks.items()):
@@ -49,13 +50,14 @@ def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: 
             if source == row:
                 issues.add("a task cannot come after itself", ("tasks", name, "after", producer), at_key=True)
                 continue
-            pairs.append((source, row))
+            sources.append(source)
+            targets.append(row)
             shared.append(payload is None)
             payloads.append(
                 outputs[source] if payload is None else scales.size(payload, ("tasks", name, "after", producer))
             )
     arrays = EdgeArrays(
-        np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        np.column_stack((np.array(sources, dtype=np.int64), np.array(targets, dtype=np.int64))),
         np.array(payloads, dtype=np.int64),
         np.array(shared, dtype=np.bool_),
     )

@@ -57,7 +57,7 @@ class Scales:
         if self._most is None:
             return None
         share, path = self._most
-        return Rounding(float(min(share, 10**300)), path_text(self._issues.place(path).path))
+        return Rounding(float(min(share, 10**300)), path_text(self._issues.existing(path)))
 
     def ticks(self, time: Amount, path: Path, *, counts: bool = True) -> int:
         """Return a time rounded up to whole ticks; `counts` is whether its rounding is reported."""
@@ -128,6 +128,8 @@ class Scales:
         A bare number that rounding would change much is reported: another unit was probably meant.
         """
         unit: Fraction | None = getattr(self._units, kind.key)
+        if unit is None and type(amount) is int and amount <= LARGEST:  # most numbers of large files
+            return amount
         exact = self._amount(amount, unit, self.resolution if kind is _TICKS else _ONE)
         if isinstance(exact, int) or exact.denominator == 1:
             whole = int(exact)
