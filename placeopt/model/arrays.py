@@ -56,9 +56,9 @@ def whole_numbers(
     given = _array(name, values, shape, axes)
     if given.dtype.kind not in "biuf" and not (given.dtype == object and _all_integers(given)):
         raise UsageError(f"{name}: holds {given.dtype}; expected whole numbers")
-    masked = where is not None and not where.all() and bool(given[~where].any())
-    if masked:
-        given = np.where(where, given, 0)
+    masked = False
+    if where is not None and not where.all() and given[~where].any():
+        given, masked = np.where(where, given, 0), True
     if given.dtype.kind == "f":
         # NaN compares false with everything, and 2^63 is the first float beyond 64 bits.
         sound = (np.abs(given) < 2.0**63) & (np.floor(given) == given)

@@ -14,7 +14,7 @@ from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex, LinkArrays
 from placeopt.io.compiler.relations import EdgeArrays
 from placeopt.io.compiler.scales import LARGEST, Scales
-from placeopt.io.spec import TaskSpec
+from placeopt.io.compiler.tasks import Tasks
 from placeopt.model.arrays import Int
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.problem import COARSE, UNLIMITED, MemoryModel
@@ -25,7 +25,7 @@ RUNS = 1000
 
 
 def check_windows(
-    tasks: dict[str, TaskSpec],
+    tasks: Tasks,
     release: Int,
     deadline: Int,
     table: DurationTable | None,
@@ -151,7 +151,7 @@ class TaskMemory(NamedTuple):
 
 
 def check_groups(
-    tasks: dict[str, TaskSpec],
+    tasks: Tasks,
     labels: Int,
     table: DurationTable,
     memory: TaskMemory,
