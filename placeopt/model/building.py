@@ -28,7 +28,6 @@ from placeopt.model.problem import (
 )
 from placeopt.model.tiers import Tiers
 
-
 _BLOCK = 2**18
 """Entries of a table that are compared at a time, about as many as fit into a cache."""
 

@@ -302,8 +302,7 @@ class DurationTable:
                 self._reported.add((device.pool, lack))
                 task = next(name for row, name, _ in work if row == needing[0])
                 self._issues.add(
-                    f"{lack}, and task {shown(task)}, {given} may run on it; "
-                    f"{remedy}, or restrict the task's devices",
+                    f"{lack}, and task {shown(task)}, {given} may run on it; {remedy}, or restrict the task's devices",
                     ("devices", device.pool),
                 )
 

@@ -15,7 +15,7 @@ from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.graph import find_cycle
-from placeopt.model.units import Amount, shown
+from placeopt.model.units import shown
 
 _CYCLES, _CYCLE_SHOWN = 8, 8
 
