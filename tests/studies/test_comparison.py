@@ -331,9 +331,7 @@ class TestRogues:
             assert all(len(line) <= width for line in lines)
             assert lines[0] == "full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
             headers = lines[1].split()
-            assert headers == [
-                *["solver", "makespan", "gap", "ratio", "SLR", "time", "RAM", "device", "mem.", "verdict"]
-            ]
+            assert headers == ["solver", "makespan", "gap", "ratio", "SLR", "time", "RAM", "dev", "mem", "verdict"]
             cells = {line.split()[0]: line.split() for line in lines[2:]}
             assert cells["heft"][1:6] == ["7", "ns", "14.29%", "1.000", "2.333"]
             assert cells["heft"][-3:] == ["3", "B", "feasible"]
@@ -366,7 +364,7 @@ class TestRogues:
         write_markdown(out, rough)
         lines = out.getvalue().splitlines()
         assert lines[0] == "### full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
-        assert lines[2] == "| solver | makespan | gap | ratio | SLR | time | RAM | device mem. | verdict |"
+        assert lines[2] == "| solver | makespan | gap | ratio | SLR | time | RAM | dev mem | verdict |"
         assert lines[3] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
         assert lines[4].startswith("| heft | 7 ns | 14.29% | 1.000 | 2.333 |")
         assert any(line.startswith("- crashed: rogue-exit: its process ended") for line in lines)
@@ -402,7 +400,7 @@ class TestTables:
     def test_printed_with_the_spread_over_seeds(self) -> None:
         runs = [a_record(seed=seed, value=value) for seed, value in enumerate((10, 12, 11))]
         text = printed(Comparison((*runs, failed("crashed", "boom", seed=3))), 80)
-        headers = [*["solver", "makespan", "spread", "gap", "ratio", "SLR", "time", "RAM", "device", "mem.", "verdict"]]
+        headers = ["solver", "makespan", "spread", "gap", "ratio", "SLR", "time", "RAM", "dev", "mem", "verdict"]
         assert text.splitlines()[1].split() == headers
         assert text.splitlines()[2].split()[1:5] == ["11", "ms", "18.18%", "54.55%"]
         assert text.splitlines()[2].endswith("3 of 4")

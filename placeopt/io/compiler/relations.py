@@ -32,18 +32,15 @@ class EdgeArrays:
 def edge_arrays(tasks: Tasks, scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
     """Return the edges of all tasks' `after`."""
     names = list(tasks)
-    number = {name: row for row, name in enumerate(tasks)}
+    number = dict(zip(names, range(len(names)), strict=True))
     outputs = np.zeros(len(tasks), dtype=np.int64)
     for row, name, task in tasks.stating("output"):
         if task.output is not None:
             outputs[row] = scales.size(task.output, ("tasks", name, "output"))
-    rows, afters = [], []
-    for row, _, task in tasks.stating("after"):
-        rows.append(row)
-        afters.append(task.after)
+    afters = [task.after for task in tasks.values()]
     counts = [len(after) for after in afters]
     source = np.array([number.get(producer, -1) for after in afters for producer in after], dtype=np.int64)
-    target = np.repeat(np.array(rows, dtype=np.int64), counts)
+    target = np.repeat(np.arange(len(tasks)), counts)
     payloads = [payload for after in afters for payload in after.values()]
     sound = (source >= 0) & (source != target)
     if not sound.all():

@@ -103,7 +103,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         "latency" if pipeline else "SLR",
         "time",
         "RAM",
-        *(["device mem."] if stored else []),
+        *(["dev mem"] if stored else []),
         "verdict",
     )
     title = _title(label, standing, amount, comparison.no_schedule(label))
