@@ -50,7 +50,7 @@ MEMBERS = 6
 """Members of a portfolio to show, best first."""
 
 LARGE = 10**7
-"""Report the memory of the process for problems with at least so many pairs of a task and a device."""
+"""Report the memory of the process for problems with at least this number of pairs of a task and a device."""
 
 SLOWED = 0.1
 """Report compilation if kernels were compiled during at least this share of the solve."""
@@ -125,7 +125,7 @@ class Result:
         clusters as a whole, and state them. Tasks of one cluster are on one device.
     process_memory
         Bytes of main memory that the process, or one that it started, held at most from its start to the end of the
-        solve (peak resident set size); None if the system does not tell. It has nothing to do with `devices`.
+        solve (peak resident set size); None if the system does not report it. It has nothing to do with `devices`.
     """
 
     problem: Problem

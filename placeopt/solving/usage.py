@@ -8,7 +8,7 @@ import sys
 def peak_resident() -> int | None:
     """Bytes of main memory that this process, or one that it started and that has ended, held at most so far.
 
-    None if the system does not tell.
+    None if the system does not report it.
     """
     try:
         import resource

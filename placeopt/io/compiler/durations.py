@@ -170,7 +170,7 @@ class DurationTable:
         self.feasible[rows, fixed[rows]] = kept
 
     def finished(self) -> Int:
-        """Return the durations (n, m), read-only from now on, 0 where not feasible."""
+        """Return the durations (n, m), 0 where not feasible, and make the table read-only."""
         if not self.feasible.all():
             self.duration[~self.feasible] = 0
         self.duration.flags.writeable = self.feasible.flags.writeable = False  # stored once, not copied
