@@ -45,8 +45,8 @@ FIVE = PROBLEMS / "five-node.yaml"
 LIMIT, GRACE = 0.5, 2.0
 """Seconds that a run has which never ends; all others may take a minute, so that no busy machine is too slow."""
 
-TIMES = ("seconds", "wall")
-"""Of a row: what differs from one run to the next."""
+TIMES = ("seconds", "wall", "process_memory")
+"""Fields of a row that differ from run to run."""
 
 FULL = """
 placeopt: 1
@@ -651,7 +651,7 @@ class TestResume:
         assert run("compare", *arguments).out == table
         assert out.read_text() == "".join(lines)
 
-        # It equals the table of an uninterrupted comparison, except for times.
+        # It equals the table of an uninterrupted comparison, except for times and memory of the process.
         whole = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0)
         again = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0, ledger=out, resume=True)
         assert [{**row, "file": Path(row["file"])} for row in timeless(whole)] == [
