@@ -143,7 +143,7 @@ def save_plan(path: Path, result: Result) -> str | None:
     if result.schedule is None:
         return f"there is no schedule to write to {_shown(path)}"
     try:
-        write_plan(path, _plan(result))
+        write_plan(path, result)
     except (OSError, ValueError) as error:
         return unwritable(path, error)
     return None

@@ -82,9 +82,9 @@ def _as_efficiency(value: Any) -> Any:
 
 
 def _as_after(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value
     names = _as_list(value)
-    if isinstance(names, dict):
-        return names
     if not isinstance(names, list | tuple):
         raise ValueError(f"expected the names of producers, got {units.shown(value)}")
     seen: dict[str, None] = {}

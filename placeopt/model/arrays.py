@@ -1,7 +1,8 @@
 """Checks of the caller's arrays, because compiled code indexes with them unchecked.
 
-Each function returns a new array or raises a UsageError that names the argument, the first wrong entry, its value and
-what was expected. All checks are vectorised.
+Each function returns an array that nothing else can change, or raises a UsageError that names the argument, the first
+wrong entry, its value and what was expected. A read-only array of the right type, such as one of another problem, is
+returned itself, others are copied: a large table is stored once. All checks are vectorised.
 """
 
 from __future__ import annotations
@@ -50,12 +51,14 @@ def whole_numbers(
         Entries to keep; the others become 0.
     """
     if values is None and default is not None and shape is not None:
-        return np.full(shape, default, dtype=np.int64)
+        # Pages of zeros take no memory until they are written.
+        return np.full(shape, default, dtype=np.int64) if default else np.zeros(shape, dtype=np.int64)
     given = _array(name, values, shape, axes)
     if given.dtype.kind not in "biuf" and not (given.dtype == object and _all_integers(given)):
         raise UsageError(f"{name}: holds {given.dtype}; expected whole numbers")
-    if where is not None:
-        given = np.where(where, given, 0)
+    masked = False
+    if where is not None and not where.all() and given[~where].any():
+        given, masked = np.where(where, given, 0), True
     if given.dtype.kind == "f":
         # NaN compares false with everything, and 2^63 is the first float beyond 64 bits.
         sound = (np.abs(given) < 2.0**63) & (np.floor(given) == given)
@@ -64,7 +67,7 @@ def whole_numbers(
         beyond = given > LARGEST if given.dtype != object else (given > LARGEST) | (given < -LARGEST)
         _raise_first(name, given, beyond, "a whole number of 64 bits")
     # Always in C order: Numba compiles a kernel again for each other memory layout.
-    array: Int = np.array(given, dtype=np.int64, order="C")
+    array: Int = (np.asarray if masked or _is_fixed(given) else np.array)(given, dtype=np.int64, order="C")
     if least is not None and array.size and int(array.min()) < least:
         _raise_first(name, array, array < least, _range(least, most))
     if most is not None and array.size and int(array.max()) > most:
@@ -81,7 +84,7 @@ def flags(name: str, values: Any, shape: tuple[int, ...], axes: str, *, default:
         raise UsageError(f"{name}: holds {given.dtype}; expected truth values")
     if given.dtype.kind != "b":
         _raise_first(name, given, (given != 0) & (given != 1), "true or false, or 1 or 0")
-    return np.array(given, dtype=np.bool_, order="C")
+    return (np.asarray if _is_fixed(given) else np.array)(given, dtype=np.bool_, order="C")
 
 
 def task_pairs(name: str, values: Any, n: int) -> Int:
@@ -170,6 +173,11 @@ def _array(name: str, values: Any, shape: tuple[int, ...] | None, axes: str) -> 
     if given.size == 0 and 0 in shape:
         return np.zeros(shape, dtype=np.int64)
     raise UsageError(f"{name}: has shape {given.shape}; expected {expected}")
+
+
+def _is_fixed(given: NDArray[Any]) -> bool:
+    """Whether the array is read-only and owns its data."""
+    return not given.flags.writeable and given.base is None
 
 
 def _all_integers(given: NDArray[Any]) -> bool:

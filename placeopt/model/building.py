@@ -28,6 +28,9 @@ from placeopt.model.problem import (
 )
 from placeopt.model.tiers import Tiers
 
+_BLOCK = 2**18
+"""Entries of a table that are compared at a time, about as many as fit into a cache."""
+
 
 def build_problem(
     *,
@@ -169,14 +172,15 @@ def build_problem(
         capacities = _tier_capacities(tiers, None if capacity is None else capacities, devices, goal, memory_model)
         tiers = tiers if tiers.end.shape[1] > 1 else None
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
+    tables = (ticks, allowed) if relocation is None else (ticks, allowed, moves)
     columns = [
         (
-            *(table[:, d].tobytes() for table in (ticks, allowed, moves)),
+            like,
             *map(int, (capacities[d], powers[0][d], powers[1][d])),
             *(() if pipeline is None else pipeline.columns(d)),
             *(() if tiers is None else tiers.columns(d)),
         )
-        for d in range(m)
+        for d, like in enumerate(_equal_columns(m, tables))
     ]
     links = np.stack(list(link_arrays.values()), axis=-1)
     groups = np.arange(n) if group is None else whole_numbers("group", group, by_task, "tasks", least=None)
@@ -304,6 +308,20 @@ def by_first_appearance(labels: NDArray[np.integer]) -> Int:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[inverse]
+
+
+def _equal_columns(m: int, tables: Sequence[NDArray[Any]]) -> list[int]:
+    """For each of m devices, the first one with the same column in every table (n, m)."""
+    like = np.zeros(m, dtype=np.int64)
+    for table in tables:
+        rows = max(_BLOCK // max(m, 1), 1)
+        for begin in range(0, len(table), rows):
+            part = table[begin : begin + rows]
+            if not np.array_equal(part, part[:, like]):
+                seen: dict[tuple[int, bytes], int] = {}
+                columns = enumerate(np.ascontiguousarray(part.T))
+                like = np.array([seen.setdefault((int(like[d]), column.tobytes()), d) for d, column in columns])
+    return [int(d) for d in like]
 
 
 def device_classes(columns: Sequence[tuple[object, ...]], links: Int) -> Int:

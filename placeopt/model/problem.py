@@ -369,7 +369,7 @@ class Problem:
             digest.update(name.encode())
             if isinstance(value, np.ndarray):
                 digest.update(str(value.shape).encode())
-                digest.update(np.ascontiguousarray(value).tobytes())
+                digest.update(np.ascontiguousarray(value).ravel().data)
             else:
                 digest.update(repr(value).encode())
         return digest.hexdigest()[:16]

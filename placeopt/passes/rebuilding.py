@@ -70,10 +70,12 @@ def rebuilt(
     edges = edges.between(place[edges.source], place[edges.target])
     edges = edges.kept(np.lexsort((edges.target, edges.source)))
     forward = place[problem.forward[tasks]]
-    cells, between = np.ix_(tasks, devices), np.ix_(devices, devices)
+    whole = len(tasks) == problem.n_tasks and len(devices) == problem.n_devices  # then both problems share the tables
+    cells, between = () if whole else np.ix_(tasks, devices), np.ix_(devices, devices)
 
     def of(name: str, *index: Any) -> Any:
-        return arrays.pop(name, getattr(problem, name))[index]
+        values = arrays.pop(name, getattr(problem, name))
+        return values[index] if index else values
 
     result = build_problem(
         **{name: arrays.pop(name, getattr(problem, name)) for name in SETTINGS},

@@ -29,6 +29,7 @@ from placeopt.solver.cluster import pool_at
 from placeopt.solving.crosscheck import check_bound, check_infeasible, mapped_back
 from placeopt.solving.result import Result, WallTime
 from placeopt.solving.run import Run, prepare
+from placeopt.solving.usage import peak_resident
 from placeopt.verifier import Report
 
 LEAST = 1e-3
@@ -315,6 +316,7 @@ def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None, seco
         progress=tuple(run.progress) if chain.exact else (),
         varies_by=answer.varies_by,
         clusters=_clusters(chain, checked),
+        process_memory=peak_resident(),
     )
 
 

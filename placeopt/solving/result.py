@@ -17,6 +17,7 @@ from placeopt.model.period import period
 from placeopt.model.problem import Problem, efficiency_facts, rounding_text
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import stage_uses
+from placeopt.model.units import size_text
 from placeopt.solver import Progress, Termination
 from placeopt.views.facts import (
     DEVICE_HEADERS,
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 
 MEMBERS = 6
 """Members of a portfolio to show, best first."""
+
+LARGE = 10**7
+"""Report the memory of the process for problems with at least this number of pairs of a task and a device."""
 
 SLOWED = 0.1
 """Report compilation if kernels were compiled during at least this share of the solve."""
@@ -119,6 +123,9 @@ class Result:
     clusters
         (n,) the cluster of each task, numbered from 0, if the solver or passes that may lose the optimum placed
         clusters as a whole, and state them. Tasks of one cluster are on one device.
+    process_memory
+        Bytes of main memory that the process, or one that it started, held at most from its start to the end of the
+        solve (peak resident set size); None if the system does not report it. It has nothing to do with `devices`.
     """
 
     problem: Problem
@@ -142,6 +149,7 @@ class Result:
     progress: tuple[Progress, ...] = ()
     varies_by: str = ""
     clusters: Int | None = field(default=None, compare=False)
+    process_memory: int | None = field(default=None, compare=False)
 
     @property
     def objective(self) -> Value | None:
@@ -288,6 +296,7 @@ class Result:
             "pipeline": None if self.period is None else pipeline_data(problem, schedule),
             "message": self.message,
             "wall_time": asdict(self.wall_time),
+            "process_memory": self.process_memory,
             "devices": [asdict(use) for use in self.devices],
             "passes": None if self.passes is None else self.passes.to_dict(),
             "stats": dict(self.stats),
@@ -351,6 +360,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         facts.append(("", result.message))
     if (result.wall_time.compiling or 0.0) >= SLOWED * seconds > 0:
         facts.append(("compiling", _compiling_text(result.wall_time.compiling or 0.0, seconds)))
+    if result.process_memory is not None and problem.n_tasks * problem.n_devices >= LARGE:
+        facts.append(("memory", f"the process used {size_text(result.process_memory)} at most"))
     if result.varies_by:
         facts.append(("repeatable", VARYING[result.varies_by]))
     if result.passes is not None and result.passes.names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -101,8 +102,9 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
     least = np.where(problem.feasible, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
     backwards, producer = problem.order[::-1].copy(), problem.edge_source[edge]
     charge = np.zeros((n, m))
-    for metric, amounts in _charges(problem).items():
-        charge += weights.get(metric, 0.0) * amounts
+    for metric, amounts in CHARGES.items():
+        if weights.get(metric):
+            charge += weights[metric] * amounts(problem)
     price = np.array([weights.get(metric, 0.0) for metric in ("total_cost", "communication", "energy")])
     weight = np.array([weights.get(metric, 0.0) for metric in ("makespan", "max_load", "memory_balance")] + [1.0, 1.0])
     due = bool((problem.deadline != UNLIMITED).any())
@@ -163,14 +165,12 @@ def _usual(problem: Problem, metric: Metric) -> float:
     return max(work if metric == "total_cost" else work / max(problem.n_devices, 1), 1.0)
 
 
-def _charges(problem: Problem) -> dict[Metric, Float]:
-    """Return the costs (n, m) of every metric that is a sum over tasks."""
-    found: dict[Metric, Int] = {
-        "total_cost": problem.duration,
-        "energy": task_energy(problem),
-        "relocation": problem.relocation,
-    }
-    return {metric: amounts.astype(np.float64) for metric, amounts in found.items()}
+CHARGES: dict[Metric, Callable[[Problem], Int]] = {
+    "total_cost": lambda problem: problem.duration,
+    "energy": task_energy,
+    "relocation": lambda problem: problem.relocation,
+}
+"""The costs (n, m) of every metric that is a sum over tasks."""
 
 
 @kernel(transfer_ticks, allocates=False)

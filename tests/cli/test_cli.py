@@ -25,7 +25,8 @@ HEFT_10 = PROBLEMS / "heft-10.yaml"
 
 SOLVE_KEYS = {
     "problem", "fingerprint", "solver", "settings", "seed", "termination", "feasible", "violations", "objective",
-    "bound", "gap", "bound_source", "resolution", "makespan", "wall_time", "devices", "placement", "start", "versions",
+    "bound", "gap", "bound_source", "resolution", "makespan", "wall_time", "process_memory", "devices", "placement",
+    "start", "versions",
 }  # fmt: skip
 
 

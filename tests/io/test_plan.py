@@ -252,7 +252,18 @@ class TestEditsByHand:
 
 class TestWriting:
     DOCUMENT = plan_document(problem(), SCHEDULE)
-    TEXT = json.dumps(DOCUMENT, indent=1) + "\n"
+    TEXT = PLAN.replace('n3", "start": 1', 'n2", "start": 1').replace(
+        ' "tasks"', f' "fingerprint": "{DOCUMENT["fingerprint"]}",\n "tasks"'
+    )
+
+    def test_each_task_and_transfer_has_a_line_whatever_its_name(self, tmp_path: Path) -> None:
+        tasks = {"a}, ": {"device": '}, "x', "start": 0}, "b": {"device": "}, {", "start": 1, "stage": 0}}
+        rows = [{"producer": "}, {", "consumer": "b", "start": 1}, {"producer": "b", "consumer": "a}, ", "start": 2}]
+        for document in ({"tasks": tasks, "transfers": rows}, {"tasks": {}, "transfers": []}):
+            write_plan(tmp_path / "plan.json", document)
+            text = (tmp_path / "plan.json").read_text(encoding="utf-8")
+            assert json.loads(text) == document
+            assert len(text.splitlines()) == 4 + sum(len(entries) + 1 for entries in document.values() if entries)
 
     def test_replaces_a_file_whole_and_leaves_nothing_beside_it(self, tmp_path: Path) -> None:
         path = tmp_path / "plan.json"

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from placeopt.errors import UsageError
 from placeopt.kernels import Choice
-from placeopt.model.building import build_problem
+from placeopt.model import building
+from placeopt.model.building import build_problem, with_changes
 from placeopt.model.graph import topological_order
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, ratio_ceil, transfer_ticks
 
@@ -202,6 +203,28 @@ class TestOrder:
         assert isinstance(topological_order.select(10**9), Choice)
 
 
+class TestTables:
+    def test_a_changed_problem_shares_the_tables_of_the_first(self) -> None:
+        first = build_problem(task_names=["a"], device_names=["d", "e"], duration=[[1, 2]], relocation=[[0, 3]])
+        second = with_changes(first, release=[4])
+        for name in ("duration", "feasible", "relocation"):
+            assert getattr(second, name) is getattr(first, name)
+
+    def test_an_array_that_its_owner_can_change_is_copied(self) -> None:
+        ticks = np.array([[1, 2]])
+        view = ticks[:]
+        view.flags.writeable = False  # and yet `ticks` changes it
+        for table in (ticks, view):
+            problem = build_problem(task_names=["a"], device_names=["d", "e"], duration=table)
+            assert not np.shares_memory(problem.duration, ticks)
+
+    def test_a_shared_table_is_masked_where_tasks_may_not_run(self) -> None:
+        ticks = np.array([[1, 2]])
+        ticks.flags.writeable = False
+        problem = build_problem(task_names=["a"], device_names=["d", "e"], duration=ticks, feasible=[[True, False]])
+        assert (problem.duration.tolist(), ticks.tolist()) == ([[1, 0]], [[1, 2]])
+
+
 class TestDeviceClasses:
     def classes(self, m: int, **changes: Any) -> list[int]:
         problem = build_problem(
@@ -213,6 +236,17 @@ class TestDeviceClasses:
     def test_by_hand(self) -> None:
         assert self.classes(3) == [0, 0, 0]
         assert self.classes(3, duration=[[1, 2, 1]]) == [0, 1, 0]
+
+    def test_of_large_tables_that_are_compared_in_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A difference in the last row, and one between devices that differ from the first in an earlier block."""
+        monkeypatch.setattr(building, "_BLOCK", 10)  # blocks of two rows
+        ticks = np.ones((7, 5), dtype=np.int64)
+        ticks[2, [1, 3, 4]], ticks[6, 3] = 2, 5
+        arrays: dict[str, Any] = {"task_names": [*"abcdefg"], "device_names": [*"vwxyz"], "duration": ticks}
+        assert build_problem(**arrays).device_class.tolist() == [0, 1, 0, 2, 1]
+        able = np.ones((7, 5), dtype=np.bool_)
+        able[5, 0] = False
+        assert build_problem(**arrays, feasible=able).device_class.tolist() == [0, 1, 2, 3, 1]
         assert self.classes(3, capacity=[5, 5, 6]) == [0, 0, 1]
         assert self.classes(3, feasible=[[True, False, True]]) == [0, 1, 0]
         assert self.classes(2, feasible=[[True, False]], duration=[[0, 0]]) == [0, 1]  # no time is not no way

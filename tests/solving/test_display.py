@@ -15,6 +15,7 @@ from commandline import run
 import placeopt as po
 from placeopt.model.objective import moved_edges
 from placeopt.model.problem import DEVICE_ROWS
+from placeopt.model.units import size_text
 from placeopt.views.facts import SHOWN
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -95,6 +96,17 @@ class TestText:
 
         assert words(result.summary()) == words(outcome.out)
         assert str(result) == result.summary()
+
+    def test_the_memory_of_the_process_for_large_problems(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        result = po.solve(small())
+        used = result.process_memory
+        assert used is not None
+        assert 2**20 < used < 2**42  # Python alone takes some MiB
+        assert result.to_dict()["process_memory"] == used
+        line = f"memory       the process used {size_text(used)} at most"
+        assert line not in result.summary()
+        monkeypatch.setattr("placeopt.solving.result.LARGE", 9)  # three tasks on three devices
+        assert line in result.summary()
 
     def test_columns_are_aligned(self) -> None:
         lines = po.solve(small()).summary().splitlines()

@@ -45,8 +45,8 @@ FIVE = PROBLEMS / "five-node.yaml"
 LIMIT, GRACE = 0.5, 2.0
 """Seconds that a run has which never ends; all others may take a minute, so that no busy machine is too slow."""
 
-TIMES = ("seconds", "wall")
-"""Of a row: what differs from one run to the next."""
+TIMES = ("seconds", "wall", "process_memory")
+"""Fields of a row that differ from run to run."""
 
 FULL = """
 placeopt: 1
@@ -331,7 +331,7 @@ class TestRogues:
             assert all(len(line) <= width for line in lines)
             assert lines[0] == "full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
             headers = lines[1].split()
-            assert headers == ["solver", "makespan", "gap", "ratio", "SLR", "time", "memory", "verdict"]
+            assert headers == ["solver", "makespan", "gap", "ratio", "SLR", "time", "RAM", "dev", "mem", "verdict"]
             cells = {line.split()[0]: line.split() for line in lines[2:]}
             assert cells["heft"][1:6] == ["7", "ns", "14.29%", "1.000", "2.333"]
             assert cells["heft"][-3:] == ["3", "B", "feasible"]
@@ -364,8 +364,8 @@ class TestRogues:
         write_markdown(out, rough)
         lines = out.getvalue().splitlines()
         assert lines[0] == "### full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
-        assert lines[2] == "| solver | makespan | gap | ratio | SLR | time | memory | verdict |"
-        assert lines[3] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+        assert lines[2] == "| solver | makespan | gap | ratio | SLR | time | RAM | dev mem | verdict |"
+        assert lines[3] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
         assert lines[4].startswith("| heft | 7 ns | 14.29% | 1.000 | 2.333 |")
         assert any(line.startswith("- crashed: rogue-exit: its process ended") for line in lines)
 
@@ -400,11 +400,22 @@ class TestTables:
     def test_printed_with_the_spread_over_seeds(self) -> None:
         runs = [a_record(seed=seed, value=value) for seed, value in enumerate((10, 12, 11))]
         text = printed(Comparison((*runs, failed("crashed", "boom", seed=3))), 80)
-        headers = ["solver", "makespan", "spread", "gap", "ratio", "SLR", "time", "memory", "verdict"]
+        headers = ["solver", "makespan", "spread", "gap", "ratio", "SLR", "time", "RAM", "dev", "mem", "verdict"]
         assert text.splitlines()[1].split() == headers
         assert text.splitlines()[2].split()[1:5] == ["11", "ms", "18.18%", "54.55%"]
         assert text.splitlines()[2].endswith("3 of 4")
         assert text.splitlines()[3] == "  s: 1 of 4 runs crashed: boom"
+
+    def test_memory_of_the_process_and_of_devices(self) -> None:
+        """A problem whose tasks state no memory has no column for it; the RAM of older runs is unknown."""
+        record = a_record(peak_memory=0)
+        assert record.result is not None
+        runs = [replace(record, seed=k, result={**record.result, "process_memory": 2**28 * k}) for k in (1, 2)]
+        comparison = Comparison((*runs, replace(record, solver="old")))
+        assert [row["process_memory"] for row in comparison.rows()] == [2**28, 2**29, None]
+        _, headers, new, old = printed(comparison, 80).splitlines()[:4]
+        assert headers.split()[-3:] == ["time", "RAM", "verdict"]
+        assert (new.split()[-3:-1], old.split()[-2]) == (["512", "MiB"], "-")
 
     def test_means_are_over_the_problems_that_all_solved(self) -> None:
         def two(problem: str, s: int | None, t: int | None) -> list[Record]:
@@ -640,7 +651,7 @@ class TestResume:
         assert run("compare", *arguments).out == table
         assert out.read_text() == "".join(lines)
 
-        # It equals the table of an uninterrupted comparison, except for times.
+        # It equals the table of an uninterrupted comparison, except for times and memory of the process.
         whole = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0)
         again = po.compare([HEFT_10, FIVE], "heft,rogue-slow", time_limit=20.0, ledger=out, resume=True)
         assert [{**row, "file": Path(row["file"])} for row in timeless(whole)] == [

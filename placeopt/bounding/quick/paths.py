@@ -108,8 +108,13 @@ def _heads(
         return head, followed
 
     work = 2 * k * (problem.n_edges * (k + 2) + n * min(most, 64))
+    if work > BUDGET:  # far more than to follow the edges: not twice
+        try:
+            return fill(earliest_starts.select(work, optional=True), BUDGET)[0]
+        except WaitingStoppedError:
+            pass
     head, followed = fill(earliest_starts.select(work, chunked=True), SMALL_BUDGET)
-    if followed < SMALL_BUDGET:
+    if followed < SMALL_BUDGET or work > BUDGET:
         return head
     try:
         return fill(earliest_starts.select(min(work, BUDGET), optional=True), BUDGET)[0]

@@ -93,6 +93,7 @@ def solve(
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
     from placeopt.io.compiler import compile_document, document_of
+    from placeopt.io.document import collection_paused
     from placeopt.io.plan import read_plan
     from placeopt.passes import find_pass
     from placeopt.solver.registry import default_solver, find_solver, solver_names
@@ -120,9 +121,11 @@ def solve(
     pictures = wanted_plots(plots, (*SCHEDULE_KINDS, "convergence"))
     check_targets(("--out", out), ("--trace", trace), ("--report", report), *(("--plot", path) for _, path in pictures))
     begun = time.monotonic()
-    document = document_of(problem)
-    read = time.monotonic()
-    compiled = compile_document(document)
+    with collection_paused():
+        document = document_of(problem)
+        read = time.monotonic()
+        compiled = compile_document(document)
+        del document  # larger than the problem
     built = time.monotonic()
     found = find_solver(default_solver(compiled)) if named is None else named
     read_settings(found, settings)

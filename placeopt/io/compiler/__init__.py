@@ -25,10 +25,11 @@ from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
+from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.compiler.tiers import memory_tiers, slowest_swap
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import StrPath, size_limit
-from placeopt.io.spec import GraphFile, Spec, TaskSpec
+from placeopt.io.spec import GraphFile, Spec
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
@@ -60,7 +61,7 @@ def load(path: StrPath, *, files: Files = "any", max_bytes: int | None = None) -
     """
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
-    with size_limit(max_bytes):
+    with size_limit(max_bytes), collection_paused():
         return compile_document(document_of(path), files=files)
 
 
@@ -172,16 +173,16 @@ class Compilation:
             "links": completed_links(spec.links, self.issues),
         }
         self.spec = spec.model_copy(update=figures)
-        self.tasks: dict[str, TaskSpec] = {}
+        self.tasks = Tasks()
         self.operations = dict(spec.operations)
         if graph is not None:
             self.operations = {**graph.operations, **self.operations}
             self.tasks.update(graph.tasks)
-        for name, task in spec.tasks.items():
+        for name in spec.tasks if self.tasks else ():
             if name in self.tasks:
                 message = f"duplicate name {shown(name)}: the graph file has this task too"
                 self.issues.add(message, ("tasks", name), at_key=True)
-            self.tasks[name] = task
+        self.tasks.update(spec.tasks)
         if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
         self.placement = FixedPlacement(spec.placement, named, self.issues, "placement")
@@ -235,7 +236,7 @@ class Compilation:
         release, deadline = time_windows(tasks, scales)
         check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
-        duration = np.where(table.feasible, table.duration, 0)
+        duration = table.finished()
         if not len(issues):
             swapping = slowest_swap(tiers, memory.total)
             check_ranges(duration, release, memory.total, edges, links, power, swapping, issues)
@@ -349,7 +350,7 @@ class Compilation:
     def _memory(self, scales: Scales) -> TaskMemory:
         """Return the memory of all tasks, as stated by `memory` or `output`."""
         amounts = np.zeros((3, len(self.tasks)), dtype=np.int64)
-        for row, (name, task) in enumerate(self.tasks.items()):
+        for row, name, task in self.tasks.stating("memory", "output"):
             memory = task.memory
             for column, key in enumerate(TaskMemory._fields if memory is not None else ()):
                 if (stated := getattr(memory, key)) is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex, LinkArrays
 from placeopt.io.compiler.relations import EdgeArrays
 from placeopt.io.compiler.scales import LARGEST, Scales
-from placeopt.io.spec import TaskSpec
+from placeopt.io.compiler.tasks import Tasks
 from placeopt.model.arrays import Int
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.problem import COARSE, UNLIMITED, MemoryModel
@@ -24,7 +25,7 @@ RUNS = 1000
 
 
 def check_windows(
-    tasks: dict[str, TaskSpec],
+    tasks: Tasks,
     release: Int,
     deadline: Int,
     table: DurationTable | None,
@@ -150,7 +151,7 @@ class TaskMemory(NamedTuple):
 
 
 def check_groups(
-    tasks: dict[str, TaskSpec],
+    tasks: Tasks,
     labels: Int,
     table: DurationTable,
     memory: TaskMemory,
@@ -171,9 +172,19 @@ def check_groups(
     _, group = np.unique(labels, return_inverse=True)
     by_group = np.argsort(group, kind="stable")
     firsts = np.searchsorted(group[by_group], np.arange(group.max() + 1))
-    common = np.logical_and.reduceat(table.feasible[by_group], firsts, axis=0)
-    peaks = _peaks(memory, table.duration, by_group, firsts)
-    needs = peaks if model == "peak" else np.add.reduceat(memory.total[by_group], firsts)[:, None]
+    single = len(firsts) == len(names)  # each task is a group, in order
+
+    def combined(values: Any, combine: np.ufunc) -> Any:
+        return values if single else combine.reduceat(values[by_group], firsts, axis=0)
+
+    @cache
+    def peaks() -> Int:
+        """(g, m) fewest bytes live at one time for each group on each device; tasks of zero duration hold none."""
+        running = np.where(table.duration > 0, (memory.output + memory.scratch)[:, None], 0)
+        return np.asarray(combined(memory.resident, np.add)[:, None] + combined(running, np.maximum))
+
+    common = combined(table.feasible, np.logical_and)
+    needs = peaks() if model == "peak" else combined(memory.total, np.add)[:, None]
     for label in np.flatnonzero(~(common & (needs <= capacity)).any(axis=1)):
         rows = by_group[group[by_group] == label]
         members = listing([names[row] for row in rows])
@@ -188,7 +199,7 @@ def check_groups(
             f"{what} {need}{' at one time' if model == 'peak' else ''}, more than any device that may run it has "
             f"(the largest is {index.devices[roomiest].name} with {room})"
         )
-        if hint and model == "sum" and (common[label] & (peaks[label] <= capacity)).any():
+        if hint and model == "sum" and (common[label] & (peaks()[label] <= capacity)).any():
             message += _freed(memory, rows)
         issues.add(message, path)
     if (capacity != UNLIMITED).all() and not len(issues):
@@ -200,13 +211,6 @@ def check_groups(
             helps = hint and model == "sum" and resident + int((memory.output + memory.scratch).max()) <= there
             freed = _freed(memory, np.arange(len(names))) if helps else ""
             issues.add(f"all tasks together need {need} of {kind}, and all devices have {room}{freed}", ("tasks",))
-
-
-def _peaks(memory: TaskMemory, duration: Int, by_group: Int, firsts: Int) -> Int:
-    """Return (g, m) fewest bytes live at one time for each group on each device; tasks of zero duration hold none."""
-    running = np.where(duration > 0, (memory.output + memory.scratch)[:, None], 0)
-    resident = np.add.reduceat(memory.resident[by_group], firsts)
-    return np.asarray(resident[:, None] + np.maximum.reduceat(running[by_group], firsts, axis=0))
 
 
 def _freed(memory: TaskMemory, rows: Int) -> str:

@@ -12,6 +12,7 @@ from placeopt.errors import listing
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.compiler.scales import LARGEST, Scales, scaled
+from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.spec import DeviceSpec, Durations, EfficiencySpec, NumberFormat, TaskSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
@@ -31,15 +32,16 @@ WIDER: dict[NumberFormat, tuple[NumberFormat, ...]] = {
 }
 """The wider formats of each number format, which represent all of its values: the next one first."""
 
+ROWS = 4096
+"""Tasks whose durations are written to the table of all devices at a time."""
 
-def feasibility(tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, issues: Issues) -> Bool:
+
+def feasibility(tasks: Tasks, index: DeviceIndex, gaps: Gaps, issues: Issues) -> Bool:
     """Return (n, m) whether `devices`, `requires` and `pin` allow the device."""
     features = sorted({feature for device in index.devices for feature in device.spec.features})
     masks: dict[tuple[object, ...], Bool] = {}
     allowed = np.ones((len(tasks), len(index)), dtype=np.bool_)
-    for row, (name, task) in enumerate(tasks.items()):
-        if task.devices is None and not task.requires and task.pin is None:
-            continue
+    for row, name, task in tasks.stating("devices", "requires", "pin"):
         key = (None if task.devices is None else tuple(task.devices), tuple(task.requires), task.pin)
         mask = masks.get(key)
         if mask is None:
@@ -96,11 +98,11 @@ def by_device(
     return ticks, known
 
 
-def time_windows(tasks: dict[str, TaskSpec], scales: Scales) -> tuple[Int, Int]:
+def time_windows(tasks: Tasks, scales: Scales) -> tuple[Int, Int]:
     """Return (n,) release times, rounded up to ticks, and (n,) deadlines, rounded down."""
     release = np.zeros(len(tasks), dtype=np.int64)
     deadline = np.full(len(tasks), UNLIMITED, dtype=np.int64)
-    for row, (name, task) in enumerate(tasks.items()):
+    for row, name, task in tasks.stating("release", "deadline"):
         if task.release is not None:
             release[row] = scales.ticks(task.release, ("tasks", name, "release"))
         if task.deadline is not None:
@@ -122,7 +124,7 @@ class DurationTable:
         self._reported: set[tuple[str, str]] = set()
         """Pools and their missing rates that were reported."""
 
-    def fill(self, tasks: dict[str, TaskSpec], operations: dict[str, Durations], precision: NumberFormat) -> None:
+    def fill(self, tasks: Tasks, operations: dict[str, Durations], precision: NumberFormat) -> None:
         """Fill in the durations of all tasks without issues; `precision` is the default of the tasks."""
         skip, known_operations, unknown_default = self._broken(), list(operations), self._issues.touch("precision")
         work: list[tuple[int, str, TaskSpec]] = []
@@ -167,6 +169,13 @@ class DurationTable:
         self.feasible[rows] = False
         self.feasible[rows, fixed[rows]] = kept
 
+    def finished(self) -> Int:
+        """Return the durations (n, m), 0 where not feasible, and make the table read-only."""
+        if not self.feasible.all():
+            self.duration[~self.feasible] = 0
+        self.duration.flags.writeable = self.feasible.flags.writeable = False  # stored once, not copied
+        return self.duration
+
     def _broken(self) -> set[str | int]:
         """Return tasks with an issue that may concern the duration, such as an unknown key."""
         harmless = set(TaskSpec.model_fields) - {"time", "op", "flops", "bytes", "precision"}
@@ -190,20 +199,28 @@ class DurationTable:
         """
         rows = np.array([row for row, _, _ in work])
         scales = self._scales
-        flops = np.array(
-            [0 if task.flops is None else scales.work(task.flops, ("tasks", name, "flops")) for _, name, task in work]
+        flops = scales.works(
+            [0 if task.flops is None else task.flops for _, _, task in work],
+            lambda place: ("tasks", work[place][1], "flops"),
         )
-        traffic = np.array(
-            [0 if task.bytes is None else scales.size(task.bytes, ("tasks", name, "bytes")) for _, name, task in work]
+        traffic = scales.sizes(
+            [0 if task.bytes is None else task.bytes for _, _, task in work],
+            lambda place: ("tasks", work[place][1], "bytes"),
         )
         formats = [task.precision or precision for _, _, task in work]
-        of_format = {known: np.array([each == known for each in formats]) for known in dict.fromkeys(formats)}
+        of_format = {
+            known: np.fromiter(map(known.__eq__, formats), dtype=np.bool_, count=len(rows))
+            for known in dict.fromkeys(formats)
+        }
         profiles: dict[tuple[object, ...], list[int]] = {}
         for d, device in enumerate(self._index.devices):
             spec = device.spec
             speeds = None if spec.speed is None else tuple(spec.speed.items())
             profile = (speeds, spec.memory_bandwidth, spec.overhead, _factors(spec))
             profiles.setdefault(profile, []).append(d)
+        anywhere = bool(self.feasible.all())
+        columns: list[Int] = []
+        column = np.zeros(len(self._index), dtype=np.int64)  # of each device, in `columns`
         for places in profiles.values():
             device = self._index.devices[places[0]]
             spec, path = device.spec, ("devices", device.pool)
@@ -233,11 +250,16 @@ class DurationTable:
             if spec.overhead is not None:
                 ticks = ticks + scales.ticks(spec.overhead, (*path, "overhead"), counts=False)
                 exact = exact + float(min(scales.exact_ticks(spec.overhead), LARGEST))
-            self.duration[np.ix_(rows, np.array(places))] = ticks[:, None]
-            self._count_rounding(work, exact, ticks, self.feasible[np.ix_(rows, np.array(places))].any(axis=1))
+            column[places] = len(columns)
+            columns.append(ticks)
+            able = np.True_ if anywhere else self.feasible[np.ix_(rows, np.array(places))].any(axis=1)
+            self._count_rounding(work, exact, ticks, able)
+        for begin in range(0, len(rows), ROWS):
+            block = slice(begin, begin + ROWS)
+            self.duration[rows[block]] = np.stack([ticks[block] for ticks in columns], axis=1)[:, column]
 
     def _count_rounding(
-        self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool
+        self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool | np.bool_
     ) -> None:
         """Report the most rounded of these tasks to the scales; `runs` is which of them may run on the device."""
         stated = runs & (exact > 0) & (np.abs(ticks - exact) > 1e-9 * exact)  # beyond rounding errors of floats
@@ -273,15 +295,14 @@ class DurationTable:
         self, rows: Int, places: list[int], work: list[tuple[int, str, TaskSpec]], lack: str, given: str, remedy: str
     ) -> None:
         """Report devices that may run a task but state no rate for its work."""
-        names = {row: name for row, name, _ in work}
-        for d in places:
+        for d in places if len(rows) else ():
             device = self._index.devices[d]
             needing = rows[self.feasible[rows, d]]
             if len(needing) and device.pool not in self._doubtful and (device.pool, lack) not in self._reported:
                 self._reported.add((device.pool, lack))
+                task = next(name for row, name, _ in work if row == needing[0])
                 self._issues.add(
-                    f"{lack}, and task {shown(names[int(needing[0])])}, {given} may run on it; "
-                    f"{remedy}, or restrict the task's devices",
+                    f"{lack}, and task {shown(task)}, {given} may run on it; {remedy}, or restrict the task's devices",
                     ("devices", device.pool),
                 )
 

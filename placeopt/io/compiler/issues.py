@@ -39,6 +39,10 @@ class Issues:
         """Return the position of a path, as an issue without a message; nothing is added."""
         return self._document(path).issue("", path)
 
+    def existing(self, path: Path) -> Path:
+        """Return the longest part of a path that exists in its document."""
+        return self._document(path).existing(path)
+
     def unknown(self, kind: str, name: str, known: Sequence[str], path: Path, *, at_key: bool = False) -> None:
         """Add an issue for an unknown name."""
         self.add(self.unknown_text(kind, name, known), path, at_key=at_key)

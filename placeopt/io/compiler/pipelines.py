@@ -9,7 +9,8 @@ import numpy as np
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.compiler.scales import Scales
-from placeopt.io.spec import PipelineSpec, Spec, StageSpec, TaskSpec
+from placeopt.io.compiler.tasks import Tasks
+from placeopt.io.spec import PipelineSpec, Spec, StageSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.pipeline import UNBOUNDED, Pipeline, build_pipeline
@@ -17,7 +18,7 @@ from placeopt.model.pipeline import UNBOUNDED, Pipeline, build_pipeline
 
 def pipeline_rules(
     spec: Spec,
-    tasks: dict[str, TaskSpec],
+    tasks: Tasks,
     index: DeviceIndex,
     scales: Scales,
     forward: Int,
@@ -110,12 +111,12 @@ def _segments(stated: PipelineSpec, own: StageSpec | None) -> int:
     return UNBOUNDED
 
 
-def _gradient(tasks: dict[str, TaskSpec], forward: Int, resident: Int, scales: Scales) -> Int:
+def _gradient(tasks: Tasks, forward: Int, resident: Int, scales: Scales) -> Int:
     """Return (n,) bytes that replicas synchronise."""
     found = np.zeros(len(tasks), dtype=np.int64)
     trained = forward[forward != np.arange(len(tasks))]
     found[trained] = resident[trained]
-    for row, (name, task) in enumerate(tasks.items()):
+    for row, name, task in tasks.stating("gradient"):
         if task.gradient is not None:
             found[row] = scales.size(task.gradient, ("tasks", name, "gradient"))
     return found
@@ -123,7 +124,7 @@ def _gradient(tasks: dict[str, TaskSpec], forward: Int, resident: Int, scales: S
 
 def _check(
     spec: Spec,
-    tasks: dict[str, TaskSpec],
+    tasks: Tasks,
     stated: PipelineSpec,
     rows: list[dict[str, Any]],
     index: DeviceIndex,
@@ -136,7 +137,7 @@ def _check(
         )
     if spec.memory_model != "sum":
         issues.add(f"{spec.memory_model} is not supported with period; expected sum", ("memory_model",))
-    for name, task in tasks.items():
+    for _, name, task in tasks.stating("release", "deadline"):
         for key, what in (("release", "a release time"), ("deadline", "a deadline")):
             if getattr(task, key) is not None:
                 issues.add(f"{what} is not supported with period, where runs follow each other", ("tasks", name, key))

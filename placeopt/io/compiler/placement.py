@@ -11,6 +11,7 @@ from placeopt.io.compiler.durations import by_device
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex, LinkArrays
 from placeopt.io.compiler.scales import LARGEST, Scales
+from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.document import Document, NamedFiles
 from placeopt.io.plan import PlanFile
 from placeopt.io.spec import CurrentSpec, Durations, MigrationSpec, TaskSpec
@@ -52,7 +53,7 @@ class StatedPlacement:
             self._issues.keep(issue, (*self._section, _FILE))
         return {} if checked.model is None else {name: task.device for name, task in checked.model.tasks.items()}
 
-    def devices(self, tasks: dict[str, TaskSpec], index: DeviceIndex, gaps: Gaps, *, past: bool = False) -> Int:
+    def devices(self, tasks: Tasks, index: DeviceIndex, gaps: Gaps, *, past: bool = False) -> Int:
         """Return (n,) the device of each task, -1 if it has none.
 
         With `past`, a plan file may name devices that are gone; their tasks have none.
@@ -102,7 +103,7 @@ class FixedPlacement(StatedPlacement):
     def check(
         self,
         fixed: Int,
-        tasks: dict[str, TaskSpec],
+        tasks: Tasks,
         operations: dict[str, Durations],
         index: DeviceIndex,
         allowed: Bool,
@@ -130,7 +131,7 @@ class FixedPlacement(StatedPlacement):
     def check_groups(
         self,
         fixed: Int,
-        tasks: dict[str, TaskSpec],
+        tasks: Tasks,
         labels: Int,
         separation: Sequence[tuple[int, int]],
         index: DeviceIndex,
@@ -187,7 +188,7 @@ class Current:
 
     def relocation(
         self,
-        tasks: dict[str, TaskSpec],
+        tasks: Tasks,
         resident: Int,
         index: DeviceIndex,
         links: LinkArrays,
@@ -197,7 +198,8 @@ class Current:
         """Return (n, m) ticks of relocation, None without a section; `resident` (n,) are bytes of each task."""
         current = self._placement.devices(tasks, index, gaps, past=True)
         moved = self.moved = resident.copy()
-        if not self._stated and all(task.migration is None for task in tasks.values()):
+        migrations = [(row, name, task) for row, name, task in tasks.stating("migration") if task.migration is not None]
+        if not self._stated and not migrations:
             return None
         startup = np.zeros((len(tasks), len(index)), dtype=np.int64)
         # The section's `bytes` and `startup` are defaults of the tasks.
@@ -205,9 +207,7 @@ class Current:
             (slice(None), self._section.migration, ("current", "migration"))
         ]
         stated += [
-            (slice(row, row + 1), task.migration, ("tasks", name, "migration"))
-            for row, (name, task) in enumerate(tasks.items())
-            if task.migration is not None
+            (slice(row, row + 1), task.migration, ("tasks", name, "migration")) for row, name, task in migrations
         ]
         for rows, migration, path in stated:
             if migration is not None and migration.bytes is not None:

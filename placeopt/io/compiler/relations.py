@@ -11,7 +11,8 @@ import numpy as np
 from placeopt.errors import visible
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.scales import Scales
-from placeopt.io.spec import TaskSpec
+from placeopt.io.compiler.tasks import Tasks
+from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.graph import find_cycle
 from placeopt.model.units import shown
@@ -28,37 +29,41 @@ class EdgeArrays:
     shared: Bool
 
 
-def edge_arrays(tasks: dict[str, TaskSpec], scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
+def edge_arrays(tasks: Tasks, scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
     """Return the edges of all tasks' `after`."""
     names = list(tasks)
-    number = {name: row for row, name in enumerate(tasks)}
-    outputs = [
-        0 if task.output is None else scales.size(task.output, ("tasks", name, "output"))
-        for name, task in tasks.items()
-    ]
-    pairs: list[tuple[int, int]] = []
-    payloads: list[int] = []
-    shared: list[bool] = []
-    for row, (name, task) in enumerate(tasks.items()):
-        for producer, payload in task.after.items():
-            source = number.get(producer)
-            if source is None:
-                if not gaps.tasks:
-                    issues.unknown("task", producer, names, ("tasks", name, "after", producer), at_key=True)
-                continue
-            if source == row:
-                issues.add("a task cannot come after itself", ("tasks", name, "after", producer), at_key=True)
-                continue
-            pairs.append((source, row))
-            shared.append(payload is None)
-            payloads.append(
-                outputs[source] if payload is None else scales.size(payload, ("tasks", name, "after", producer))
-            )
-    arrays = EdgeArrays(
-        np.array(pairs, dtype=np.int64).reshape(-1, 2),
-        np.array(payloads, dtype=np.int64),
-        np.array(shared, dtype=np.bool_),
-    )
+    number = dict(zip(names, range(len(names)), strict=True))
+    outputs = np.zeros(len(tasks), dtype=np.int64)
+    for row, name, task in tasks.stating("output"):
+        if task.output is not None:
+            outputs[row] = scales.size(task.output, ("tasks", name, "output"))
+    afters = [task.after for task in tasks.values()]
+    counts = [len(after) for after in afters]
+    source = np.array([number.get(producer, -1) for after in afters for producer in after], dtype=np.int64)
+    target = np.repeat(np.arange(len(tasks)), counts)
+    payloads = [payload for after in afters for payload in after.values()]
+    sound = (source >= 0) & (source != target)
+    if not sound.all():
+        producers = [producer for after in afters for producer in after]
+        for edge in np.flatnonzero(~sound).tolist():
+            path = ("tasks", names[target[edge]], "after", producers[edge])
+            if source[edge] >= 0:
+                issues.add("a task cannot come after itself", path, at_key=True)
+            elif not gaps.tasks:
+                issues.unknown("task", producers[edge], names, path, at_key=True)
+        source, target = source[sound], target[sound]
+        payloads = [payload for payload, kept in zip(payloads, sound.tolist(), strict=True) if kept]
+    pairs = np.column_stack((source, target))
+    shared = np.array([payload is None for payload in payloads], dtype=np.bool_)
+    stated = np.flatnonzero(~shared)
+
+    def place(index: int) -> Path:
+        edge = stated[index]
+        return ("tasks", names[target[edge]], "after", names[source[edge]])
+
+    carried = outputs[source]
+    carried[stated] = scales.sizes([payload for payload in payloads if payload is not None], place)
+    arrays = EdgeArrays(pairs, carried, shared)
     _report_cycles(arrays.pairs, names, issues)
     return arrays
 
@@ -80,14 +85,15 @@ def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
         pairs = pairs[(pairs != (cycle[-1], cycle[0])).any(axis=1)]
 
 
-def forward_tasks(tasks: dict[str, TaskSpec], gaps: Gaps, issues: Issues) -> Int:
+def forward_tasks(tasks: Tasks, gaps: Gaps, issues: Issues) -> Int:
     """Return (n,) the task whose gradient each task computes; its own index if it is not a backward task."""
-    number = {name: row for row, name in enumerate(tasks)}
+    number: dict[str, int] = {}
     forward = np.arange(len(tasks), dtype=np.int64)
     names: list[str] = []
-    for row, (name, task) in enumerate(tasks.items()):
+    for row, name, task in tasks.stating("backward_of"):
         if task.backward_of is None:
             continue
+        number = number or {name: row for row, name in enumerate(tasks)}
         path = ("tasks", name, "backward_of")
         target = number.get(task.backward_of)
         if target is None:
@@ -106,7 +112,7 @@ def forward_tasks(tasks: dict[str, TaskSpec], gaps: Gaps, issues: Issues) -> Int
     return forward
 
 
-def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
+def colocation_labels(tasks: Tasks) -> Int:
     """Return (n,) labels, equal for tasks that must share a device; a task with two labels joins their groups."""
     parent = list(range(len(tasks)))
 
@@ -117,19 +123,19 @@ def colocation_labels(tasks: dict[str, TaskSpec]) -> Int:
         return row
 
     first: dict[str, int] = {}
-    for row, task in enumerate(tasks.values()):
+    for row, _, task in tasks.stating("colocate"):
         for label in task.colocate:
             other = first.setdefault(label, row)
             a, b = root(row), root(other)
             parent[max(a, b)] = min(a, b)
-    return np.array([root(row) for row in range(len(tasks))], dtype=np.int64)
+    return np.array([root(row) for row in range(len(tasks))] if first else parent, dtype=np.int64)
 
 
-def separation_pairs(tasks: dict[str, TaskSpec], labels: Int, n_devices: int, issues: Issues) -> list[tuple[int, int]]:
+def separation_pairs(tasks: Tasks, labels: Int, n_devices: int, issues: Issues) -> list[tuple[int, int]]:
     """Return pairs of tasks that must be on different devices."""
     members: dict[str, list[int]] = defaultdict(list)
     names = list(tasks)
-    for row, task in enumerate(tasks.values()):
+    for row, _, task in tasks.stating("separate"):
         for label in dict.fromkeys(task.separate):
             members[label].append(row)
     pairs: list[tuple[int, int]] = []

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
+
+import numpy as np
 
 from placeopt.errors import path_text
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.spec import UnitsSpec
 from placeopt.io.syntax import Path
+from placeopt.model.arrays import Int
 from placeopt.model.problem import COARSE, NANO, Rounding
 from placeopt.model.units import Amount, Quantity
 
@@ -57,7 +61,7 @@ class Scales:
         if self._most is None:
             return None
         share, path = self._most
-        return Rounding(float(min(share, 10**300)), path_text(self._issues.place(path).path))
+        return Rounding(float(min(share, 10**300)), path_text(self._issues.existing(path)))
 
     def ticks(self, time: Amount, path: Path, *, counts: bool = True) -> int:
         """Return a time rounded up to whole ticks; `counts` is whether its rounding is reported."""
@@ -75,13 +79,17 @@ class Scales:
         """Return bytes, rounded up."""
         return self._rounded(amount, _BYTES, path)
 
+    def sizes(self, amounts: Sequence[Amount], path: Callable[[int], Path]) -> Int:
+        """Return bytes, rounded up, of many amounts; `path` returns the path of the one at an index."""
+        return self._all_rounded(amounts, _BYTES, path)
+
     def capacity(self, amount: Amount, path: Path) -> int:
         """Return bytes, rounded down."""
         return self._rounded(amount, _BYTES, path, up=False)
 
-    def work(self, amount: Amount, path: Path) -> int:
-        """Return FLOP, rounded up."""
-        return self._rounded(amount, _FLOP, path)
+    def works(self, amounts: Sequence[Amount], path: Callable[[int], Path]) -> Int:
+        """Return FLOP, rounded up, of many amounts; see `sizes`."""
+        return self._all_rounded(amounts, _FLOP, path)
 
     def count_rounding(self, exact: Fraction | float, whole: int, path: Path) -> None:
         """Record that the time at a path, `exact` ticks, is rounded to `whole` ticks."""
@@ -121,6 +129,14 @@ class Scales:
         else:
             per_tick = Fraction(_value(rate)) if unit is None else _value(rate) * unit * self.resolution
         return self._ratio(1 / per_tick, path)
+
+    def _all_rounded(self, amounts: Sequence[Amount], kind: _Kind, path: Callable[[int], Path]) -> Int:
+        """Return amounts rounded up; bare whole numbers, as in most large files, are not handled one by one."""
+        bare = [amount for amount in amounts if type(amount) is int]
+        if getattr(self._units, kind.key) is None and len(bare) == len(amounts) and max(bare, default=0) <= LARGEST:
+            return np.array(bare, dtype=np.int64)
+        rounded = [self._rounded(amount, kind, path(place)) for place, amount in enumerate(amounts)]
+        return np.array(rounded, dtype=np.int64)
 
     def _rounded(self, amount: Amount, kind: _Kind, path: Path, *, counts: bool = False, up: bool = True) -> int:
         """Return the amount in whole ticks, bytes or FLOP.

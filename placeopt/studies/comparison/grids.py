@@ -79,6 +79,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
     )
     pipeline = metric == "period"
     spread = any(entry.spread is not None for entry in tried)
+    stored = any(entry.peak_memory for entry in tried)
     rows = tuple(
         (
             visible(entry.solver, 40),
@@ -88,13 +89,23 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
             _ratio(entry.ratio),
             amount(entry.latency) if pipeline else _ratio(entry.slr),
             _time(entry.seconds),
-            "-" if entry.peak_memory is None else size_text(entry.peak_memory),
+            _size(entry.process_memory),
+            *([_size(entry.peak_memory)] if stored else []),
             entry.verdict if entry.feasible in (0, entry.runs) else f"{entry.feasible} of {entry.runs}",
         )
         for entry in tried
     )
     left = ("solver", visible(name, 24), *(["spread"] if spread else []))
-    headers = (*left, "gap", "ratio", "latency" if pipeline else "SLR", "time", "memory", "verdict")
+    headers = (
+        *left,
+        "gap",
+        "ratio",
+        "latency" if pipeline else "SLR",
+        "time",
+        "RAM",
+        *(["dev mem"] if stored else []),
+        "verdict",
+    )
     title = _title(label, standing, amount, comparison.no_schedule(label))
     return Grid(title, headers, rows, _reasons(entries), words=(len(headers) - 1,))
 
@@ -192,6 +203,10 @@ def _percent(share: float | None) -> str:
 
 def _ratio(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:,.3f}"
+
+
+def _size(amount: int | None) -> str:
+    return "-" if amount is None else size_text(amount)
 
 
 def _time(seconds: float | None) -> str:

@@ -176,7 +176,7 @@ def check(data: Mapping[str, Any]) -> None:
         check_point(point)
     result = data.get("result")
     if result is not None:
-        missing = [name for name in _RESULT_FIELDS if name not in result]
+        missing = [name for name in _RESULT_FIELDS if name not in result and name not in _LATER]
         if missing:
             raise ValueError(f"no key result.{', '.join(missing)}")
         _check_fields(result, _RESULT_FIELDS, "result.")
@@ -276,7 +276,7 @@ _FIELDS = {
     "wall": _SECONDS,
 }
 
-_LATER = ("threads", "place")
+_LATER = ("threads", "place", "process_memory")
 """Keys that lines of older versions lack."""
 
 _RESULT_FIELDS = {
@@ -296,6 +296,7 @@ _RESULT_FIELDS = {
     "resolution": _Field("seconds, more than 0", lambda value: _is_amount(value) and value > 0),
     "message": _NAME,
     "wall_time": _OBJECT,
+    "process_memory": _optional(_whole(0, 2**63)),
 }
 """The fields of a result that tables, plots and pages use."""
 

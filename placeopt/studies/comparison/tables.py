@@ -48,8 +48,12 @@ class Entry:
         Gap of the median to the best bound of the problem, and its ratio to the best value of any run.
     latency
         Ticks of the latency of that run, for a pipeline.
-    slr, seconds, peak_memory
-        Lower median of the feasible runs; lower median of all runs with a run time; maximum of the feasible runs.
+    slr, seconds
+        Lower median of the feasible runs; lower median of all runs with a run time.
+    peak_memory
+        Bytes on the fullest device, the maximum of the feasible runs.
+    process_memory
+        Bytes of main memory that the process of a run held at most, the maximum of all runs that report it.
     """
 
     problem: str
@@ -67,6 +71,7 @@ class Entry:
     slr: float | None
     seconds: float | None
     peak_memory: int | None
+    process_memory: int | None
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,7 @@ class Runs:
                     "seconds": _seconds(record),
                     "wall": record.wall,
                     "peak_memory": record.peak_memory,
+                    "process_memory": result.get("process_memory"),
                 })  # fmt: skip
         return rows
 
@@ -344,7 +350,14 @@ def _entry(label: str, solver: str, records: Sequence[Record], standing: Standin
         slr=_median(record.slr for _, record in good),
         seconds=_median(map(_seconds, records)),
         peak_memory=max((record.peak_memory for _, record in good if record.peak_memory is not None), default=None),
+        process_memory=max((used for record in records if (used := _process_memory(record)) is not None), default=None),
     )
+
+
+def _process_memory(record: Record) -> int | None:
+    """Return the bytes that the process of a run held at most; lines of older versions have none."""
+    used: int | None = (record.result or {}).get("process_memory")
+    return used
 
 
 def _seconds(record: Record) -> float | None:

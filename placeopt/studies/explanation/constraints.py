@@ -17,6 +17,7 @@ from placeopt.io.compiler.durations import DurationTable, feasibility
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.compiler.scales import LARGEST, Scales
+from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.document import Document
 from placeopt.io.spec import TaskSpec
 from placeopt.model.arrays import Bool, Int
@@ -215,7 +216,7 @@ class System:
 
     def _mask(self, task: TaskSpec) -> Bool:
         """Return (m,) the devices that a task with one restriction may use."""
-        rows: Bool = feasibility({"": task}, self._index, self._compilation.gaps, self._scratch)
+        rows: Bool = feasibility(Tasks({"": task}), self._index, self._compilation.gaps, self._scratch)
         return rows.reshape(-1)
 
     def _restriction(

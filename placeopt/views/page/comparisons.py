@@ -111,7 +111,10 @@ def _run(row: dict[str, Any]) -> dict[str, Any]:
     name, verdict = row["objective_name"], row["verdict"]
     good = verdict == "feasible"
     message = row["message"].removeprefix(f"{verdict} ")
-    shown = ("problem", "solver", "seed", "resolution", "gap", "ratio", "latency", "slr", "seconds", "peak_memory")
+    shown = (
+        "problem", "solver", "seed", "resolution", "gap", "ratio", "latency", "slr", "seconds", "process_memory",
+        "peak_memory",
+    )  # fmt: skip
     return {key: row[key] for key in shown} | {
         "objective": row["objective"] if good else None,
         "kind": kind_of(None if name is None else first_level(name)),

@@ -150,6 +150,7 @@ function showComparison({ note, problems, solvers, runs, profile }) {
   const number = (value) => (value === null ? "-" : value.toLocaleString("en", { minimumFractionDigits: 3, maximumFractionDigits: 3 }));
   const share = (value) => (value === null ? "-" : shareText(value, 2));
   const seconds = (value) => (value === null ? "-" : secondsText(value, 3));
+  const size = (value) => (value === null ? "-" : sizeText(value));
   const word = (key, title, more = {}) => ({ title, word: true, value: (row) => row[key], text: (row) => row[key] ?? "-", ...more });
   const amount = (key, title, text, more = {}) => ({ title, value: (row) => row[key], text: (row) => text(row[key], row), ...more });
   const least = Math.min(...solvers.map((row) => row.ratio ?? Infinity));
@@ -171,7 +172,8 @@ function showComparison({ note, problems, solvers, runs, profile }) {
     amount("objective", "objective", value, { mark: (row) => (row.ratio === 1 ? "best" : "") }),
     amount("gap", "gap", share), amount("ratio", "ratio to best", number),
     ...(runs.some((row) => row.latency !== null) ? [amount("latency", "latency", value)] : [amount("slr", "SLR", number)]),
-    amount("seconds", "time", seconds), amount("peak_memory", "peak memory", (value) => (value === null ? "-" : sizeText(value))),
+    amount("seconds", "time", seconds), amount("process_memory", "RAM", size),
+    ...(runs.some((row) => row.peak_memory) ? [amount("peak_memory", "device memory", size)] : []),
     word("verdict", "verdict", { long: true, mark: (row) => (row.good ? "" : "bad") }),
   ], runs, "Runs");
   byId("filter").addEventListener("input", ({ target }) => {

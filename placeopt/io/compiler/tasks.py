@@ -1,0 +1,24 @@
+"""The tasks of a spec by name, and those of them that state a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from placeopt.io.spec import TaskSpec
+
+
+class Tasks(dict[str, TaskSpec]):
+    """All tasks by name, in the order of the document; complete before `stating` is first called."""
+
+    def stating(self, *keys: str) -> Iterator[tuple[int, str, TaskSpec]]:
+        """Yield index, name and entry of the tasks that state one of these keys; large files leave out most keys."""
+        if not self._stated.isdisjoint(keys):
+            for row, (name, task) in enumerate(self.items()):
+                if not task.model_fields_set.isdisjoint(keys):
+                    yield row, name, task
+
+    @cached_property
+    def _stated(self) -> frozenset[str]:
+        """The keys that some task states."""
+        return frozenset[str]().union(*(task.model_fields_set for task in self.values()))
