@@ -6,15 +6,13 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from placeopt.kernels import prepared, runs_compiled
+from placeopt.kernels import runs_compiled
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, sequence
 
 from ..instance import make_instance
 from .moves import Tuning
-from .state import FRESH, HELD, HIGH, LOW, SPAN, make_state
+from .state import FRESH, HELD, LOW, make_state
 from .timing import connect, enter, time_heads, time_tails
 from .walk import keep_best, walk
 
@@ -79,11 +77,9 @@ class WindowSearch:
         self._walk, self._enter = walk.select(steps, chunked=True), enter.select(steps, chunked=True)
         self._connect = connect.select(steps, chunked=True)
         self._heads, self._tails = time_heads.select(steps, chunked=True), time_tails.select(steps, chunked=True)
-        self._arguments = prepared(self._walk, self.instance), prepared(self._walk, self.state)
-        self._judged = prepared(self._connect, self._judge)
         self.state.order[:], self.state.device[:] = sequence(problem, start), start.device
         self._retime()
-        self._enter(*self._arguments, 0, n)
+        self._enter(self.instance, self.state, 0, n)
         keep_best(self.state)
         self._lows = self._sweeps()
 
@@ -95,9 +91,9 @@ class WindowSearch:
     def _retime(self) -> None:
         """Recompute all times from the order and the devices."""
         n = self.problem.n_tasks
-        self._connect(*self._arguments)
-        self._heads(*self._arguments, 0, n)
-        self._tails(*self._arguments, 0, n)
+        self._connect(self.instance, self.state)
+        self._heads(self.instance, self.state, 0, n)
+        self._tails(self.instance, self.state, 0, n)
 
     def _sweeps(self) -> Iterator[int]:
         """Yield the first positions of the windows, sweep after sweep; every second sweep lies half an advance lower.
@@ -124,8 +120,8 @@ class WindowSearch:
         low = next(self._lows)
         high = min(low + self.plan.size, self.problem.n_tasks)
         self.state.number[FRESH] = 0
-        self._heads(*self._arguments, int(self.state.number[LOW]), high)
-        self._enter(*self._arguments, low, high)
+        self._heads(self.instance, self.state, int(self.state.number[LOW]), high)
+        self._enter(self.instance, self.state, low, high)
         self.windows += 1
         hot = self.plan.hot * self.span / self.problem.n_tasks
         rounds, done = min(self._each, most), 0
@@ -133,7 +129,7 @@ class WindowSearch:
             seconds = self.plan.move if runs_compiled(self._walk) else self.plan.plain_move
             end = min(done + max(int(self.plan.chunk / seconds), 1), rounds)
             self.evaluated += self._walk(
-                *self._arguments, TUNING, done, end, rounds, hot, hot * self.plan.fall
+                self.instance, self.state, TUNING, done, end, rounds, hot, hot * self.plan.fall
             )
             done = end
         self.tried += done
@@ -142,8 +138,8 @@ class WindowSearch:
         """Return the best schedule so far."""
         n, judge = self.problem.n_tasks, self._judge
         judge.order[:], judge.device[:] = self.state.best_order, self.state.best_device
-        self._connect(self._arguments[0], self._judged)
-        self._heads(self._arguments[0], self._judged, 0, n)
+        self._connect(self.instance, self._judge)
+        self._heads(self.instance, self._judge, 0, n)
         return Schedule(judge.device.copy(), judge.end - judge.ticks)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,7 +71,7 @@ def make_state(problem: Problem, seed: int) -> State:
     n, m = problem.n_tasks, problem.n_devices
     size = {"delay": problem.n_edges, "first": m, "gate": m, "room": m, "number": LEAST + 1}
     size |= dict.fromkeys(("moved", "old_device", "old_position", "old_before", "old_behind"), LONGEST)
-    arrays = {name: np.zeros(size.get(name, n), dtype=np.int64) for name in State._fields}
-    arrays["marked"] = np.zeros(n, dtype=np.bool_)
+    kind: dict[str, Any] = dict.fromkeys(State._fields, np.int64) | {"marked": np.bool_}
+    arrays: dict[str, Any] = {name: np.zeros(size.get(name, n), kind[name]) for name in State._fields}
     arrays["number"][SEED] = seed % (MODULUS - 1) + 1
     return State(**arrays)

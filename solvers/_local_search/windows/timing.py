@@ -132,8 +132,9 @@ def mark(state: State, i: int) -> None:
 def repair_heads(instance: Instance, state: State, limit: int) -> bool:
     """Time the marked tasks again and all that they affect; return whether the makespan is at most `limit`.
 
-    Tails after the last changed position are those before the change. So the lengths of all changed paths are known as
-    soon as the tasks up to this position are timed. If one is above the limit, `restore` reverses the evaluation.
+    The limit is at least the makespan before the change, so that only changed paths may exceed it. Tails after the last
+    changed position are those before the change. So the lengths of all changed paths are known as soon as the tasks up
+    to this position are timed. If one exceeds the limit, `restore` reverses the evaluation.
     """
     number, end, after, ticks, position = state.number, state.end, state.after, state.ticks, state.position
     high, last = number[HIGH], number[LAST]
