@@ -35,6 +35,7 @@ class Tuning(NamedTuple):
     tries: int = 30  # at most as many random tasks are drawn to change the one on the longest path
     choices: int = 6  # devices that a move compares
     near: int = 85  # percentage of these devices that are those of producers or consumers
+    least: int = 1  # fewest tasks of the group of the task to change
 
 
 @kernel(allocates=False)
@@ -45,14 +46,18 @@ def draw(state: State, below: int) -> int:
 
 
 @kernel(draw, allocates=False)
-def pick(state: State, tries: int) -> int:
-    """Return the task on the longest path among `tries` random ones of the window."""
+def pick(instance: Instance, state: State, tries: int, least: int) -> int:
+    """Return the task on the longest path among `tries` random ones of the window in groups of `least` tasks or more.
+
+    Returns -1 if none of them is in such a group.
+    """
     low, count = state.number[LOW], state.number[HIGH] - state.number[LOW]
     found, longest = -1, -1
     for _ in range(tries):
         i = state.order[low + draw(state, count)]
+        g = instance.group[i]
         length = state.end[i] + state.after[i]
-        if length > longest:
+        if length > longest and instance.member_start[g + 1] - instance.member_start[g] >= least:
             found, longest = i, length
     return int(found)
 
@@ -89,7 +94,22 @@ def successor(state: State, previous: int, d: int, i: int) -> int:
     return int(state.behind[i] if j == i else j)
 
 
-@kernel(moving_ticks, successor, allocates=False)
+@kernel(allocates=False)
+def last_before(state: State, d: int, p: int) -> int:
+    """Return the last task of device d up to position p, which is in the window or just before it; -1 for none."""
+    low = state.number[LOW]
+    for q in range(p, max(p - 2 * len(state.room), low - 1), -1):
+        if state.device[state.order[q]] == d:
+            return int(state.order[q])
+    i = state.gate[d]
+    following = state.first[d] if i < 0 else state.behind[i]
+    while following >= 0 and state.position[following] <= p:
+        i = following
+        following = state.behind[i]
+    return int(i)
+
+
+@kernel(moving_ticks, last_before, successor, allocates=False)
 def find_slot(instance: Instance, state: State, i: int, d: int) -> int:
     """Return the ticks of the longest path through task i at its best slot on device d, -1 if there is no slot.
 
@@ -112,11 +132,8 @@ def find_slot(instance: Instance, state: State, i: int, d: int) -> int:
         high = min(high, position[j])
         gap = 0 if b == d else moving_ticks(instance, instance.slot[e], d, b)
         rest = max(rest, gap + ticks[j] + after[j])
-    previous = state.gate[d]
+    previous = last_before(state, d, low)
     following = successor(state, previous, d, i)
-    while following >= 0 and position[following] <= low:
-        previous = following
-        following = successor(state, previous, d, i)
     best = -1
     while True:
         if d != state.device[i] or previous != state.before[i]:
@@ -339,7 +356,9 @@ def propose(instance: Instance, state: State, tuning: Tuning, limit: float) -> b
     """Apply a random move; return False if there is none, or its makespan is certainly above `limit`."""
     number = state.number
     number[MOVED], number[FIRST], number[LAST], number[HORIZON] = 0, len(state.order), -1, -1
-    i = pick(state, 1 + draw(state, tuning.tries))
+    i = pick(instance, state, 1 + draw(state, tuning.tries), tuning.least)
+    if i < 0:
+        return False
     kind = draw(state, 100)
     if len(state.room) == 1:
         return shift(instance, state, i, limit)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from placeopt.kernels import runs_compiled
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, sequence
@@ -24,7 +26,7 @@ class Plan:
     size: int = 1_000  # tasks of a window
     advance: int = 500  # tasks from one window to the next
     rounds: int = 5_000  # moves in a window, at most
-    hot: float = 0.3  # first temperature in a window, as a part of the makespan divided by the number of tasks
+    hot: float = 1.0  # first temperature in a window, as a part of the makespan divided by the number of tasks
     fall: float = 0.02  # last temperature in a window, as a part of its first
     report: int = 16  # windows between two reports of a better schedule
     move: float = 4e-6  # seconds of a move
@@ -36,6 +38,20 @@ class Plan:
 
 PLAN = Plan()
 TUNING = Tuning()
+
+WIDE = Tuning(moves=70, shifts=0, swaps=10, least=2)
+"""Tuning of moves of groups that lie in no window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Positions [low, high) of the order, and a walk in it; each of its moves takes as long as `cost` usual ones."""
+
+    low: int
+    high: int
+    rounds: int
+    tuning: Tuning
+    cost: int
 
 
 def searches_windows(problem: Problem) -> bool:
@@ -71,8 +87,8 @@ class WindowSearch:
         self.state = make_state(problem, seed)
         self._judge = make_state(problem, seed)
         self.tried = self.evaluated = self.windows = 0
-        per_sweep = max(-(-(n - plan.size) // plan.advance), 0) + 1
-        self._each = max(min(rounds // per_sweep, plan.rounds), 1)
+        self._count = max(-(-(n - plan.size) // plan.advance), 0) + 1
+        self._each = max(min(rounds // self._count, plan.rounds), 1)
         steps = rounds * plan.overhead
         self._walk, self._enter = walk.select(steps, chunked=True), enter.select(steps, chunked=True)
         self._connect = connect.select(steps, chunked=True)
@@ -81,7 +97,7 @@ class WindowSearch:
         self._retime()
         self._enter(self.instance, self.state, 0, n)
         keep_best(self.state)
-        self._lows = self._sweeps()
+        self._windows = self._sweeps()
 
     @property
     def span(self) -> int:
@@ -95,44 +111,50 @@ class WindowSearch:
         self._heads(self.instance, self.state, 0, n)
         self._tails(self.instance, self.state, 0, n)
 
-    def _sweeps(self) -> Iterator[int]:
-        """Yield the first positions of the windows, sweep after sweep; every second sweep lies half an advance lower.
+    def _sweeps(self) -> Iterator[Window]:
+        """Yield the windows, sweep after sweep; every second sweep lies half an advance lower.
 
-        Before each sweep, the order becomes that of the starts in the best state.
+        Before each sweep, the order becomes that of the starts in the best state. After it, groups that are too wide
+        for a window move for as much time as their share of all tasks justifies.
         """
-        n, plan, state = self.problem.n_tasks, self.plan, self.state
-        offset = 0
+        n, plan, state, instance = self.problem.n_tasks, self.plan, self.state, self.instance
+        size = np.diff(instance.member_start)
+        offset, cost = 0, 1 + n // plan.size
         while True:
             state.order[:], state.device[:] = state.best_order, state.best_device
             self._retime()
             state.order[:] = sequence(self.problem, Schedule(state.device.copy(), state.end - state.ticks))
             self._retime()
-            low = -offset
-            while low < n:
-                yield min(max(low, 0), max(n - plan.size, 0))
-                if low + plan.size >= n:
+            for low in range(-offset, max(n - plan.size, 0) + plan.advance, plan.advance):
+                first = min(max(low, 0), max(n - plan.size, 0))
+                yield Window(first, min(first + plan.size, n), self._each, TUNING, 1)
+                if first + plan.size >= n:
                     break
-                low += plan.advance
             offset = plan.advance // 2 - offset
+            place = state.position[instance.member]
+            begin = instance.member_start[:-1]
+            width = np.maximum.reduceat(place, begin) - np.minimum.reduceat(place, begin)
+            share = size[width > plan.size - plan.advance].sum() / n
+            rounds = int(self._count * self._each * share / cost)
+            if n > plan.size and rounds > 0:
+                self._retime()
+                yield Window(0, n, rounds, WIDE, cost)
 
     def step(self, stopped: Callable[[], bool], most: int) -> None:
         """Try moves in the next window, at most `most`."""
-        low = next(self._lows)
-        high = min(low + self.plan.size, self.problem.n_tasks)
-        self.state.number[FRESH] = 0
-        self._heads(self.instance, self.state, int(self.state.number[LOW]), high)
-        self._enter(self.instance, self.state, low, high)
+        window, state, plan = next(self._windows), self.state, self.plan
+        state.number[FRESH] = 0
+        self._heads(self.instance, state, min(int(state.number[LOW]), window.low), window.high)
+        self._enter(self.instance, state, window.low, window.high)
         self.windows += 1
-        hot = self.plan.hot * self.span / self.problem.n_tasks
-        rounds, done = min(self._each, most), 0
+        hot = plan.hot * self.span / self.problem.n_tasks
+        rounds, done = min(window.rounds, -(-most // window.cost)), 0
         while done < rounds and not stopped():
-            seconds = self.plan.move if runs_compiled(self._walk) else self.plan.plain_move
-            end = min(done + max(int(self.plan.chunk / seconds), 1), rounds)
-            self.evaluated += self._walk(
-                self.instance, self.state, TUNING, done, end, rounds, hot, hot * self.plan.fall
-            )
+            seconds = window.cost * (plan.move if runs_compiled(self._walk) else plan.plain_move)
+            end = min(done + max(int(plan.chunk / seconds), 1), rounds)
+            self.evaluated += self._walk(self.instance, state, window.tuning, done, end, rounds, hot, hot * plan.fall)
             done = end
-        self.tried += done
+        self.tried += done * window.cost
 
     def best(self) -> Schedule:
         """Return the best schedule so far."""

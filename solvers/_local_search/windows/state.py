@@ -11,7 +11,7 @@ from placeopt.model.problem import Problem
 
 from ..proposals import MODULUS
 
-LONGEST = 64
+LONGEST = 512
 """Tasks that one proposal moves, at most."""
 
 LOW, HIGH, SEED, MOVED, FIRST, LAST, HORIZON, LOGGED, SPAN, AROUND, HELD, FRESH, SLOT, ANCHOR, LEAST = range(15)
