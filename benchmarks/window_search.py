@@ -35,7 +35,7 @@ MANY = 10**9
 
 
 def until(seconds: float) -> Callable[[], bool]:
-    """Whether so many seconds of CPU time have passed from now on."""
+    """Return a function that says whether these seconds of CPU time have passed."""
     end = time.process_time() + seconds
     return lambda: time.process_time() >= end
 

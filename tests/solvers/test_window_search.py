@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,10 @@ from placeopt_solvers._starts.warm_start import best_start
 from test_search import constrained, tiered
 
 from placeopt.generate.irregular_graphs import irregular_problem
+from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule, makespan, sequence
-from placeopt.simulation import retime
+from placeopt.simulation import retime, simulate
 from placeopt.verifier import verify
 
 LINKS = ("order", "position", "device", "ticks", "delay", "before", "behind", "first", "room")
@@ -181,6 +183,25 @@ def test_windows_pass_over_the_whole_order() -> None:
     assert seen[:7] == [(low, low + 100) for low in range(0, 301, 50)]
     assert seen[7:15] == [(low, low + 100) for low in (0, 25, 75, 125, 175, 225, 275, 300)]
     assert search.tried == 16 * 20
+
+
+def test_groups_that_lie_in_no_window_move_in_the_whole_graph() -> None:
+    n, ends = 60, [0, 59]
+    duration = np.full((n, 2), 5)
+    duration[ends] = [100, 10]
+    problem = build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=["x", "y"],
+        duration=duration,
+        edges=list(pairwise(range(n))),
+        group=np.array([*range(n - 1), 0]),
+    )
+    start = simulate(problem, np.zeros(n, dtype=np.int64))
+    search = WindowSearch(problem, start, 0, 10**9, Plan(size=20, advance=10, rounds=1000))
+    for _ in range(6):
+        search.step(lambda: False, 10**9)
+    assert search.best().device[ends].tolist() == [1, 1]
+    assert search.span == makespan(problem, search.best()) == 20 + 58 * 5
 
 
 def test_a_stopped_or_satisfied_search_returns_its_best_schedule() -> None:
