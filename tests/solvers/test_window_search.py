@@ -26,8 +26,7 @@ from placeopt_solvers._local_search.windows.timing import (
     repair_heads,
     repair_tails,
     restore,
-    time_heads,
-    time_tails,
+    time_all,
 )
 from placeopt_solvers._local_search.windows.walk import keep_best, walk
 from placeopt_solvers._starts.warm_start import best_start
@@ -45,11 +44,10 @@ LINKS = ("order", "position", "device", "ticks", "delay", "before", "behind", "f
 
 def entered(problem: Problem, start: Schedule, seed: int, low: int, high: int) -> tuple[Instance, State]:
     """The state of a schedule in a window."""
-    n, instance, state = problem.n_tasks, make_instance(problem), make_state(problem, seed)
+    instance, state = make_instance(problem), make_state(problem, seed)
     state.order[:], state.device[:] = sequence(problem, start), start.device
     connect(instance, state)
-    time_heads(instance, state, 0, n)
-    time_tails(instance, state, 0, n)
+    time_all(instance, state)
     enter(instance, state, low, high)
     return instance, state
 
@@ -63,8 +61,7 @@ def recomputed(problem: Problem, instance: Instance, state: State) -> State:
     other = make_state(problem, 0)
     other.order[:], other.device[:] = state.order, state.device
     connect(instance, other)
-    time_heads(instance, other, 0, problem.n_tasks)
-    time_tails(instance, other, 0, problem.n_tasks)
+    time_all(instance, other)
     return other
 
 
@@ -128,7 +125,9 @@ def test_the_makespan_is_known_in_every_window(seed: int) -> None:
     assert start is not None
     for low in range(0, 60, 11):
         for high in range(low + 1, 61, 9):
-            _, state = entered(problem, start, 0, low, high)
+            instance, state = entered(problem, start, 0, low, high)
+            assert state.number[SPAN] == state.end.max()
+            enter(instance, state, (low + high) // 2, min(high + 5, 60))
             assert state.number[SPAN] == state.end.max()
 
 
@@ -180,6 +179,7 @@ def test_windows_pass_over_the_whole_order() -> None:
         if search.state.number[FRESH]:
             assert search.span == search.state.number[HELD] <= search.state.number[SPAN]
         assert makespan(problem, search.best()) == search.span
+        assert recomputed(problem, search.instance, search.state).end.max() == search.state.number[SPAN]
     assert seen[:7] == [(low, low + 100) for low in range(0, 301, 50)]
     assert seen[7:15] == [(low, low + 100) for low in (0, 25, 75, 125, 175, 225, 275, 300)]
     assert search.tried == 16 * 20

@@ -111,7 +111,7 @@ def last_before(state: State, d: int, p: int) -> int:
 
 @kernel(moving_ticks, last_before, successor, allocates=False)
 def find_slot(instance: Instance, state: State, i: int, d: int) -> int:
-    """Return the ticks of the longest path through task i at its best slot on device d, -1 if there is no slot.
+    """Return the ticks of the longest path through task i at its best slot on device d, -1 without a slot.
 
     A slot lies between two tasks of the device, behind the producers and before the consumers of i, and is not the
     present place. The ticks are an estimate, because i has not left its place. Ties are broken by position. Sets
@@ -306,7 +306,7 @@ def move(instance: Instance, state: State, i: int, tuning: Tuning, limit: float)
 
 @kernel(find_slot, change, allocates=False)
 def shift(instance: Instance, state: State, i: int, limit: float) -> bool:
-    """Move task i on its device; return False if there is no slot, or the path through i becomes longer."""
+    """Move task i on its device; return False without a slot, or if the path through i becomes longer."""
     d = state.device[i]
     length = find_slot(instance, state, i, d)
     if length < 0 or length > state.end[i] + state.after[i] or state.number[LEAST] > limit:

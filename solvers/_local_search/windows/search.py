@@ -14,8 +14,8 @@ from placeopt.model.schedule import Schedule, sequence
 
 from ..instance import make_instance
 from .moves import Tuning
-from .state import FRESH, HELD, LOW, make_state
-from .timing import connect, enter, time_heads, time_tails
+from .state import FRESH, HELD, make_state
+from .timing import connect, enter, time_all
 from .walk import keep_best, walk
 
 
@@ -30,7 +30,6 @@ class Plan:
     fall: float = 0.02  # last temperature in a window, as a part of its first
     report: int = 16  # windows between two reports of a better schedule
     move: float = 4e-6  # seconds of a move
-    task: float = 15e-9  # seconds of a window for each task or edge of the problem
     plain_move: float = 1e-3  # seconds of a move in plain Python
     overhead: int = 400  # elementary steps of a move, as `placeopt.kernels` counts them
     chunk: float = 0.03  # seconds between two checks whether to stop
@@ -67,10 +66,9 @@ def searches_windows(problem: Problem) -> bool:
     )
 
 
-def rounds_in(problem: Problem, seconds: float) -> int:
+def rounds_in(seconds: float) -> int:
     """Estimate the moves that a core tries in a few seconds."""
-    each = PLAN.move + PLAN.task * (problem.n_tasks + problem.n_edges) / PLAN.rounds
-    return int(seconds / each)
+    return int(seconds / PLAN.move)
 
 
 class WindowSearch:
@@ -92,10 +90,9 @@ class WindowSearch:
         steps = rounds * plan.overhead
         self._walk, self._enter = walk.select(steps, chunked=True), enter.select(steps, chunked=True)
         self._connect = connect.select(steps, chunked=True)
-        self._heads, self._tails = time_heads.select(steps, chunked=True), time_tails.select(steps, chunked=True)
+        self._time = time_all.select(steps, chunked=True)
         self.state.order[:], self.state.device[:] = sequence(problem, start), start.device
         self._retime()
-        self._enter(self.instance, self.state, 0, n)
         keep_best(self.state)
         self._windows = self._sweeps()
 
@@ -106,10 +103,8 @@ class WindowSearch:
 
     def _retime(self) -> None:
         """Recompute all times from the order and the devices."""
-        n = self.problem.n_tasks
         self._connect(self.instance, self.state)
-        self._heads(self.instance, self.state, 0, n)
-        self._tails(self.instance, self.state, 0, n)
+        self._time(self.instance, self.state)
 
     def _sweeps(self) -> Iterator[Window]:
         """Yield the windows, sweep after sweep; every second sweep lies half an advance lower.
@@ -144,7 +139,6 @@ class WindowSearch:
         """Try moves in the next window, at most `most`."""
         window, state, plan = next(self._windows), self.state, self.plan
         state.number[FRESH] = 0
-        self._heads(self.instance, state, min(int(state.number[LOW]), window.low), window.high)
         self._enter(self.instance, state, window.low, window.high)
         self.windows += 1
         hot = plan.hot * self.span / self.problem.n_tasks
@@ -158,10 +152,10 @@ class WindowSearch:
 
     def best(self) -> Schedule:
         """Return the best schedule so far."""
-        n, judge = self.problem.n_tasks, self._judge
+        judge = self._judge
         judge.order[:], judge.device[:] = self.state.best_order, self.state.best_device
         self._connect(self.instance, self._judge)
-        self._heads(self.instance, self._judge, 0, n)
+        self._time(self.instance, self._judge)
         return Schedule(judge.device.copy(), judge.end - judge.ticks)
 
 

@@ -14,7 +14,9 @@ from ..proposals import MODULUS
 LONGEST = 512
 """Tasks that one proposal moves, at most."""
 
-LOW, HIGH, SEED, MOVED, FIRST, LAST, HORIZON, LOGGED, SPAN, AROUND, HELD, FRESH, SLOT, ANCHOR, LEAST = range(15)
+(
+    LOW, HIGH, SEED, MOVED, FIRST, LAST, HORIZON, LOGGED, SPAN, AROUND, HELD, FRESH, SLOT, ANCHOR, LEAST, OPEN, ENDED
+) = range(17)  # fmt: skip
 """Indices of `State.number`.
 
     LOW, HIGH    the window is the positions [LOW, HIGH)
@@ -30,6 +32,8 @@ LOW, HIGH, SEED, MOVED, FIRST, LAST, HORIZON, LOGGED, SPAN, AROUND, HELD, FRESH,
     SLOT         results of `find_slot`: a position of the order,
     ANCHOR       the task before it on the device, -1 for none,
     LEAST        and a lower bound of the makespan with the task there
+    OPEN         tasks before the window with consumers in or after it
+    ENDED        the latest end before the window
 """
 
 
@@ -52,6 +56,8 @@ class State(NamedTuple):
     first: Int  # (m,) the first task of each device, -1 for none
     gate: Int  # (m,) the last task of each device before the window, -1 for none
     room: Int  # (m,) bytes left on each device
+    later: Int  # (n,) length of the longest path that begins at each position or later, valid like `after`
+    open: Int  # (n,) tasks before the window with consumers in or after it; number[OPEN] is their number
     marked: Bool  # (n,) by position: tasks to time again
     logged: Int  # (n,) the tasks that the last evaluation timed again
     old_end: Int  # (n,) their former `end`
@@ -69,7 +75,7 @@ class State(NamedTuple):
 def make_state(problem: Problem, seed: int) -> State:
     """Return an empty state. Memory O(n + m + e)."""
     n, m = problem.n_tasks, problem.n_devices
-    size = {"delay": problem.n_edges, "first": m, "gate": m, "room": m, "number": LEAST + 1}
+    size = {"delay": problem.n_edges, "first": m, "gate": m, "room": m, "number": ENDED + 1}
     size |= dict.fromkeys(("moved", "old_device", "old_position", "old_before", "old_behind"), LONGEST)
     kind: dict[str, Any] = dict.fromkeys(State._fields, np.int64) | {"marked": np.bool_}
     arrays: dict[str, Any] = {name: np.zeros(size.get(name, n), kind[name]) for name in State._fields}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from placeopt.kernels import kernel
 
 from ..instance import Instance, moving_ticks
-from .state import AROUND, FIRST, HIGH, HORIZON, LAST, LOGGED, LOW, SPAN, State
+from .state import AROUND, ENDED, FIRST, HIGH, HORIZON, LAST, LOGGED, LOW, OPEN, SPAN, State
 
 
 @kernel(moving_ticks, allocates=False)
@@ -73,45 +73,66 @@ def time_heads(instance: Instance, state: State, begin: int, end: int) -> None:
         state.end[i] = head(instance, state, i)
 
 
-@kernel(tail, allocates=False)
-def time_tails(instance: Instance, state: State, begin: int, end: int) -> None:
-    """Compute the tails of the positions [begin, end)."""
-    for p in range(end - 1, begin - 1, -1):
-        i = state.order[p]
-        state.after[i] = tail(instance, state, i, 0)
-
-
-@kernel(tail, allocates=False)
-def enter(instance: Instance, state: State, low: int, high: int) -> None:
-    """Make [low, high) the window and compute the makespan; heads before `high` and tails from `low` on are valid.
-
-    O(n + e), because paths around the window may be anywhere.
-    """
-    number = state.number
-    number[LOW], number[HIGH] = low, high
-    longest = 0
-    for p in range(high, len(state.order)):  # paths that begin after the window
-        i = state.order[p]
-        longest = max(longest, instance.release[i] + state.ticks[i] + state.after[i])
+@kernel(time_heads, tail, allocates=False)
+def time_all(instance: Instance, state: State) -> None:
+    """Compute all heads and tails and the makespan; the window is empty and at the begin."""
+    number, n = state.number, len(state.order)
     for d in range(len(state.gate)):
         state.gate[d] = -1
-    for p in range(low):
+    number[LOW], number[HIGH], number[OPEN], number[ENDED], number[SPAN] = 0, 0, 0, 0, 0
+    time_heads(instance, state, 0, n)
+    latest = 0
+    for p in range(n - 1, -1, -1):
         i = state.order[p]
+        state.after[i] = tail(instance, state, i, 0)
+        latest = max(latest, instance.release[i] + state.ticks[i] + state.after[i])
+        state.later[p] = latest
+        number[SPAN] = max(number[SPAN], state.end[i])
+
+
+@kernel(time_heads, tail, allocates=False)
+def enter(instance: Instance, state: State, low: int, high: int) -> None:
+    """Move the window to [low, high), where neither is lower than before, and compute the makespan.
+
+    Heads before the old window's end and tails from its begin on are valid. O(k) for k tasks and edges in both windows
+    and between them, or from tasks before the window to others in or after it.
+    """
+    number, order, position = state.number, state.order, state.position
+    time_heads(instance, state, number[HIGH], high)
+    for p in range(number[LOW], low):
+        i = order[p]
         state.gate[state.device[i]] = i
-        longest = max(longest, state.end[i] + tail(instance, state, i, high))
+        number[ENDED] = max(number[ENDED], state.end[i])
+        state.open[number[OPEN]] = i
+        number[OPEN] += 1
+    number[LOW], number[HIGH] = low, high
+    # The longest path around the window: it ends before it, begins after it, or an edge or a device leads past it.
+    longest = max(number[ENDED], state.later[high] if high < len(order) else 0)
+    count = 0
+    for at in range(number[OPEN]):
+        i = state.open[at]
+        farthest = -1
+        for e in range(instance.out_start[i], instance.out_start[i + 1]):
+            farthest = max(farthest, position[instance.target[e]])
+        if farthest >= high:
+            longest = max(longest, state.end[i] + tail(instance, state, i, high))
+        if farthest >= low:
+            state.open[count] = i
+            count += 1
+    number[OPEN] = count
     # From the last task of a device before the window to its first one after it. Tasks between them only make this path
     # longer, so it counts even with such tasks: they may leave the device.
     for d in range(len(state.gate)):
         i = state.gate[d]
         free = 0 if i < 0 else state.end[i]
         i = state.first[d] if i < 0 else state.behind[i]
-        while i >= 0 and state.position[i] < high:
+        while i >= 0 and position[i] < high:
             i = state.behind[i]
         if i >= 0:
             longest = max(longest, free + state.ticks[i] + state.after[i])
     number[AROUND] = longest
     for p in range(low, high):
-        i = state.order[p]
+        i = order[p]
         state.reach[i] = state.end[i] + tail(instance, state, i, high)
         longest = max(longest, state.reach[i])
         state.marked[p] = False
