@@ -325,7 +325,9 @@ def swap(instance: Instance, state: State, i: int) -> bool:
     h, to = instance.group[j], state.device[j]
     if to == here or not (instance.feasible[g, to] and instance.feasible[h, here]):
         return False
-    fits = move_group(instance, state, g, to) and move_group(instance, state, h, here)
+    fits = True
+    for at in range(2):
+        fits = fits and move_group(instance, state, h if at else g, here if at else to)
     # Checked after the swap, because two separated groups may exchange their devices.
     fits = fits and state.room[here] >= 0 and state.room[to] >= 0
     fits = fits and apart(instance, state, g, to) and apart(instance, state, h, here)
@@ -339,15 +341,16 @@ def cluster(instance: Instance, state: State, i: int, near: int) -> bool:
     """Move task i and tasks of its device that edges connect with it to another device; return False if i cannot."""
     here = state.device[i]
     to = random_other_device(instance, state, i, near)
-    if not (allowed(instance, state, instance.group[i], to) and move_group(instance, state, instance.group[i], to)):
-        return False
     wanted = 2 + draw(state, 2 << draw(state, 4))
+    j = i
     for _ in range(3 * wanted):
+        if j >= 0 and state.device[j] == here and allowed(instance, state, instance.group[j], to):
+            move_group(instance, state, instance.group[j], to)
+        if state.number[MOVED] == 0:
+            return False
         if state.number[MOVED] >= wanted:
             break
         j = random_neighbour(instance, state, state.moved[draw(state, state.number[MOVED])])
-        if j >= 0 and state.device[j] == here and allowed(instance, state, instance.group[j], to):
-            move_group(instance, state, instance.group[j], to)
     return True
 
 
