@@ -4,8 +4,9 @@
 
 The instances are `layered_document(n, 4, seed=0, ccr=1)` (6 devices from 10,000 tasks), without contention and with
 ports. The start is the schedule of HEFT. The search evaluates a state after each move of annealing, at a temperature
-of half the mean task duration, for a tenth of a second on one thread; each round starts from HEFT again. `complete`
-calls the same kernel from Python to time every task of the same state. `simulated` is an `Evaluator` of
+of half the mean task duration, for a tenth of a second on one thread; each round starts from HEFT again. `windows` is
+the search in windows (`placeopt_solvers._local_search.windows`), which continues from its last state. `complete` calls
+the same kernel from Python to time every task of the same state. `simulated` is an `Evaluator` of
 `placeopt.simulation`, which uses a placement without an order. Rates are medians per second of CPU time.
 """
 
@@ -23,6 +24,7 @@ from placeopt_solvers._local_search.decoding import decode
 from placeopt_solvers._local_search.search import Walker, makespan_bound
 from placeopt_solvers._local_search.state import COST, VALID
 from placeopt_solvers._local_search.strategies import annealer
+from placeopt_solvers._local_search.windows.search import WindowSearch
 from rich.console import Console
 from rich.table import Table
 
@@ -67,6 +69,15 @@ def walked(search: Walker, start: po.Schedule, count: int) -> int:
     return search.step(0, count, count, warm, warm, -math.inf)
 
 
+def slid(search: WindowSearch, count: int) -> int:
+    """Try about `count` moves in windows; return how many states were evaluated."""
+    before = search.evaluated
+    end = search.tried + count
+    while search.tried < end:
+        search.step(lambda: False, end - search.tried)
+    return search.evaluated - before
+
+
 def decoded(search: Walker, count: int) -> int:
     """Time the complete state `count` times; return `count`."""
     run, instance, state = decode.compiled(), Struct(search.instance), Struct(search.state)
@@ -91,7 +102,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     asked = parser.parse_args()
     table = Table(title="evaluated states per second")
-    for header in ("tasks", "edges", "contention", "search", "complete", "simulated"):
+    for header in ("tasks", "edges", "contention", "search", "windows", "complete", "simulated"):
         table.add_column(header, justify="right")
     for tasks in asked.tasks:
         for contention in ("none", "port"):
@@ -101,13 +112,18 @@ def main() -> None:
             search = annealer(problem, start, 0, 10**9, makespan_bound(problem))
             search.step(0, 0, 1, 0.0, 0.0, -math.inf)  # loads or compiles
             simulated(problem, start, 1)
+            windows = WindowSearch(problem, start, 0, 10**9) if contention == "none" else None
+            if windows is not None:
+                windows.step(lambda: False, 1)
             compilation.wait(120)
             rates = [
                 rate(lambda count, s=search, at=start: walked(s, at, count), asked.rounds),
+                None if windows is None else rate(lambda count, s=windows: slid(s, count), asked.rounds),
                 rate(lambda count, s=search: decoded(s, count), asked.rounds),
                 rate(lambda count, p=problem, at=start: simulated(p, at, count), asked.rounds),
             ]
-            table.add_row(f"{tasks:,}", f"{problem.n_edges:,}", contention, *(f"{value:,.0f}" for value in rates))
+            texts = ("" if value is None else f"{value:,.0f}" for value in rates)
+            table.add_row(f"{tasks:,}", f"{problem.n_edges:,}", contention, *texts)
     Console(width=120).print(table)
 
 

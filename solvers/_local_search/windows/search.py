@@ -1,0 +1,186 @@
+"""Search a schedule window by window, from its begin to its end and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.kernels import runs_compiled
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, sequence
+
+from ..instance import make_instance
+from .moves import Tuning
+from .state import FRESH, HELD, make_state
+from .timing import connect, enter, time_all
+from .walk import keep_best, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes, temperatures, and seconds that only affect budgets; `benchmarks/search_speed.py` measures them."""
+
+    size: int = 1_000  # tasks of a window
+    advance: int = 500  # tasks from one window to the next
+    rounds: int = 5_000  # moves in a window, at most
+    hot: float = 1.0  # first temperature in a window, as a part of the makespan divided by the number of tasks
+    fall: float = 0.02  # last temperature in a window, as a part of its first
+    report: int = 16  # windows between two reports of a better schedule
+    move: float = 4e-6  # seconds of a move
+    plain_move: float = 1e-3  # seconds of a move in plain Python
+    overhead: int = 400  # elementary steps of a move, as `placeopt.kernels` counts them
+    chunk: float = 0.03  # seconds between two checks whether to stop
+
+
+PLAN = Plan()
+TUNING = Tuning()
+
+WIDE = Tuning(moves=70, shifts=0, swaps=10, least=2)
+"""Tuning of moves of groups that lie in no window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Positions [low, high) of the order, and a walk in it; each of its moves takes as long as `cost` usual ones."""
+
+    low: int
+    high: int
+    rounds: int
+    tuning: Tuning
+    cost: int
+
+
+def searches_windows(problem: Problem) -> bool:
+    """Return whether the search applies: to the makespan alone, where tasks share only devices, links and memory."""
+    return (
+        problem.objective.single == "makespan"
+        and problem.contention == "none"
+        and problem.memory_model == "sum"
+        and problem.tiers is None
+        and problem.pipeline is None
+        and problem.n_tasks > 0
+        and bool((problem.deadline == UNLIMITED).all())
+    )
+
+
+def rounds_in(seconds: float) -> int:
+    """Estimate the moves that a core tries in a few seconds."""
+    return int(seconds / PLAN.move)
+
+
+class WindowSearch:
+    """A search in windows: its state and the best schedule so far. Memory O(n m + e).
+
+    `rounds` is the number of moves of the whole search. It decides how many moves each window gets, and whether code is
+    compiled.
+    """
+
+    def __init__(self, problem: Problem, start: Schedule, seed: int, rounds: int, plan: Plan = PLAN) -> None:
+        self.problem, self.plan = problem, plan
+        n = problem.n_tasks
+        self.instance = make_instance(problem)
+        self.state = make_state(problem, seed)
+        self._judge = make_state(problem, seed)
+        self.tried = self.evaluated = self.windows = 0
+        self._count = max(-(-(n - plan.size) // plan.advance), 0) + 1
+        self._each = max(min(rounds // self._count, plan.rounds), 1)
+        steps = rounds * plan.overhead
+        self._walk, self._enter = walk.select(steps, chunked=True), enter.select(steps, chunked=True)
+        self._connect = connect.select(steps, chunked=True)
+        self._time = time_all.select(steps, chunked=True)
+        self.state.order[:], self.state.device[:] = sequence(problem, start), start.device
+        self._retime()
+        keep_best(self.state)
+        self._windows = self._sweeps()
+
+    @property
+    def span(self) -> int:
+        """The makespan of the best schedule so far, in ticks."""
+        return int(self.state.number[HELD])
+
+    def _retime(self) -> None:
+        """Recompute all times from the order and the devices."""
+        self._connect(self.instance, self.state)
+        self._time(self.instance, self.state)
+
+    def _sweeps(self) -> Iterator[Window]:
+        """Yield the windows, sweep after sweep; every second sweep lies half an advance lower.
+
+        Before each sweep, the order becomes that of the starts in the best state. After it, groups that are too wide
+        for a window move for as much time as their share of all tasks justifies.
+        """
+        n, plan, state, instance = self.problem.n_tasks, self.plan, self.state, self.instance
+        size = np.diff(instance.member_start)
+        offset, cost = 0, 1 + n // plan.size
+        while True:
+            state.order[:], state.device[:] = state.best_order, state.best_device
+            self._retime()
+            state.order[:] = sequence(self.problem, Schedule(state.device.copy(), state.end - state.ticks))
+            self._retime()
+            for low in range(-offset, max(n - plan.size, 0) + plan.advance, plan.advance):
+                first = min(max(low, 0), max(n - plan.size, 0))
+                yield Window(first, min(first + plan.size, n), self._each, TUNING, 1)
+                if first + plan.size >= n:
+                    break
+            offset = plan.advance // 2 - offset
+            place = state.position[instance.member]
+            begin = instance.member_start[:-1]
+            width = np.maximum.reduceat(place, begin) - np.minimum.reduceat(place, begin)
+            share = size[width > plan.size - plan.advance].sum() / n
+            rounds = int(self._count * self._each * share / cost)
+            if n > plan.size and rounds > 0:
+                self._retime()
+                yield Window(0, n, rounds, WIDE, cost)
+
+    def step(self, stopped: Callable[[], bool], most: int) -> None:
+        """Try moves in the next window, at most `most`."""
+        window, state, plan = next(self._windows), self.state, self.plan
+        state.number[FRESH] = 0
+        self._enter(self.instance, state, window.low, window.high)
+        self.windows += 1
+        hot = plan.hot * self.span / self.problem.n_tasks
+        rounds, done = min(window.rounds, -(-most // window.cost)), 0
+        while done < rounds and not stopped():
+            seconds = window.cost * (plan.move if runs_compiled(self._walk) else plan.plain_move)
+            end = min(done + max(int(plan.chunk / seconds), 1), rounds)
+            self.evaluated += self._walk(self.instance, state, window.tuning, done, end, rounds, hot, hot * plan.fall)
+            done = end
+        self.tried += done * window.cost
+
+    def best(self) -> Schedule:
+        """Return the best schedule so far."""
+        judge = self._judge
+        judge.order[:], judge.device[:] = self.state.best_order, self.state.best_device
+        self._connect(self.instance, self._judge)
+        self._time(self.instance, self._judge)
+        return Schedule(judge.device.copy(), judge.end - judge.ticks)
+
+
+def improve_windows(
+    problem: Problem,
+    start: Schedule,
+    rounds: int,
+    seed: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
+    better: Callable[[Schedule], None] = lambda schedule: None,  # noqa: ARG005
+    enough: float = -math.inf,
+) -> Schedule:
+    """Return a schedule that is at least as good, after `rounds` moves, or when it is `enough` or `stopped` is true.
+
+    `better` gets better schedules from time to time. The same seed gives the same schedule unless the search is
+    stopped. `start` is feasible, and the problem is one of `searches_windows`.
+    """
+    search = WindowSearch(problem, start, seed, rounds)
+    reported = search.span
+    while search.tried < rounds and search.span > enough and not stopped():
+        search.step(stopped, rounds - search.tried)
+        if search.windows % search.plan.report == 0 and search.span < reported:
+            reported = search.span
+            better(search.best())
+    found = search.best()
+    if search.span < reported:
+        better(found)
+    return found

@@ -1,0 +1,223 @@
+"""Search in windows: repaired times equal recomputed ones, rules hold, and improvements are exact."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from placeopt_solvers._local_search.instance import Instance, make_instance
+from placeopt_solvers._local_search.windows.moves import Tuning, mark_heads, mark_tails, propose, undo
+from placeopt_solvers._local_search.windows.search import Plan, WindowSearch, improve_windows, searches_windows
+from placeopt_solvers._local_search.windows.state import (
+    FRESH,
+    HELD,
+    HIGH,
+    LOW,
+    SPAN,
+    State,
+    make_state,
+)
+from placeopt_solvers._local_search.windows.timing import (
+    connect,
+    enter,
+    repair_heads,
+    repair_tails,
+    restore,
+    time_all,
+)
+from placeopt_solvers._local_search.windows.walk import keep_best, walk
+from placeopt_solvers._starts.warm_start import best_start
+from test_search import constrained, tiered
+
+from placeopt.generate.irregular_graphs import irregular_problem
+from placeopt.model.building import build_problem
+from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.schedule import Schedule, makespan, sequence
+from placeopt.simulation import retime, simulate
+from placeopt.verifier import verify
+
+LINKS = ("order", "position", "device", "ticks", "delay", "before", "behind", "first", "room")
+
+
+def entered(problem: Problem, start: Schedule, seed: int, low: int, high: int) -> tuple[Instance, State]:
+    """The state of a schedule in a window."""
+    instance, state = make_instance(problem), make_state(problem, seed)
+    state.order[:], state.device[:] = sequence(problem, start), start.device
+    connect(instance, state)
+    time_all(instance, state)
+    enter(instance, state, low, high)
+    return instance, state
+
+
+def schedule_of(state: State) -> Schedule:
+    return Schedule(state.device.copy(), state.end - state.ticks)
+
+
+def recomputed(problem: Problem, instance: Instance, state: State) -> State:
+    """The same order and devices with all times recomputed."""
+    other = make_state(problem, 0)
+    other.order[:], other.device[:] = state.order, state.device
+    connect(instance, other)
+    time_all(instance, other)
+    return other
+
+
+def values(state: State, *names: str) -> list[Any]:
+    return [getattr(state, name).tolist() for name in names]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_times_after_accepted_and_rejected_moves_equal_recomputed_ones(seed: int) -> None:
+    n = 80
+    problem = constrained(seed, n=n, m=4, tight=0.4)
+    start = best_start(problem, None, True)
+    assert start is not None
+    rng = np.random.default_rng(seed)
+    low, high = ((0, n), (15, 70), (30, n))[seed]
+    instance, state = entered(problem, start, seed, low, high)
+    accepted = rejected = 0
+    kinds = [Tuning(100), Tuning(0, 100), Tuning(0, 0, 100), Tuning(0, 0, 0), Tuning()]
+    for step in range(250):
+        tuning = kinds[step % 5]._replace(tries=4)
+        limit = float(state.number[SPAN] + rng.choice([0, 0, 0, 1, 5, 40]))
+        span, before = state.number[SPAN], values(state, *LINKS, "end", "after", "reach")
+        if not propose(instance, state, tuning, math.inf):
+            assert values(state, *LINKS, "end", "after", "reach") == before
+            continue
+        mark_heads(instance, state)
+        kept = repair_heads(instance, state, int(limit))
+        assert not state.marked.any()
+        fresh = recomputed(problem, instance, state)
+        assert kept == (fresh.end.max() <= limit)
+        if not kept:
+            rejected += 1
+            restore(state)
+            undo(instance, state)
+            assert state.number[SPAN] == span
+            assert values(state, *LINKS, "end", "after", "reach") == before
+            continue
+        accepted += 1
+        mark_tails(instance, state)
+        repair_tails(instance, state)
+        assert not state.marked.any()
+        assert values(state, *LINKS) == values(fresh, *LINKS)
+        assert (state.position[problem.edge_source] < state.position[problem.edge_target]).all()
+        assert state.number[SPAN] == fresh.end.max() == (fresh.end + fresh.after).max()
+        inside, ahead = state.order[:high], state.order[low:]
+        assert (state.end[inside] == fresh.end[inside]).all()
+        assert (state.after[ahead] == fresh.after[ahead]).all()
+        assert (state.room >= 0).all()
+    assert accepted > 20
+    assert rejected > 20
+    found = schedule_of(recomputed(problem, instance, state))
+    assert verify(problem, found).violations == ()
+    assert makespan(problem, found) == state.number[SPAN]
+    assert retime(problem, found).start.tolist() == found.start.tolist()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_makespan_is_known_in_every_window(seed: int) -> None:
+    problem = constrained(seed, n=60, m=4, tight=2.0)
+    start = best_start(problem, None, True)
+    assert start is not None
+    for low in range(0, 60, 11):
+        for high in range(low + 1, 61, 9):
+            instance, state = entered(problem, start, 0, low, high)
+            assert state.number[SPAN] == state.end.max()
+            enter(instance, state, (low + high) // 2, min(high + 5, 60))
+            assert state.number[SPAN] == state.end.max()
+
+
+def test_compiled_walks_are_the_same() -> None:
+    problem = constrained(7, n=90, m=4, tight=0.4)
+    start = best_start(problem, None, True)
+    assert start is not None
+    found = []
+    for run in (walk.plain, walk.compiled()):
+        instance, state = entered(problem, start, 3, 10, 80)
+        keep_best(state)
+        first = run(instance, state, Tuning(), 0, 600, 600, 20.0, 0.5)
+        second = run(instance, state, Tuning(tries=4), 0, 600, 600, 0.0, 0.0)
+        found.append((first, second, values(state, *State._fields)))
+    assert found[0] == found[1]
+    # After thousands of moves, the repaired times are still exact.
+    assert run(instance, state, Tuning(), 0, 20_000, 20_000, 20.0, 0.1) > 2_000
+    fresh = recomputed(problem, instance, state)
+    assert values(state, *LINKS) == values(fresh, *LINKS)
+    assert state.number[HELD] <= state.number[SPAN] == fresh.end.max()
+    assert (state.end + state.after)[state.order[10:80]].max() == state.number[SPAN]
+
+
+@pytest.mark.parametrize("tight", [0.27, 2.0])
+def test_schedules_improve_and_obey_all_rules(tight: float) -> None:
+    problem = constrained(11, n=120, m=4, tight=tight)
+    start = best_start(problem, None, True)
+    assert start is not None
+    better: list[Schedule] = []
+    first, second = (improve_windows(problem, start, 3_000, seed=5, better=better.append) for _ in range(2))
+    assert first.device.tolist() == second.device.tolist()
+    assert first.start.tolist() == second.start.tolist()
+    assert verify(problem, first).violations == ()
+    assert makespan(problem, first) < makespan(problem, start)
+    assert makespan(problem, better[-1]) == makespan(problem, first)
+    other = improve_windows(problem, start, 3_000, seed=6)
+    assert other.start.tolist() != first.start.tolist()
+
+
+def test_windows_pass_over_the_whole_order() -> None:
+    problem = irregular_problem(400, 6, seed=2)
+    start = best_start(problem, None, True)
+    assert start is not None
+    search = WindowSearch(problem, start, 0, 10**9, Plan(size=100, advance=50, rounds=20))
+    seen = []
+    for _ in range(16):
+        search.step(lambda: False, 10**9)
+        seen.append((int(search.state.number[LOW]), int(search.state.number[HIGH])))
+        if search.state.number[FRESH]:
+            assert search.span == search.state.number[HELD] <= search.state.number[SPAN]
+        assert makespan(problem, search.best()) == search.span
+        assert recomputed(problem, search.instance, search.state).end.max() == search.state.number[SPAN]
+    assert seen[:7] == [(low, low + 100) for low in range(0, 301, 50)]
+    assert seen[7:15] == [(low, low + 100) for low in (0, 25, 75, 125, 175, 225, 275, 300)]
+    assert search.tried == 16 * 20
+
+
+def test_groups_that_lie_in_no_window_move_in_the_whole_graph() -> None:
+    n, ends = 60, [0, 59]
+    duration = np.full((n, 2), 5)
+    duration[ends] = [100, 10]
+    problem = build_problem(
+        task_names=[f"t{i}" for i in range(n)],
+        device_names=["x", "y"],
+        duration=duration,
+        edges=list(pairwise(range(n))),
+        group=np.array([*range(n - 1), 0]),
+    )
+    start = simulate(problem, np.zeros(n, dtype=np.int64))
+    search = WindowSearch(problem, start, 0, 10**9, Plan(size=20, advance=10, rounds=1000))
+    for _ in range(6):
+        search.step(lambda: False, 10**9)
+    assert search.best().device[ends].tolist() == [1, 1]
+    assert search.span == makespan(problem, search.best()) == 20 + 58 * 5
+
+
+def test_a_stopped_or_satisfied_search_returns_its_best_schedule() -> None:
+    problem = irregular_problem(200, 6, seed=3)
+    start = best_start(problem, None, True)
+    assert start is not None
+    found = improve_windows(problem, start, 10**9, stopped=lambda: True)
+    assert makespan(problem, found) <= makespan(problem, start)
+    found = improve_windows(problem, start, 10**9, enough=makespan(problem, start))
+    assert makespan(problem, found) <= makespan(problem, start)
+
+
+def test_where_windows_apply() -> None:
+    assert searches_windows(constrained(0))
+    assert not searches_windows(constrained(0, contention="port"))
+    assert not searches_windows(constrained(0, memory_model="peak"))
+    assert not searches_windows(constrained(0, deadline=np.full(30, 90)))
+    assert not searches_windows(constrained(0, objective=Objective(((Term("energy"),),))))
+    assert not searches_windows(tiered(constrained(0)))
