@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +21,8 @@ from placeopt.solver import Answer, Options, Termination
 
 from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
+from .._local_search.windows.search import WindowSearch, searches_windows
+from .._local_search.windows.search import rounds_in as window_rounds
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run
@@ -54,6 +58,7 @@ class Tuning:
     cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
     large: int = 6_000  # tasks above which only windows improve a schedule, if they apply
     windowed: int = 200  # least number of tasks for windows
+    cells: int = 20_000_000  # largest product of tasks and devices for tables of both in searches
     starts: int = 4  # schedules that annealing starts from before it continues with the best
     first_turn: float = 0.5  # share of a turn for each of them
 
@@ -103,6 +108,7 @@ class Run(SolveRun):
         self.turns, self.worked = 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
+        self.moving: list[WindowSearch] = []
         self.refined = 0
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
@@ -111,8 +117,12 @@ class Run(SolveRun):
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
         if swept(problem) and problem.n_tasks >= TUNING.windowed:
-            self.operators.append(ImprovementOperator("windows", self._slide, needs_schedule=True))
-            self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
+            self.operators.append(ImprovementOperator("forward-backward", self._slide, needs_schedule=True))
+            roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
+            if roomy and searches_windows(problem):
+                self.operators.append(ImprovementOperator("windows", self._move, needs_schedule=True))
+            if roomy:
+                self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
         if not self.operators or problem.n_tasks <= TUNING.large:
             trials = 1 if self.operators else TUNING.starts
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
@@ -305,10 +315,13 @@ class Run(SolveRun):
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
         before = self._value()
+        known, self.varies_by = self.varies_by, ""
         with self.best.turn(operator.name):
             seconds = operator.turn(start, self.length, self.options.seed + self.turns)
+        cut, self.varies_by = bool(self.varies_by), known or self.varies_by
         self.worked += seconds
-        operator.learn(before, self._value(), seconds)
+        if not cut:  # plain Python says nothing about the rate of compiled code
+            operator.learn(before, self._value(), seconds)
         self.turns += 1
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
@@ -353,14 +366,46 @@ class Run(SolveRun):
             self.varies_by = self.varies_by or "clock"
 
     def _slide(self, start: Schedule, seconds: float, number: int) -> float:
-        """Continue with the windows; a better schedule of another operator replaces theirs."""
+        """Continue the passes over windows; a better schedule of another operator replaces theirs."""
         sweep = self.sweep
         if sweep is None:
-            sweep = Sweep(self.problem, start, number, self.stopped, partial(self._offer, name="windows"), self.threads)
+            sweep = Sweep(
+                self.problem, start, number, self.stopped, partial(self._offer, name="forward-backward"), self.threads
+            )
             self.sweep = sweep
         elif sweep.state.span > makespan(self.problem, start):
             sweep.go_to(start)
         if sweep.run(seconds, float(self._bound_known()), seconds + LOADING):
+            self.varies_by = self.varies_by or "clock"
+        return seconds
+
+    def _move(self, start: Schedule, seconds: float, number: int) -> float:
+        """Continue the moves in windows, in a search for each thread; all that are behind start anew from the best."""
+        span, rounds = makespan(self.problem, start), window_rounds(seconds)
+        planned = window_rounds(TUNING.searching * self.span)
+        enough, ends = float(self._bound_known()), time.monotonic() + seconds + LOADING
+        kept = [each for each in self.moving[: self.threads] if each.span <= span]
+        fresh = range(len(kept), self.threads)
+        kept += [WindowSearch(self.problem, start, number + 7919 * thread, planned) for thread in fresh]
+        self.moving = kept
+
+        def search(each: WindowSearch) -> bool:
+            begun = each.tried
+            while each.tried - begun < rounds and each.span > enough and not self.stopped():
+                if not each.compiled and time.monotonic() > ends:
+                    return True
+                each.step(self.stopped, rounds - (each.tried - begun))
+                if each.windows % each.plan.report == 0 and each.span < (self._value() or math.inf):
+                    self._offer(each.best(), "windows")
+            self._offer(each.best(), "windows")
+            return False
+
+        if len(kept) == 1:
+            cut = search(kept[0])
+        else:
+            with ThreadPoolExecutor(len(kept), thread_name_prefix="windows") as pool:
+                cut = any(list(pool.map(search, kept)))
+        if cut:
             self.varies_by = self.varies_by or "clock"
         return seconds
 

@@ -101,6 +101,11 @@ class WindowSearch:
         """The makespan of the best schedule so far, in ticks."""
         return int(self.state.number[HELD])
 
+    @property
+    def compiled(self) -> bool:
+        """Whether moves run in compiled code."""
+        return runs_compiled(self._walk)
+
     def _retime(self) -> None:
         """Recompute all times from the order and the devices."""
         self._connect(self.instance, self.state)
@@ -144,7 +149,7 @@ class WindowSearch:
         hot = plan.hot * self.span / self.problem.n_tasks
         rounds, done = min(window.rounds, -(-most // window.cost)), 0
         while done < rounds and not stopped():
-            seconds = window.cost * (plan.move if runs_compiled(self._walk) else plan.plain_move)
+            seconds = window.cost * (plan.move if self.compiled else plan.plain_move)
             end = min(done + max(int(plan.chunk / seconds), 1), rounds)
             self.evaluated += self._walk(self.instance, state, window.tuning, done, end, rounds, hot, hot * plan.fall)
             done = end

@@ -36,6 +36,7 @@ class Tuning:
     chunk: float = 0.05  # seconds between two checks whether to stop
     fixed: float = 4e-3  # seconds of a window apart from its passes
     task: float = 1e-7  # seconds to insert a window, per task and edge of the whole graph
+    cells: int = 20_000_000  # largest product of tasks and devices of a window
     memory: float = 0.9  # weight of a manner's former steps
     exploration: float = 0.2  # share of steps whose manner is drawn with equal probabilities
     prior: float = 0.02  # gain of a manner per second before its first step
@@ -119,7 +120,8 @@ class Sweep:
         layers = int(path_lengths(problem.order, problem.out_start, problem.edge_target, ones).max(initial=0)) + 1
         sizes = sorted({min(max(depth * n // layers, LEAST), n) for depth in DEPTHS})
         self.manners = [Manner(size, noise, aim, step=size * 5e-5) for size in sizes for noise, aim in WAYS]
-        self.ahead = [Manner(n, noise, aim) for noise, aim in WAYS]  # the whole graph first, once in each way
+        whole = n * problem.n_devices <= TUNING.cells
+        self.ahead = [Manner(n, noise, aim) for noise, aim in WAYS if whole]  # the whole graph first, once in each way
         self.spent = 0.0  # work so far, in seconds
         self.tried = 0  # windows
         self.compiled = True  # whether passes run in compiled code
