@@ -48,10 +48,9 @@ class Cluster:
         executor: Executor = self.client.get_executor(pure=False)
         return executor
 
-    @property
     def in_flight(self) -> int:
-        """Maximum number of submitted jobs."""
-        return AHEAD * max(sum(self._threads()), 1)
+        """Return the maximum number of submitted jobs; it follows a cluster that grows or shrinks."""
+        return AHEAD * max(self.slots(), 1)
 
     def pool(self) -> Pool:
         """Return the threads of all workers as slots."""
