@@ -112,14 +112,20 @@ def _change(state: State, first: int, tasks: Int, device: Int, start: Int, end: 
 
 
 def joined(state: State, changes: Sequence[Change]) -> State:
-    """Return the state with the changes, in turn, that neither lengthen the schedule nor overfill a device."""
-    problem, span = state.problem, state.span
-    device, line, best = state.device, state.sequence, state.schedule
+    """Return the state with changes of disjoint ranges that neither lengthen the schedule nor overfill a device.
+
+    All are tried together; if that fails, the first half, and then the second half with it, so that a few changes that
+    fail cost O(log) decodings each.
+    """
+    if not changes:
+        return state
+    homes, order = state.device.copy(), state.sequence.copy()
     for change in changes:
-        homes, order = device.copy(), line.copy()
         order[change.first : change.first + len(change.tasks)] = change.tasks
         homes[change.tasks] = change.device
-        found = decoded(problem, order, homes)
-        if makespan(problem, found) <= span and bool((sum_memory(problem, homes) <= problem.capacity).all()):
-            best, span, device, line = found, makespan(problem, found), homes, order
-    return state if best is state.schedule else State(problem, best, line)
+    found = decoded(state.problem, order, homes)
+    enough = bool((sum_memory(state.problem, homes) <= state.problem.capacity).all())
+    if enough and makespan(state.problem, found) <= state.span:
+        return State(state.problem, found, order)
+    half = len(changes) // 2
+    return joined(joined(state, changes[:half]), changes[half:]) if half else state

@@ -219,8 +219,10 @@ class Restarts:
     def _join(self, round_: Round) -> None:
         """End a round: join its results, the shortest schedule first."""
         self._round = None
-        found = sorted(round_.found, key=lambda each: evaluate(self._problem, each[0]))
-        state = joined(round_.state, [change_of(round_.state, *part, schedule) for schedule, part in found])
+        found: dict[tuple[int, int], Schedule] = {}  # several slots may have improved the same range
+        for schedule, part in sorted(round_.found, key=lambda each: evaluate(self._problem, each[0])):
+            found.setdefault(part, schedule)
+        state = joined(round_.state, [change_of(round_.state, *part, schedule) for part, schedule in found.items()])
         for form in valid_forms(self._problem, state.schedule):
             self._offer(form)
 
