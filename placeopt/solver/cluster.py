@@ -98,10 +98,12 @@ def connected(address: str) -> Iterator[Cluster]:
         If the scheduler does not answer, or has no worker.
     """
     try:
-        from distributed import Client
+        from distributed import Client, Security
         from distributed.comm.addressing import resolve_address
     except ImportError:
         raise MissingExtraError("--dask needs Dask: pip install 'placeopt[dask]'") from None
+    if address.startswith("tls://") and Security().get_connection_args("client").get("ssl_context") is None:
+        raise UsageError(f"--dask {address}: Dask's configuration names no certificates (distributed.comm.tls)")
     try:
         resolve_address(address)  # after a Client rejects its address, the process does not end
         client = Client(address, timeout=CONNECTING, set_as_default=False)
