@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.arrays import Float
-from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Options
@@ -33,27 +32,44 @@ MOST = 20_000_000
 """Largest number of (task, device) pairs: a sample of more takes seconds and gigabytes."""
 
 
-def randomised(problem: Problem, options: Options) -> Answer:
-    """Return the best schedule of as many samples as the time limit allows; the first sample always ends."""
+def randomised(problem: Problem, options: Options, *, steps: tuple[int, ...] = ()) -> Answer:
+    """Return the best schedule of as many samples as the time limit allows; the first sample always ends.
+
+    `steps` are the seeds of the changes after which the search continues. They stand for ranks and costs, which would
+    be megabytes. `Answer.stats` has those of the best schedule as `steps`.
+    """
     run = SolveRun(problem, options)
     rng = np.random.default_rng(options.seed)
     estimates = optimistic_costs(problem)
     rank, table = mean_costs(problem, estimates), estimates.astype(np.float64)
-    unit = float(problem.duration.mean()) if problem.duration.size else 0.0
-    while True:
-        share, spread, noise = (10.0 ** rng.uniform(*each) for each in (PART, RANK, COST))
-        chosen = np.flatnonzero(rng.random(problem.n_tasks) < share)
-        ranks, costs = rank.copy(), table.copy()
-        ranks[chosen] *= 1 + spread * rng.standard_normal(len(chosen))
-        costs[chosen] += unit * noise * rng.standard_normal((len(chosen), problem.n_devices))
-        schedule = _listed(problem, ranks, costs)
-        best = run.best.values
-        if schedule is not None and (best is None or evaluate(problem, schedule) <= best):
-            rank, table = ranks, costs
+    for step in steps:
+        rank, table = _changed(problem, rank, table, step)
+    run.stats["steps"] = steps
+    if steps:
+        schedule = _listed(problem, rank, table)
+        if schedule is not None:
             run.best.offer(schedule)
+    while True:
+        step = int(rng.integers(2**62))
+        ranks, costs = _changed(problem, rank, table, step)
+        schedule = _listed(problem, ranks, costs)
+        if schedule is not None and run.best.offer(schedule):
+            rank, table = ranks, costs
+            run.stats["steps"] += (step,)
         reason = run.stop_reason()
         if reason is not None:
             return run.ended(reason)
+
+
+def _changed(problem: Problem, rank: Float, table: Float, seed: int) -> tuple[Float, Float]:
+    """Return ranks (n,) and optimistic costs (n, m) with the noise of a seed."""
+    rng = np.random.default_rng(seed)
+    share, spread, noise = (10.0 ** rng.uniform(*each) for each in (PART, RANK, COST))
+    chosen = np.flatnonzero(rng.random(problem.n_tasks) < share)
+    ranks, costs = rank.copy(), table.copy()
+    ranks[chosen] *= 1 + spread * rng.standard_normal(len(chosen))
+    costs[chosen] += float(problem.duration.mean()) * noise * rng.standard_normal((len(chosen), problem.n_devices))
+    return ranks, costs
 
 
 def _listed(problem: Problem, rank: Float, table: Float) -> Schedule | None:

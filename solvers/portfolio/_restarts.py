@@ -3,8 +3,10 @@
 Each slot runs short searches, one after the other. The problem is sent to each worker once. Between two searches, the
 slots exchange schedules: what a search finds is the start of others.
 
-On a large graph, the first searches are randomised list schedules (`_randomised`). Then searches come in rounds: in
-each, the slots improve disjoint ranges of the incumbent, and the results are joined (`_ranges`).
+On a large graph, searches come in rounds. In a round of lists, each slot continues randomised list scheduling
+(`_randomised`) from the noise of the best such schedule. In a round of ranges, the slots improve disjoint ranges of the
+incumbent, and the results are joined (`_ranges`). The kind with the larger gain in its last round comes next; if
+neither had any, they alternate.
 
 Otherwise, each slot has a schedule of its own, and searches from it with different solvers and seeds, as islands do (R.
 Tanese: Distributed genetic algorithms, ICGA 1989). Half of the slots begin with a randomised list schedule, the others
@@ -13,6 +15,7 @@ with the incumbent. A slot continues from the incumbent if its search had no gai
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +26,7 @@ from itertools import count
 
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.solver import Answer, Options, unsupported
 from placeopt.solver.lanes import Lanes
 from placeopt.solver.pool import Pool, Shared
@@ -58,6 +61,16 @@ OTHER = 10_000
 """The first seed after that of the run."""
 
 
+Part = tuple[int, int]
+"""A range [first, last) of positions."""
+
+WHOLE: Part = 0, 0
+"""Stands for the whole sequence."""
+
+KINDS = ("lists", "ranges")
+"""Kinds of rounds."""
+
+
 @dataclass(slots=True)
 class Held:
     """A schedule with its value, and where it is in the pool."""
@@ -69,14 +82,18 @@ class Held:
 
 @dataclass(slots=True)
 class Round:
-    """Searches of ranges of one schedule; `waiting` are those not yet submitted, `running` those of slots."""
+    """Searches that start together; `waiting` are the parts not yet submitted, `running` those of slots.
 
+    A part is a range of the state's sequence, WHOLE in a round of lists.
+    """
+
+    kind: str
     state: State
-    start: Shared
+    start: Shared | None
     due: float
-    waiting: list[tuple[int, int]]
-    running: dict[int, tuple[int, int]] = field(default_factory=dict)
-    found: list[tuple[Schedule, tuple[int, int]]] = field(default_factory=list)
+    waiting: list[Part]
+    running: dict[int, Part] = field(default_factory=dict)
+    found: list[tuple[Part, Answer]] = field(default_factory=list)
 
     @property
     def over(self) -> bool:
@@ -98,6 +115,8 @@ class Restarts:
         self._searches: list[Solve] = [partial(solver.solve, settings=solver.settings_type()) for solver in solvers]
         self._by_range = problem.n_tasks > LARGE and problem.objective.single == "makespan" and windowed(problem)
         self._random = problem.n_tasks * problem.n_devices <= MOST
+        self._gains = {kind: math.inf for kind in KINDS if kind != "lists" or self._random}
+        self._steps: tuple[float, tuple[int, ...]] = math.inf, ()
         self._lock = threading.Lock()
         self._best: Held | None = None
         self._own: dict[int, Held] = {}
@@ -154,12 +173,12 @@ class Restarts:
         seconds = SECONDS if end is None else min(SECONDS, end - time.monotonic() - ARRIVAL)
         if best is None or seconds < LEAST:
             return None
+        if self._by_range:
+            return self._next_part(lane, best, seconds, end)
         turn = self._turns.get(lane, 0)
         self._turns[lane] = turn + 1
-        if turn == 0 and self._random and (self._by_range or lane % 2):
+        if turn == 0 and lane % 2 and self._random:
             return self._submitted(randomised, seconds, None)
-        if self._by_range:
-            return self._next_range(lane, best, seconds, end)
         if not self._searches:
             return None
         own = self._own.get(lane, best)
@@ -168,24 +187,33 @@ class Restarts:
             self._searches[(lane + turn) % len(self._searches)], seconds, self._shared(best if far else own)
         )
 
-    def _next_range(self, lane: int, best: Held, seconds: float, end: float | None) -> Future[Answer] | None:
-        """Submit a range of the present round; None if the slot must wait for the next round."""
+    def _next_part(self, lane: int, best: Held, seconds: float, end: float | None) -> Future[Answer] | None:
+        """Submit a part of the present round; None if the slot must wait for the next round."""
         if self._round is None:
-            slots = self._pool.slots()
-            chosen = ranges(self._problem.n_tasks, slots, self._rounds)
-            self._rounds += 1
-            due = time.monotonic() + LATE * seconds
-            self._round = Round(
-                State(self._problem, best.schedule),
-                self._shared(best),
-                due if end is None else min(due, end - ARRIVAL / 2),
-                [chosen[k % len(chosen)] for k in range(slots)][::-1],
-            )
+            self._round = self._new_round(best, seconds, end)
         if not self._round.waiting:
             return None
         part = self._round.waiting.pop()
         self._round.running[lane] = part
+        if self._round.kind == "lists":
+            return self._submitted(partial(randomised, steps=self._steps[1]), seconds, None)
         return self._submitted(partial(improved_range, first=part[0], last=part[1]), seconds, self._round.start)
+
+    def _new_round(self, best: Held, seconds: float, end: float | None) -> Round:
+        slots, due = self._pool.slots(), time.monotonic() + LATE * seconds
+        kinds, gain = list(self._gains), max(self._gains.values())
+        kind = (
+            kinds[self._rounds % len(kinds)] if gain == 0 else next(each for each in kinds if self._gains[each] == gain)
+        )
+        chosen = [WHOLE] if kind == "lists" else ranges(self._problem.n_tasks, slots, self._rounds)
+        self._rounds += 1
+        return Round(
+            kind,
+            State(self._problem, best.schedule),
+            None if kind == "lists" else self._shared(best),
+            due if end is None else min(due, end - ARRIVAL / 2),
+            [chosen[k % len(chosen)] for k in range(slots)][::-1],
+        )
 
     def _submitted(self, search: Solve, seconds: float, start: Shared | None) -> Future[Answer]:
         if self._sent is None:
@@ -203,8 +231,8 @@ class Restarts:
         round_ = self._round
         part = None if round_ is None else round_.running.pop(lane, None)
         if round_ is not None and part is not None:
-            if schedule is not None:
-                round_.found.append((schedule, part))
+            if answer is not None and schedule is not None:
+                round_.found.append((part, answer))
             if round_.over:
                 self._join(round_)
             return
@@ -219,12 +247,24 @@ class Restarts:
     def _join(self, round_: Round) -> None:
         """End a round: join its results, the shortest schedule first."""
         self._round = None
-        found: dict[tuple[int, int], Schedule] = {}  # several slots may have improved the same range
-        for schedule, part in sorted(round_.found, key=lambda each: evaluate(self._problem, each[0])):
-            found.setdefault(part, schedule)
-        state = joined(round_.state, [change_of(round_.state, *part, schedule) for part, schedule in found.items()])
-        for form in valid_forms(self._problem, state.schedule):
+        found: dict[Part, Schedule] = {}  # several slots may have worked on the same part
+        for part, answer in sorted(round_.found, key=lambda each: self._span(each[1])):
+            assert answer.schedule is not None
+            found.setdefault(part, answer.schedule)
+            if round_.kind == "lists":
+                self._steps = min(self._steps, (self._span(answer), answer.stats["steps"]))
+        if round_.kind == "lists":
+            schedule = found.get(WHOLE, round_.state.schedule)
+        else:
+            changes = [change_of(round_.state, *part, schedule) for part, schedule in found.items()]
+            schedule = joined(round_.state, changes).schedule
+        self._gains[round_.kind] = max(round_.state.span - makespan(self._problem, schedule), 0)
+        for form in valid_forms(self._problem, schedule):
             self._offer(form)
+
+    def _span(self, answer: Answer) -> float:
+        """Return the makespan of an answer's schedule."""
+        return math.inf if answer.schedule is None else makespan(self._problem, answer.schedule)
 
     def _offer(self, schedule: Schedule) -> None:
         with self._lock:

@@ -108,6 +108,9 @@ class TestRandomised:
             spans.append(makespan(problem, found.schedule))
         assert makespan(problem, start) > spans[0] > spans[1] == spans[2]
         assert spans[3] < spans[0]
+        again = randomised(problem, Options(seed=3, time_limit=0.0), steps=found.stats["steps"]).schedule
+        assert again is not None
+        assert makespan(problem, again) <= spans[3]
 
     def test_tight_memory(self, problem: Problem) -> None:
         n = problem.n_tasks
@@ -120,7 +123,7 @@ class TestRandomised:
 def test_restarts_improve_a_large_graph(problem: Problem, start: Schedule) -> None:
     found: list[int] = []
     with ThreadPoolExecutor(2) as executor, Restarts(problem, Pool(executor, lambda: 2), 0) as restarts:
-        while restarts._rounds < 3:
+        while restarts._rounds < 4:  # one of each kind at least
             restarts.submit(start, 60.0)
             restarts.collect(lambda schedule: found.append(makespan(problem, schedule)))
     assert found == sorted(found, reverse=True)
