@@ -34,7 +34,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -75,7 +75,12 @@ class Local:
 
     def slots(self) -> list[psutil.Process]:
         """Return the processes of the workers: children of their nannies."""
-        return [each for each in self.workers.children(recursive=True) if "spawn_main" in " ".join(each.cmdline())]
+        found = []
+        for each in self.workers.children(recursive=True):
+            with suppress(psutil.Error):  # it has just ended
+                if "spawn_main" in " ".join(each.cmdline()):
+                    found.append(each)
+        return found
 
     def usage(self) -> dict[str, tuple[float, float]]:
         """Return CPU seconds, of dead child processes too, and MiB of the client, the scheduler and the workers."""
@@ -84,12 +89,16 @@ class Local:
 
 
 def _cpu(process: psutil.Process) -> float:
-    used = process.cpu_times()
-    return float(used.user + used.system + used.children_user + used.children_system)
+    with suppress(psutil.Error):
+        used = process.cpu_times()
+        return float(used.user + used.system + used.children_user + used.children_system)
+    return 0.0
 
 
 def _mebibytes(process: psutil.Process) -> float:
-    return float(process.memory_info().rss / 2**20)
+    with suppress(psutil.Error):
+        return float(process.memory_info().rss / 2**20)
+    return 0.0
 
 
 @contextmanager

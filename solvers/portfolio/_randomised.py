@@ -18,11 +18,10 @@ from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Options
 
 from .._constructive.construction import construct_with_repair
-from .._constructive.priorities import ready_order
+from .._constructive.priorities import mean_costs, optimistic_costs, ready_order
 from .._constructive.sequences import Penalties, insert_tasks
 from .._runs.solve_run import SolveRun
 from .._runs.validity import valid
-from ..list_scheduling.peft import mean_costs, optimistic_costs
 
 RANK, COST, PART = (-3.5, -2.0), (-2.0, -0.7), (-2.0, 0.0)
 """Exponents of 10, drawn uniformly: noise of a rank as a part of it, noise of a cost as a part of the mean duration,
