@@ -45,6 +45,9 @@ SEARCHES = ("annealing", "lns", "local-search")
 SECONDS, LEAST = 5.0, 0.3
 """Time limit of a search, and the seconds below which none starts."""
 
+PER_SLOT = 0.03
+"""Seconds of a search for each slot, if that is more: ten times what it takes to submit a job."""
+
 ARRIVAL = 0.4
 """Seconds before the end at which searches end, so that their schedules arrive in time."""
 
@@ -170,7 +173,9 @@ class Restarts:
             self._join(self._round)
         with self._lock:
             best, end = self._best, self._end
-        seconds = SECONDS if end is None else min(SECONDS, end - time.monotonic() - ARRIVAL)
+        seconds = max(SECONDS, PER_SLOT * self._pool.slots())
+        if end is not None:
+            seconds = min(seconds, end - time.monotonic() - ARRIVAL)
         if best is None or seconds < LEAST:
             return None
         if self._by_range:

@@ -99,7 +99,7 @@ class Record(Run):
     wall: float
 
     def __post_init__(self) -> None:
-        # Thousands of records hold the same texts, each with copies of its own from another process or a file.
+        # Thousands of records, read from other processes or a file, hold copies of the same texts.
         object.__setattr__(self, "result", _interned(self.result))
 
     def __repr__(self) -> str:
