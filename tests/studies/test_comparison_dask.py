@@ -20,6 +20,7 @@ from commandline import run
 import placeopt as po
 from placeopt.errors import UsageError
 from placeopt.solver import registry
+from placeopt.studies.comparison import execution
 from placeopt.studies.comparison.ledger import read_ledger
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'placeopt[dask]'")
@@ -59,7 +60,11 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_a_worker_is_killed_half_way(cluster: Any, notes: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("least", [0, 10**9], ids=["problem sent once", "problem sent with each run"])
+def test_a_worker_is_killed_half_way(
+    least: int, cluster: Any, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "LARGE", least)
     out = tmp_path / "out.jsonl"
     killed: list[int] = []
 
