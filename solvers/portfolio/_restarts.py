@@ -233,6 +233,8 @@ class Restarts:
     def _collect(self, lane: int, answer: Answer | None) -> None:
         """Receive the answer of a slot's search."""
         schedule = None if answer is None else answer.schedule
+        if answer is not None and "steps" in answer.stats:
+            self._steps = min(self._steps, (self._span(answer), answer.stats["steps"]))
         round_ = self._round
         part = None if round_ is None else round_.running.pop(lane, None)
         if round_ is not None and part is not None:
@@ -256,8 +258,6 @@ class Restarts:
         for part, answer in sorted(round_.found, key=lambda each: self._span(each[1])):
             assert answer.schedule is not None
             found.setdefault(part, answer.schedule)
-            if round_.kind == "lists":
-                self._steps = min(self._steps, (self._span(answer), answer.stats["steps"]))
         if round_.kind == "lists":
             schedule = found.get(WHOLE, round_.state.schedule)
         else:
