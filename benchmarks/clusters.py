@@ -42,7 +42,7 @@ from statistics import mean
 import numpy as np
 import psutil
 from placeopt_solvers.portfolio import _ranges, _restarts
-from placeopt_solvers.search._lns.state import State
+from placeopt_solvers.search._intervals.state import State
 from rich.console import Console
 from rich.table import Table
 

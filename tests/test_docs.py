@@ -29,7 +29,7 @@ from links import is_relative, replaced, site_links, targets  # noqa: E402
 from schema_page import TITLES, schema_page  # noqa: E402
 from solver_pages import WHEN, families, our_solvers, solver_page, source_path, table  # noqa: E402
 
-LIMIT = "0.5"
+LIMIT = "0.2"
 """Time limit of a solver in seconds, regardless of the example."""
 
 
@@ -71,6 +71,8 @@ class TestExamples:
         limited = {"--time-limit", "-t"} & set(arguments)
         if arguments[0] in ("solve", "whatif", "losses") and not limited:  # defaults are long
             arguments += ["--time-limit", f"{LIMIT}s"]
+        if arguments[0] == "run":
+            arguments += ["--runs", "1", "--warmup", "0"]
         done = run(*arguments)
         if missing := re.search(r".*pip install 'placeopt\[\w+\]'", done.err):
             pytest.skip(missing[0])

@@ -2,6 +2,7 @@
 
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
     energetic     `placeopt.bounding.energetic`: makespan only, about a second
+    destructive   `placeopt.bounding.destructive`: makespan only, up to ten seconds, an eighth of the time at most
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
     series        the solver `series`: makespan only, blocks between tasks that cut the graph, up to half of the time
     intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
@@ -24,10 +25,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 from placeopt.bounding import quick
+from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.heuristics import best_heuristic_value
 from placeopt.bounding.intervals import Search, available
@@ -53,6 +56,9 @@ RELAXING = 0.25
 
 SERIES, BLOCKS = "series", 0.5
 """The solver of blocks between tasks that cut the graph, and its share of the time."""
+
+REFUTING = 10.0, 0.125
+"""Seconds and share of the time that probing within destructive bounds takes at most."""
 
 LONGEST = 120.0
 """Seconds that count as the time for these shares, at most."""
@@ -149,6 +155,8 @@ def _bounds(
                 add(energetic_bound(reduced, int(best or 0), stopped))
             metrics = [term.metric for term in reduced.objective.levels[0]]
             if reduced.n_tasks and metrics == ["makespan"] and not stopped():
+                add(_destructive(reduced, best, known, clock, stopped))
+            if reduced.n_tasks and metrics == ["makespan"] and not stopped():
                 add(_sct(reduced, stopped))
             if blocks and not stopped():
                 _solve_blocks(reduced, clock, workers, pool, add, over)
@@ -165,6 +173,19 @@ def _bounds(
                 else:
                     relax(time_limit=clock.remaining, workers=workers, on_bound=add, should_stop=over)
     return sorted(found.values(), key=lambda bound: -bound.value)
+
+
+def _destructive(
+    problem: Problem, best: Value | None, known: Value | None, clock: Clock, should_stop: Callable[[], bool]
+) -> Bound:
+    """The bound by refuted makespans."""
+    weight = problem.objective.levels[0][0].weight
+    seconds, share = REFUTING
+    if clock.remaining is not None:
+        seconds = min(seconds, share * clock.remaining)
+    least, most = (None if value is None or not weight else int(Fraction(value) / weight) for value in (best, known))
+    found = destructive_bound(problem, least or 0, known=most, seconds=seconds, should_stop=should_stop)
+    return replace(found, value=simplified(weight * found.value))
 
 
 def _sct(problem: Problem, should_stop: Callable[[], bool]) -> Bound:

@@ -116,11 +116,35 @@ def work_steps(problem: Problem) -> int:
     return (16 * problem.n_tasks + 2 * problem.n_edges) * problem.n_devices
 
 
-def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> Instance:
-    """Return the problem and its groups as arrays for kernels; `insertion` as in `Instance`."""
-    port = problem.contention != "none"
+class Links(NamedTuple):
+    """The links of m devices by kinds, as in `Instance`."""
+
+    kind: Int
+    kinds: Int
+    latency: Int
+    num: Int
+    den: Int
+
+
+def links_of(problem: Problem) -> Links:
+    """Return the links of a problem's devices by kinds."""
     kind, leader = _link_kinds(problem)
     rows = np.arange(problem.n_devices)[:, None]
+    return Links(
+        kind,
+        kind.max(axis=1, initial=-1) + 1,
+        np.where(leader == rows, 0, problem.latency[rows, leader]),
+        np.where(leader == rows, 0, problem.byte_ticks_num[rows, leader]),
+        np.where(leader == rows, 1, problem.byte_ticks_den[rows, leader]),
+    )
+
+
+def make_instance(problem: Problem, groups: Groups, insertion: bool = False, links: Links | None = None) -> Instance:
+    """Return the problem and its groups as arrays for kernels.
+
+    `insertion` is as in `Instance`; `links` are those of the problem by kinds, if they are known.
+    """
+    port = problem.contention != "none"
     return Instance(
         problem.release,
         problem.duration,
@@ -135,11 +159,7 @@ def make_instance(problem: Problem, groups: Groups, insertion: bool = False) -> 
         problem.out_start,
         problem.edge_target,
         problem.payload,
-        kind,
-        kind.max(axis=1, initial=-1) + 1,
-        np.where(leader == rows, 0, problem.latency[rows, leader]),
-        np.where(leader == rows, 0, problem.byte_ticks_num[rows, leader]),
-        np.where(leader == rows, 1, problem.byte_ticks_den[rows, leader]),
+        *(links_of(problem) if links is None else links),
         port,
         problem.in_edge,
         problem.shared[problem.in_edge] if port else problem.shared[:0],

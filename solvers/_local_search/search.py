@@ -230,11 +230,11 @@ def search_from(
     least = makespan_bound(problem) if bound is None else bound
     lock = threading.Lock()
     cut = threading.Event()
-    begun = time.monotonic()
     shared: list[tuple[float, Schedule]] = []
 
     def work(number: int) -> int:
         walker = make(problem, start, seed + 7919 * number, rounds if moves is None else moves, least)
+        begun = time.monotonic()  # now, because making a walker may load compiled code
 
         def news() -> None:
             found = walker.best()

@@ -34,10 +34,10 @@ from placeopt.solver.registry import find_solver
 from placeopt.solver.remote import Solve, shared_problem, shared_schedule, submitted
 
 from .._runs.validity import valid_forms
-from ..search._lns.state import State
+from ..search._intervals.state import State
+from ..search._intervals.sweep import swept
 from ._randomised import MOST, randomised
 from ._ranges import change_of, improved_range, joined, ranges
-from ._windows import windowed
 
 SEARCHES = ("annealing", "lns", "local-search")
 """Solvers that take turns."""
@@ -116,7 +116,7 @@ class Restarts:
         self._seeds: Iterator[int] = count(seed + OTHER)
         solvers = [solver for solver in map(find_solver, SEARCHES) if unsupported(solver.info, problem) is None]
         self._searches: list[Solve] = [partial(solver.solve, settings=solver.settings_type()) for solver in solvers]
-        self._by_range = problem.n_tasks > LARGE and problem.objective.single == "makespan" and windowed(problem)
+        self._by_range = problem.n_tasks > LARGE and problem.contention == "none" and swept(problem)
         self._random = problem.n_tasks * problem.n_devices <= MOST
         self._gains = {kind: math.inf for kind in KINDS if kind != "lists" or self._random}
         self._steps: tuple[float, tuple[int, ...]] = math.inf, ()

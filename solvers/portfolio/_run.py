@@ -18,19 +18,19 @@ from placeopt.model.schedule import Schedule, makespan
 from placeopt.solver import Answer, Options, Termination
 
 from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walker, any_start, rounds_in, search_from
-from .._local_search.strategies import ANNEALING, annealer, coolings, descender, descents
+from .._local_search.strategies import annealer, coolings, descender, descents
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run
-from .._starts.warm_start import annealed_start
 from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
 from ..exact._cp_sat.run import CpSatSettings, solved
+from ..search._intervals.multilevel import Multilevel
+from ..search._intervals.sweep import Sweep, swept
 from ..search._lns.search import improve
 from ._members import affordable, schedules, segments
 from ._restarts import Restarts
 from ._standings import Standings
-from ._windows import ADVANCE, Sweep, Window, windowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Tuning:
     """Parameters of the portfolio; shares are of the time limit. `benchmarks/portfolio.py` measures their effect."""
 
     planned: float = 60.0  # seconds to plan for without a time limit
-    quick: float = 0.3  # share after which no further heuristic begins; matters while kernels are not compiled
+    quick: float = 0.3  # share after which no further heuristic begins: of a limit, or while kernels are compiled
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
@@ -53,10 +53,7 @@ class Tuning:
     longest: float = 8.0  # largest number of seconds of a turn
     cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
     large: int = 6_000  # tasks above which only windows improve a schedule, if they apply
-    sweep: float = 0.6  # share of the searches for one pass of windows
-    window: tuple[float, float] = (0.05, 1.0)  # least and largest number of seconds of a window
-    cutting: float = 5e-7  # seconds per task and edge to cut a window out and to insert its result
-    warm: float = 1.5  # first temperature in a window, as a part of its value divided by its tasks
+    windowed: int = 200  # least number of tasks for windows
     starts: int = 4  # schedules that annealing starts from before it continues with the best
     first_turn: float = 0.5  # share of a turn for each of them
 
@@ -98,6 +95,7 @@ class Run(SolveRun):
         self.series = series
         self.blocks: SeriesRun | None = None
         self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
+        self.compiled = compilation.seconds()
         if options.workers > 1:
             self.varies_by = "threads"
         self.least = best_bound(problem)
@@ -105,16 +103,19 @@ class Run(SolveRun):
         self.turns, self.worked = 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
+        self.refined = 0
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.walker: Walker | None = None
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
-        if timed and windowed(problem):
+        if swept(problem) and problem.n_tasks >= TUNING.windowed:
             self.operators.append(ImprovementOperator("windows", self._slide, needs_schedule=True))
+            self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
         if not self.operators or problem.n_tasks <= TUNING.large:
-            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
+            trials = 1 if self.operators else TUNING.starts
+            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and problem.tiers is None:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
@@ -158,7 +159,7 @@ class Run(SolveRun):
             # Heft always runs, regardless of the limit and the initial schedule.
             if at and self.stop_reason():
                 return
-            if at and self.clock.elapsed > TUNING.quick * self.span:
+            if at and self._late():
                 self.varies_by = self.varies_by or "clock"
                 return
             # Heft does not wait for compiled code, so that a schedule exists early.
@@ -172,6 +173,14 @@ class Run(SolveRun):
         with self.best.turn("segments"):
             for schedule in segments(self.problem):
                 self._offer(schedule, "segments")
+
+    def _late(self) -> bool:
+        """Return whether no further heuristic begins.
+
+        Without a time limit, the clock decides only if kernels were compiled, for which heuristics wait.
+        """
+        limit = self.span if compilation.seconds() > self.compiled else self.clock.limit
+        return limit is not None and self.clock.elapsed > TUNING.quick * limit
 
     def _load(self) -> None:
         """Start to load or compile the kernel of the moves while heuristics run."""
@@ -344,37 +353,26 @@ class Run(SolveRun):
             self.varies_by = self.varies_by or "clock"
 
     def _slide(self, start: Schedule, seconds: float, number: int) -> float:
-        """Continue the sweep of windows."""
-        problem = self.problem
-        if self.sweep is None or self.sweep.state.span > makespan(problem, start):
-            self.sweep = Sweep(problem, start)
-        planned = TUNING.sweep * TUNING.searching * self.span * ADVANCE / problem.n_tasks
-        each = min(max(planned, TUNING.window[0]), TUNING.window[1])
+        """Continue with the windows; a better schedule of another operator replaces theirs."""
+        sweep = self.sweep
+        if sweep is None:
+            sweep = Sweep(self.problem, start, number, self.stopped, partial(self._offer, name="windows"), self.threads)
+            self.sweep = sweep
+        elif sweep.state.span > makespan(self.problem, start):
+            sweep.go_to(start)
+        if sweep.run(seconds, float(self._bound_known()), seconds + LOADING):
+            self.varies_by = self.varies_by or "clock"
+        return seconds
 
-        def cooled(part: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - as `coolings`
-            hot = TUNING.warm / part.n_tasks
-            yield Cooling(rounds, hot, hot * ANNEALING.fall)
-
-        def solve(window: Window, at: int) -> Schedule | None:
-            found, cut = annealed_start(
-                window.problem,
-                window.schedule,
-                each,
-                number + at,
-                self.stopped,
-                bound=window.bound,
-                moves=rounds_in(window.problem, each) * problem.n_tasks // ADVANCE,
-                cooled=cooled,
-            )
-            if cut:
-                self.varies_by = self.varies_by or "clock"
-            return found
-
-        left = seconds
-        while left > 0 and not self.stop_reason():
-            self.sweep.step(solve, self.threads)
-            self._offer(self.sweep.state.schedule, "windows")
-            left -= each + TUNING.cutting * (problem.n_tasks + problem.n_edges)
+    def _refine(self, start: Schedule, seconds: float, number: int) -> float:
+        """Run a cycle of multilevel search."""
+        search = Multilevel(
+            self.problem, start, number, self.stopped, partial(self._offer, name="multilevel"), self.threads
+        )
+        search.cycles = self.refined  # the first cycle may move to other devices than those of the best schedule
+        self.refined += 1
+        if search.cycle(seconds, float(self._bound_known()), seconds + LOADING):
+            self.varies_by = self.varies_by or "clock"
         return seconds
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:

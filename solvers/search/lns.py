@@ -6,7 +6,7 @@ Self-adapting large neighborhood search: application to single-mode scheduling p
 
 The schedule is kept as a sequence of the tasks by start. A neighbourhood frees all or some tasks of an interval of the
 sequence (`_lns.neighbourhoods`: consecutive tasks, those of two devices, clusters on the critical path); the others
-keep their device and their order. CP-SAT gives the free tasks devices and starts (`_lns.subproblem`). Exact heads and
+keep their device and their order. CP-SAT gives the free tasks devices and starts (`_lns.repair`). Exact heads and
 tails represent the rest of the schedule, so CP-SAT minimises the makespan of the whole with a model of the interval's
 size. The times of the whole schedule are then recomputed and checked, and the schedule is accepted unless it is longer.
 The size of a kind grows when neighbourhoods that failed before are solved again without gain, and shrinks when they are

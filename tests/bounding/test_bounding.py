@@ -57,7 +57,7 @@ class TestBounds:
         heard: list[Bound] = []
         found = bounds(chain(), time_limit=60, on_bound=heard.append)
         quick, slow = {"critical-path", "load", "jackson", "packing"}, {"energetic", "relaxation-lp", "relaxation-mip"}
-        kinds = {*quick, "sct-lp", "series", "intervals", *slow}
+        kinds = {*quick, "destructive", "sct-lp", "series", "intervals", *slow}
         assert {bound.name for bound in found} == kinds == {bound.name for bound in heard}
         assert [bound.value for bound in found] == sorted((bound.value for bound in found), reverse=True)
         assert found[0].value == 43

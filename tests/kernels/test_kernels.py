@@ -421,7 +421,7 @@ class TestWarming:
         """Kernels that larger and other problems call have the signatures that warming knows."""
         names = ["heft", "peft", "etf", "m-sct", "celeritas", "flb", "dsc", "wba", "annealing", "tabu", "lns", "random"]
         names += ["submodular-g", "bil", "gdl", "hbmct", "lookahead-heft", "cpop", "lc"]
-        known = set(warming.kernel_calls(names))
+        known = set(warming.kernel_calls(names, around=False))
         large = layered_problem(40, 5, ccr=2.0, device_types=1)
         shared = po.compile(
             {

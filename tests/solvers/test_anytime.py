@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.sequences import heft
-from placeopt_solvers._local_search.search import any_start, rounds_in
+from placeopt_solvers._local_search.search import Walker, any_start, rounds_in
+from placeopt_solvers._local_search.strategies import annealer
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import annealed_start, best_start
 from test_search import OBJECTIVES, constrained
@@ -224,6 +226,22 @@ def test_starts_for_exact_solvers_are_better_or_none(seed: int, monkeypatch: pyt
     if found is not None:
         assert valid(problem, found)
         assert best[0][0] <= makespan(problem, found) < makespan(problem, start)
+
+
+def test_loading_compiled_code_cuts_no_search_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, now = constrained(0), [0.0]
+    start = best_start(problem, None, True)
+    assert start is not None
+
+    def loading(*arguments: Any) -> Walker:
+        now[0] += 1e3
+        return annealer(*arguments)
+
+    monkeypatch.setattr("placeopt_solvers._starts.warm_start.annealer", loading)
+    monkeypatch.setattr("placeopt_solvers._local_search.search.time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert not annealed_start(problem, start, 1e-3, 0, never)[1]
+    monkeypatch.setattr("placeopt_solvers._starts.warm_start.LOADING", -1.0)
+    assert annealed_start(problem, start, 1e-4, 0, never)[1]  # plain Python for longer than planned
 
 
 @pytest.mark.parametrize("seed", range(3))

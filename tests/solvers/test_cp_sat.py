@@ -187,7 +187,7 @@ def test_incumbents_and_bounds_are_streamed() -> None:
 
 def test_an_initial_schedule_is_never_lost() -> None:
     problem = layered(100, 4, 6)
-    best = po.solve(problem, "cp-sat", time_limit=3)
+    best = po.solve(problem, "cp-sat", time_limit=1)
     assert best.schedule is not None
     again = po.solve(problem, "cp-sat", time_limit=1e-3, initial=best.schedule)
     assert again.objective is not None

@@ -8,64 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from constrained_problems import constrained, ignored, never, started
 from placeopt_solvers._constructive.sequences import heft
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import best_start
+from placeopt_solvers.search._intervals.state import State, latest_starts, starts, tails
+from placeopt_solvers.search._intervals.subproblem import Neighbourhood, changed, subproblem_of
 from placeopt_solvers.search._lns.neighbourhoods import Chooser
+from placeopt_solvers.search._lns.repair import solved
 from placeopt_solvers.search._lns.search import Search, improve
-from placeopt_solvers.search._lns.state import State, latest_starts, starts, tails
-from placeopt_solvers.search._lns.subproblem import Neighbourhood, changed, solved, subproblem_of
 from placeopt_solvers.search._lns.tuning import TUNING
 
 import placeopt as po
 from placeopt.model.arrays import Int
-from placeopt.model.building import build_problem
-from placeopt.model.problem import UNLIMITED, Objective, Problem
+from placeopt.model.problem import UNLIMITED, Objective
 from placeopt.model.schedule import Schedule, arrivals, makespan
-from placeopt.simulation import retime
 from placeopt.solver import Termination
-
-
-def never() -> bool:
-    return False
-
-
-def ignored(schedule: Schedule) -> None:
-    """Ignore a schedule."""
-
-
-def constrained(seed: int, n: int = 24, m: int = 3, **rest: Any) -> Problem:
-    """A random graph with memory, groups, separation, forbidden devices, release times and different links."""
-    rng = np.random.default_rng(seed)
-    edges = [(a, b) for b in range(n) for a in range(max(0, b - 6), b) if rng.random() < 0.3]
-    resident = rng.integers(1, 10, n)
-    feasible = rng.random((n, m)) < 0.9
-    feasible[:, 0] = True
-    group = np.arange(n)
-    group[[3, 9]] = 3
-    return build_problem(
-        task_names=[f"t{i}" for i in range(n)],
-        device_names=[f"d{d}" for d in range(m)],
-        duration=rng.integers(0, 20, (n, m)),
-        edges=edges,
-        payload=rng.integers(0, 20, len(edges)),
-        latency=rng.integers(0, 5, (m, m)),
-        byte_ticks_num=rng.integers(1, 3, (m, m)),
-        feasible=feasible,
-        resident=resident,
-        output=rng.integers(0, 4, n),
-        capacity=np.full(m, int(resident.sum() * 0.6)),
-        release=np.where(rng.random(n) < 0.3, rng.integers(0, 60, n), 0),
-        group=group,
-        separation=[(1, 2), (5, 20)],
-        **rest,
-    )
-
-
-def started(problem: Problem) -> Schedule:
-    start = best_start(problem, None, True)
-    assert start is not None
-    return retime(problem, start)
 
 
 def passing(state: State, area: Neighbourhood, device: Int) -> int:
@@ -119,7 +77,7 @@ def test_a_subproblem_has_the_makespan_of_the_whole() -> None:
             sub = subproblem_of(state, area)
             found = solved(sub, state, 0.2, seed, never)
             assert found.device is not None
-            after = changed(state, sub, area, found)
+            after = changed(state, sub, area, found.device, found.start)
             device = after.device
             assert valid(problem, after), (seed, kind.name)
             own = device[sub.tasks]

@@ -9,11 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from placeopt_solvers._runs.validity import valid
-from placeopt_solvers.portfolio import _ranges, _restarts, _windows
+from placeopt_solvers.portfolio import _ranges, _restarts
 from placeopt_solvers.portfolio._randomised import randomised
 from placeopt_solvers.portfolio._ranges import Change, change_of, improved_range, joined, ranges
 from placeopt_solvers.portfolio._restarts import Restarts
-from placeopt_solvers.search._lns.state import State, decoded
+from placeopt_solvers.search._intervals import sweep
+from placeopt_solvers.search._intervals.state import State, decoded
 
 from placeopt.generate.irregular_graphs import irregular_problem
 from placeopt.model.problem import Problem
@@ -37,8 +38,7 @@ def start(problem: Problem) -> Schedule:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
-        (_windows, "SIZE", 60), (_ranges, "SIZE", 60), (_ranges, "ADVANCE", 30), (_ranges, "LEAST", 90),
-        (_restarts, "LARGE", 100), (_restarts, "SECONDS", 0.3),
+        (sweep, "LEAST", 30), (_ranges, "LEAST", 90), (_restarts, "LARGE", 100), (_restarts, "SECONDS", 0.3),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
 
@@ -55,14 +55,9 @@ class TestRanges:
         assert len(ranges(450, 100, 0)) == 5
         assert ranges(10, 100, 3) == [(0, 10)]
 
-    def test_tasks_outside_keep_their_order_and_devices(
-        self, problem: Problem, start: Schedule, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_tasks_outside_keep_their_order_and_devices(self, problem: Problem, start: Schedule) -> None:
         state, (_, (first, last)) = State(problem, start), ranges(problem.n_tasks, 2, 0)
-        windows = []
-        monkeypatch.setattr(_ranges, "LONGEST", 0.1)
-        monkeypatch.setattr(_ranges, "joined", lambda *given: windows.append(joined(*given)) or windows[-1])
-        options = Options(initial=start, time_limit=60, seed=1, should_stop=lambda: len(windows) > 1)
+        options = Options(initial=start, time_limit=1.0, seed=1)
         answer = improved_range(problem, options, first=first, last=last)
         assert answer.schedule is not None
         assert valid(problem, answer.schedule)

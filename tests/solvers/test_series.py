@@ -211,10 +211,10 @@ def test_prices_where_half_of_a_network_must_leave_its_best_device(monkeypatch: 
     monkeypatch.setattr(SeriesRun, "_refine", lambda *_: False)  # prices only
     rng = np.random.default_rng(1)
     edges: list[tuple[int, int]] = []
-    for block in range(10):
+    for block in range(7):
         first = 5 * block
         edges += [(first, first + k) for k in (1, 2, 3, 4)] + [(first + k, first + 5) for k in (1, 2, 3, 4)]
-    n = 51
+    n = 36
     work, resident = rng.integers(20, 60, n), rng.integers(50, 200, n)
     problem = build_problem(
         task_names=[f"t{i}" for i in range(n)],

@@ -110,7 +110,7 @@ class TestPools:
 
         def slow(*arguments: Any) -> Any:
             path = found(*arguments)
-            time.sleep(0.3)
+            time.sleep(0.1)
             return path
 
         monkeypatch.setattr(series_module, "shortest_path", slow)
@@ -241,7 +241,7 @@ class TestDask:
         done = run("solve", PROBLEMS / "inception-medium.yaml", "--solver", "series", "--dask", address)
         assert done.code == 0
         assert "optimal" in done.out
-        done = run("bounds", PROBLEMS / "five-node.yaml", "--time-limit", 5, "--dask", address)
+        done = run("bounds", PROBLEMS / "five-node.yaml", "--time-limit", 1, "--dask", address)
         assert done.code == 0
 
     def test_a_worker_is_killed(self, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:

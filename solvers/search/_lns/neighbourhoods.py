@@ -18,8 +18,8 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 
-from .state import State
-from .subproblem import Neighbourhood
+from .._intervals.state import State
+from .._intervals.subproblem import Neighbourhood
 from .tuning import TUNING
 
 Name = Literal["time", "devices", "critical"]

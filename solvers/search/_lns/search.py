@@ -19,9 +19,10 @@ from placeopt.model.schedule import Schedule
 
 from ..._local_search.search import makespan_bound
 from ..._runs.validity import valid
+from .._intervals.state import State
+from .._intervals.subproblem import Neighbourhood, Subproblem, changed, subproblem_of
 from .neighbourhoods import Chooser, Kind
-from .state import State
-from .subproblem import Neighbourhood, Solution, Subproblem, changed, solved, subproblem_of
+from .repair import Solution, solved
 from .tuning import TUNING
 
 POLL = 0.05
@@ -105,7 +106,7 @@ class Search:
     def _tried(self, kind: Kind, area: Neighbourhood, number: int, stopped: Callable[[], bool]) -> Trial:
         """Optimise a neighbourhood of the current state."""
         state = self.state
-        sub = subproblem_of(state, area)
+        sub = subproblem_of(state, area, TUNING.idle)
         seconds = TUNING.per_trial + (self.problem.n_tasks + self.problem.n_edges) * TUNING.per_step
         if _hopeless(sub):
             return Trial(kind, area, None, None, seconds)
@@ -146,7 +147,7 @@ class Search:
         here, now = before.device[sub.tasks], before.start[sub.tasks] - sub.origin
         if np.array_equal(found.device, here) and np.array_equal(found.start, now):
             return 0  # unchanged
-        after = changed(before, sub, trial.area, found)
+        after = changed(before, sub, trial.area, found.device, found.start)
         span = int((after.start + self.problem.duration[np.arange(self.problem.n_tasks), after.device]).max())
         if span > before.span or not valid(self.problem, after):
             return 0

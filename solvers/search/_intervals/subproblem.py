@@ -1,6 +1,6 @@
-"""Build and solve the subproblem of a neighbourhood with CP-SAT.
+"""The subproblem of a part of a schedule, and the schedule with another solution of it.
 
-All tasks at the positions [first, last) of the sequence are in the model. Free ones may change device and position; the
+The part has all tasks at the positions [first, last) of the sequence. Free ones may change device and position; the
 others keep their device and their order. The rest of the schedule is in the numbers of task i on device d:
 
     head[i, d]   tick from which d is free, the data of earlier tasks is there, and the release time has come
@@ -13,33 +13,18 @@ to the tasks and edges of the interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.building import build_problem
+from placeopt.model.building import by_first_appearance
 from placeopt.model.memory import peak_memory
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import retime
-from placeopt.solver import ALL_METRICS
 
-from ..._runs.exact_run import TooLargeError
-from ...exact._cp_sat.limits import Limits
 from .state import State, decoded
-from .tuning import TUNING
-
-FAST: dict[str, object] = {
-    "cp_model_presolve": False,
-    "linearization_level": 0,
-    "symmetry_level": 0,
-    "use_precedences_in_disjunctive_constraint": False,
-}
-"""Parameters of CP-SAT for small scheduling models: 24 subproblems took 2.4 instead of 3.5 s, with equal results. A
-linear relaxation was four times slower. Presolve has risks (`placeopt.bounding.engines.cp_sat`) and no benefit here."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,8 +52,11 @@ class Subproblem:
     span: int  # the current makespan of the subproblem
 
 
-def subproblem_of(state: State, area: Neighbourhood) -> Subproblem:
-    """Return the subproblem of a neighbourhood."""
+def subproblem_of(state: State, area: Neighbourhood, idle: int | None = None) -> Subproblem:
+    """Return the subproblem of a neighbourhood.
+
+    Of identical devices without a task, tasks may use only `idle`, if given: the others make no difference.
+    """
     problem, m = state.problem, state.problem.n_devices
     tasks = state.sequence[area.first : area.last]
     position = state.position
@@ -105,8 +93,9 @@ def subproblem_of(state: State, area: Neighbourhood) -> Subproblem:
     fixed = np.flatnonzero(~movable)
     allowed[small.group[fixed]] = False
     allowed[small.group[fixed], state.device[tasks[fixed]]] = True
-    spare = _spare(problem, small, state.device[tasks], head, tail, late)
-    allowed[np.ix_(np.unique(small.group[movable]), np.array(spare, dtype=np.int64))] = False
+    if idle is not None:
+        spare = _spare(problem, small, state.device[tasks], head, tail, late, idle)
+        allowed[np.ix_(np.unique(small.group[movable]), np.array(spare, dtype=np.int64))] = False
     _keep_apart(problem, state, tasks, movable, small.group, allowed)
     origin, rest = int(head.min()), int(tail.min())
     late = np.where(late == UNLIMITED, UNLIMITED, late - origin)
@@ -124,23 +113,40 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         place[tasks[movable]] = np.flatnonzero(movable)
         both = place[problem.separation]
         both = both[(both >= 0).all(axis=1)]
-    small = build_problem(
-        task_names=[problem.task_names[i] for i in tasks],
-        device_names=problem.device_names,
+    k, m = len(tasks), problem.n_devices
+    by_source = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    source, target = pairs[by_source].T.copy()
+    in_edge = np.argsort(target, kind="stable")
+    nothing = np.zeros(k, dtype=np.int64)
+    # All parts come from a valid problem, and the tasks are in a topological order. The remaining memory differs within
+    # a class of devices, but solvers of subproblems use classes only for times and costs.
+    return replace(
+        problem,
+        task_names=tuple(problem.task_names[i] for i in tasks),
         duration=problem.duration[tasks],
         feasible=problem.feasible[tasks],
-        edges=pairs,
-        payload=problem.payload[edge],
-        latency=problem.latency,
-        byte_ticks_num=problem.byte_ticks_num,
-        byte_ticks_den=problem.byte_ticks_den,
-        group=problem.group[tasks],
-        separation=both,
-        resident=problem.memory[tasks] if limited else None,
-        capacity=_room(problem, state, tasks) if limited else None,
+        resident=problem.memory[tasks] if limited else nothing,
+        output=nothing,
+        scratch=nothing,
+        release=nothing,
+        deadline=np.full(k, UNLIMITED),
+        capacity=_room(problem, state, tasks) if limited else np.full(m, UNLIMITED),
+        edge_source=source,
+        edge_target=target,
+        payload=problem.payload[edge[by_source]],
+        shared=np.zeros(len(edge), dtype=np.bool_),
+        relocation=np.zeros((k, m), dtype=np.int64),
+        group=by_first_appearance(problem.group[tasks]),
+        separation=np.unique(np.sort(both, axis=1), axis=0),
+        forward=np.arange(k),
+        objective=Objective(),
+        contention="none",
+        memory_model="sum",
+        out_start=np.searchsorted(source, np.arange(k + 1)),
+        in_start=np.searchsorted(target[in_edge], np.arange(k + 1)),
+        in_edge=in_edge,
+        order=np.arange(k),
     )
-    # The remaining memory differs within a class, but the model uses classes only for times and costs.
-    return replace(small, device_class=problem.device_class)
 
 
 def _room(problem: Problem, state: State, tasks: Int) -> Int:
@@ -174,15 +180,15 @@ def _keep_apart(problem: Problem, state: State, tasks: Int, movable: Bool, group
         allowed[group[left[asked]], state.device[right[asked]]] = False
 
 
-def _spare(problem: Problem, small: Problem, now: Int, head: Int, tail: Int, late: Int) -> list[int]:
-    """Return idle devices that are identical to `TUNING.idle` others, which can take their tasks as well."""
+def _spare(problem: Problem, small: Problem, now: Int, head: Int, tail: Int, late: Int, idle: int) -> list[int]:
+    """Return idle devices that are identical to `idle` others, which can take their tasks as well."""
     seen: dict[object, int] = {}
     spare = []
     for d in np.setdiff1d(np.arange(problem.n_devices), now).tolist():
         columns = head[:, d].tobytes(), tail[:, d].tobytes(), late[:, d].tobytes()
         key = int(problem.device_class[d]), int(small.capacity[d]), *columns
         seen[key] = seen.get(key, 0) + 1
-        if seen[key] > TUNING.idle:
+        if seen[key] > idle:
             spare.append(d)
     return spare
 
@@ -195,69 +201,32 @@ def _rows(start: Int, tasks: Int) -> tuple[Int, Int]:
     return owner, np.arange(len(owner)) - before[owner] + start[tasks][owner]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """The result for a subproblem, in its own ticks."""
+def changed(state: State, sub: Subproblem, area: Neighbourhood, device: Int, start: Int) -> Schedule:
+    """Return the whole schedule with a solution of the subproblem: devices (k,) and starts (k,), in its own ticks.
 
-    device: Int | None  # (k,); None without a schedule that is short enough
-    start: Int | None  # (k,)
-    proved: bool  # whether no shorter schedule exists
-    work: float  # deterministic time of CP-SAT
-    size: int  # variables of the model
-
-
-def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Solution:
-    """Minimise the makespan of a subproblem within a deterministic time, without increasing it."""
-    from ...exact._cp_sat.model import Model  # loads OR-Tools
-
-    problem, horizon = sub.problem, sub.span
-    limits = Limits(
-        horizon=horizon, allowed=sub.allowed, head=sub.head, tail=sub.tail, largest=dict.fromkeys(ALL_METRICS, horizon)
-    )
-    try:
-        model = Model(problem, limits, False, lambda: False)
-    except TooLargeError:
-        return Solution(None, None, False, 0.0, 0)
-    cp, timing = model.base.cp, model.timing
-    assert timing is not None
-    now = state.device[sub.tasks]
-    for d in range(problem.n_devices):
-        for i, j in pairwise(np.flatnonzero(~sub.free & (now == d)).tolist()):
-            cp.add(timing.starts[j] >= timing.ends[i])
-    for i in np.flatnonzero((sub.late <= horizon).any(axis=1)).tolist():
-        for d, x in model.placement.at[int(problem.group[i])].items():
-            if sub.late[i, d] <= horizon:
-                cp.add(timing.ends[i] <= int(sub.late[i, d])).only_enforce_if(x)
-    found: list[Schedule] = []
-    outcome = model.minimise(
-        model.levels[0],
-        Schedule(now, state.start[sub.tasks] - sub.origin),
-        found.append,
-        seconds=None,
-        seed=seed % 2**31,
-        workers=1,
-        should_stop=stopped,
-        parameters={**FAST, "max_deterministic_time": limit},
-    )
-    proved = outcome.status in ("OPTIMAL", "INFEASIBLE")
-    device, start = (found[-1].device, found[-1].start) if found else (None, None)
-    return Solution(device, start, proved, outcome.work, model.base.size)
-
-
-def changed(state: State, sub: Subproblem, area: Neighbourhood, found: Solution) -> Schedule:
-    """Return the whole schedule with a solution, with recomputed times; the state may have changed elsewhere since."""
-    assert found.device is not None
-    assert found.start is not None
-    problem, device = state.problem, state.device.copy()
-    device[sub.tasks] = found.device
-    end = found.start + problem.duration[sub.tasks, found.device]
+    Times are recomputed; the state may have changed elsewhere since.
+    """
+    problem = state.problem
     if problem.contention != "none":
-        return _booked(state, sub, area, device, found.start + sub.origin, end + sub.origin)
-    sequence = state.sequence.copy()
-    place = np.empty(len(sub.tasks), dtype=np.int64)
-    place[sub.problem.order] = np.arange(len(place))
-    sequence[area.first : area.last] = sub.tasks[np.lexsort((place, end, found.start))]
-    return decoded(problem, sequence, device)
+        whole = state.device.copy()
+        whole[sub.tasks] = device
+        end = start + problem.duration[sub.tasks, device]
+        return _booked(state, sub, area, whole, start + sub.origin, end + sub.origin)
+    whole, sequence = inserted(state.device, state.sequence, sub, area, device, start)
+    return decoded(problem, sequence, whole)
+
+
+def inserted(
+    device: Int, sequence: Int, sub: Subproblem, area: Neighbourhood, found: Int, start: Int
+) -> tuple[Int, Int]:
+    """Return the devices (n,) and the sequence (n,) with a solution of a subproblem: devices (k,) and starts (k,)."""
+    device, sequence = device.copy(), sequence.copy()
+    device[sub.tasks] = found
+    end = start + sub.problem.duration[np.arange(len(found)), found]
+    place = np.empty(len(found), dtype=np.int64)
+    place[sub.problem.order] = np.arange(len(found))
+    sequence[area.first : area.last] = sub.tasks[np.lexsort((place, end, start))]
+    return device, sequence
 
 
 def _booked(state: State, sub: Subproblem, area: Neighbourhood, device: Int, start: Int, end: Int) -> Schedule:

@@ -1,0 +1,1 @@
+"""Parts of a schedule as problems: exact heads and tails, improved parts inserted again."""

@@ -1,0 +1,81 @@
+"""Run a search by windows within the limits of a solve, and build its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from pydantic import Field
+
+from placeopt.bounding.quick import best_bound
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.solver import Answer, Options, Settings, Termination
+
+from ..._local_search.search import LOADING
+from ..._runs.solve_run import SolveRun, nothing_to_place, sufficient
+from ..._starts.warm_start import best_start
+
+SHARE = 0.85
+"""Share of the time limit for which one worker plans its work; it ends by its work, not by the clock."""
+
+START = 0.1, 1e-5
+"""Seconds of the time limit for heuristics, and those per task and edge."""
+
+
+class SweepSettings(Settings):
+    """Settings of searches by windows."""
+
+    patience: float = Field(default=5.0, gt=0)
+    """Seconds of work without gain after which the search ends if there is no time limit."""
+
+
+class Search(Protocol):
+    """A search that improves a schedule."""
+
+    @property
+    def tried(self) -> int:
+        """Windows so far."""
+        ...
+
+    @property
+    def span(self) -> int:
+        """The makespan of the best schedule so far."""
+        ...
+
+    def run(self, seconds: float, bound: float, patience: float = float("inf")) -> bool:
+        """Continue for about `seconds` of work; return whether plain Python was cut short after `patience` seconds."""
+        ...
+
+
+MakeSearch = Callable[[Problem, Schedule, int, Callable[[], bool], Callable[[Schedule], object], int], Search]
+"""Makes a search from a problem, a schedule, a seed, `stopped`, `on_better` and a number of workers."""
+
+
+def improved_by(problem: Problem, options: Options, settings: SweepSettings, make: MakeSearch) -> Answer:
+    """Improve the best start with a search."""
+    if problem.n_tasks == 0:
+        return nothing_to_place(problem)
+    run = SolveRun(problem, options)
+    best, bound = run.best, best_bound(problem).value
+    start = best_start(problem, options.initial, True)
+    if start is None:
+        return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
+    best.offer(start, "start" if options.initial is None else "initial")
+    best.raise_bound(bound)
+    enough = sufficient(problem, float(bound), options.gap_limit)
+    search = make(problem, start, options.seed, run.stopped, best.offer, options.workers)
+    limit, cut = options.planned_seconds, False
+    if limit is None:
+        span = None
+        while search.span != span and not cut and not run.stopped():
+            span = search.span
+            cut = search.run(settings.patience, enough, settings.patience + LOADING)
+    elif options.workers == 1:
+        before = START[0] + START[1] * (problem.n_tasks + problem.n_edges)
+        cut = search.run(max(SHARE * limit - before, limit / 2), enough, limit)
+    else:
+        search.run(float("inf"), enough)
+    why = Termination.OPTIMAL if best.values == (bound,) else run.stop_reason() or Termination.COMPLETED
+    varies = "threads" if options.workers > 1 else "clock" if cut else ""
+    return Answer(why, best.schedule, best.bound, "", {"windows": search.tried}, varies_by=varies)

@@ -1,0 +1,227 @@
+"""Sweep through a schedule: passes improve one window of its sequence after the other.
+
+A window is an interval of the sequence that is long enough for a pass to rearrange, and so short that a pass takes a
+millisecond. Its heads and tails are exact, so a shorter window shortens every longest path through it. A random change
+of the whole graph improves some layers and spoils others; windows keep the gains of each (rolling horizon: S. Sethi, G.
+Sorger, Annals of Operations Research 29, 1991, doi:10.1007/BF02283607).
+
+Work is measured in steps of list scheduling, not in time: with one worker the same seed gives the same schedule.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.model.graph import path_lengths
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.schedule import Schedule, makespan
+
+from ..._runs.validity import valid
+from .passes import Arrangement, Passes, both_links
+from .state import State, decoded
+from .subproblem import Neighbourhood, Subproblem, changed, inserted, subproblem_of
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Parameters; `benchmarks/large.py` measures their effect."""
+
+    passes: int = 8  # of a window
+    step: float = 6e-10  # seconds of an elementary step of list scheduling
+    chunk: float = 0.05  # seconds between two checks whether to stop
+    fixed: float = 4e-3  # seconds of a window apart from its passes
+    task: float = 1e-7  # seconds to insert a window, per task and edge of the whole graph
+    memory: float = 0.9  # weight of a manner's former steps
+    exploration: float = 0.2  # share of steps whose manner is drawn with equal probabilities
+    prior: float = 0.02  # gain of a manner per second before its first step
+    belief: float = 0.05  # seconds that this counts for
+
+
+TUNING = Tuning()
+
+
+DEPTHS = (12, 24, 48)
+"""Layers of the graph in a window."""
+
+LEAST = 200
+"""Tasks of the smallest window."""
+
+WAYS = ((300, 0), (0, 900))
+"""Noise and aim of passes, in thousandths: with noise, few devices are busy; with an aim, most are."""
+
+
+@dataclass(slots=True)
+class Manner:
+    """How windows are improved: tasks, noise and aim; and how much it gained of late, as a share of the makespan."""
+
+    size: int
+    noise: int
+    aim: int
+    gained: float = TUNING.prior * TUNING.belief
+    seconds: float = TUNING.belief
+    step: float = 1.0  # seconds of the last step
+
+    @property
+    def rate(self) -> float:
+        """Recent gain per second."""
+        return self.gained / self.seconds
+
+    def learn(self, gain: float, seconds: float) -> None:
+        """Count a step."""
+        self.gained = TUNING.memory * self.gained + gain
+        self.seconds = TUNING.memory * self.seconds + seconds
+        self.step = seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Improved:
+    """A window, its problem, and a shorter arrangement of it; None if none was found."""
+
+    area: Neighbourhood
+    sub: Subproblem
+    found: Arrangement | None
+    seconds: float
+
+
+def swept(problem: Problem) -> bool:
+    """Return whether windows apply: the makespan is the objective, and there are neither deadlines nor memory tiers."""
+    return (
+        problem.objective.single == "makespan" and problem.tiers is None and bool((problem.deadline == UNLIMITED).all())
+    )
+
+
+class Sweep:
+    """Improves windows of a valid schedule; `state` is the best one so far, or another of the same makespan."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        seed: int,
+        stopped: Callable[[], bool],
+        on_better: Callable[[Schedule], object],
+        workers: int = 1,
+    ) -> None:
+        self.problem, self.seed = problem, seed
+        self.stopped, self.on_better = stopped, on_better
+        # Under ports the result of a window depends on the transfers of the whole, so windows are taken one by one.
+        self.lanes = workers if problem.contention == "none" else 1
+        self.state = State(problem, schedule)
+        self.links = both_links(problem)
+        self.random = np.random.default_rng([seed, 11])
+        n = problem.n_tasks
+        ones = np.ones(n, dtype=np.int64)
+        layers = int(path_lengths(problem.order, problem.out_start, problem.edge_target, ones).max(initial=0)) + 1
+        sizes = sorted({min(max(depth * n // layers, LEAST), n) for depth in DEPTHS})
+        self.manners = [Manner(size, noise, aim, step=size * 5e-5) for size in sizes for noise, aim in WAYS]
+        self.ahead = [Manner(n, noise, aim) for noise, aim in WAYS]  # the whole graph first, once in each way
+        self.spent = 0.0  # work so far, in seconds
+        self.tried = 0  # windows
+        self.compiled = True  # whether passes run in compiled code
+        self.late: Callable[[], bool] = lambda: False
+
+    @property
+    def span(self) -> int:
+        """The makespan of the best schedule so far."""
+        return self.state.span
+
+    def go_to(self, schedule: Schedule) -> None:
+        """Continue from a schedule."""
+        self.state = State(self.problem, schedule)
+
+    def run(self, seconds: float, bound: float, patience: float = float("inf")) -> bool:
+        """Continue for about `seconds` of work, or until the makespan is at most a bound; return whether it was cut.
+
+        Plain Python, which runs while kernels are compiled, ends after `patience` seconds.
+        """
+        limit, begun = self.spent + seconds, time.monotonic()
+        self.late = lambda: not self.compiled and time.monotonic() - begun > patience
+        with ThreadPoolExecutor(self.lanes, thread_name_prefix="windows") as pool:
+            while self.spent < limit and self.state.span > bound and not self.stopped() and not self.late():
+                self._step(pool)
+        return self.late()
+
+    def _step(self, pool: ThreadPoolExecutor) -> None:
+        """Improve a window in each lane, all in the same manner."""
+        manner = self.ahead.pop() if self.ahead else self._chosen()
+        areas = self._areas(manner.size)
+        numbers = range(self.tried, self.tried + len(areas))
+        if len(areas) == 1:
+            found = [self._improved(areas[0], manner, self.tried)]
+        else:
+            found = list(pool.map(self._improved, areas, [manner] * len(areas), numbers))
+        before = self.state.span
+        self._take(found)
+        self.tried += len(areas)
+        seconds = max(each.seconds for each in found)
+        self.spent += seconds
+        manner.learn((before - self.state.span) / max(before, 1), seconds)
+
+    def _chosen(self) -> Manner:
+        """Return a random manner; the time that a manner gets is proportional to the square of its rate."""
+        rates = np.array([each.rate for each in self.manners])
+        worth = rates**2 / np.array([each.step for each in self.manners])
+        share = worth / worth.sum() if worth.any() else np.full(len(rates), 1 / len(rates))
+        even = np.array([1 / each.step for each in self.manners])
+        share = TUNING.exploration * even / even.sum() + (1 - TUNING.exploration) * share
+        return self.manners[int(self.random.choice(len(rates), p=share))]
+
+    def _areas(self, size: int) -> list[Neighbourhood]:
+        """Return a random window, and others at equal distances from it for the other lanes."""
+        n = self.problem.n_tasks
+        lanes = min(self.lanes, n // size)
+        first = int(self.random.integers(n)) - size // 2
+        areas = []
+        for lane in range(lanes):
+            begin = (first + size // 2 + lane * n // lanes) % n - size // 2
+            low, high = max(begin, 0), min(begin + size, n)
+            areas.append(Neighbourhood(low, high, np.ones(high - low, dtype=np.bool_)))
+        return areas
+
+    def _improved(self, area: Neighbourhood, manner: Manner, number: int) -> Improved:
+        """Make passes over a window."""
+        state = self.state
+        sub = subproblem_of(state, area)
+        tail = state.tail[sub.tasks] - sub.rest
+        passes = Passes(sub, state.device[sub.tasks], tail, self.links, self.seed + 7919 * number, TUNING.passes)
+        left = TUNING.passes
+        while left > 0 and not self.stopped() and not self.late():
+            # The first pass shows whether code is compiled; plain Python makes one pass at a time.
+            each = int(TUNING.chunk / (passes.steps * TUNING.step)) if passes.compiled else 1
+            passes.run(min(max(each, 1), left), manner.noise, manner.aim)
+            self.compiled = passes.compiled
+            left -= max(each, 1)
+        fixed = TUNING.fixed + TUNING.task * (self.problem.n_tasks + self.problem.n_edges)
+        return Improved(area, sub, passes.best, fixed + TUNING.passes * passes.steps * TUNING.step)
+
+    def _take(self, windows: list[Improved]) -> None:
+        """Insert each shorter window with which the whole schedule is not longer."""
+        state, problem = self.state, self.problem
+        device, sequence, span = state.device, state.sequence, state.span
+        best: Schedule | None = None
+        for each in windows:
+            area, sub, found = each.area, each.sub, each.found
+            if found is None:
+                continue
+            if problem.contention != "none":
+                homes, line = device, sequence
+                schedule = changed(state, sub, area, found.device, found.start)
+            else:
+                homes, line = inserted(device, sequence, sub, area, found.device, found.start)
+                schedule = decoded(problem, line, homes)
+            if makespan(problem, schedule) <= span and valid(problem, schedule):
+                best, device, sequence, span = schedule, homes, line, makespan(problem, schedule)
+        if best is not None:
+            shorter = span < state.span
+            self.state = self._state(best, sequence)
+            if shorter:
+                self.on_better(best)
+
+    def _state(self, schedule: Schedule, sequence: Int) -> State:  # noqa: ARG002 - a range keeps the sequence
+        return State(self.problem, schedule)
