@@ -47,9 +47,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multilevel, "COARSEST", 8)
 
 
-@pytest.mark.parametrize(
-    "area", [window(0, 24), window(0, 10), window(7, 18), window(15, 24)], ids=lambda area: f"{area.first}-{area.last}"
-)
+@pytest.mark.parametrize("area", [window(0, 24), window(0, 10), window(7, 18), window(15, 24)], ids=lambda area: f"{area.first}-{area.last}")
 def test_the_makespan_that_a_pass_promises_is_kept(area: Neighbourhood) -> None:
     """A full evaluation of the whole schedule confirms the makespan of each pass over a window."""
     checked = 0
