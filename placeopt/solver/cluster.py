@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import MissingExtraError, UsageError
 from placeopt.solver.pool import Pool
@@ -22,6 +22,9 @@ CONNECTING = 30.0
 
 AHEAD = 3
 """Jobs submitted per thread of the cluster: enough to keep it busy without sending all problems at once."""
+
+LARGEST = "1TB"
+"""Size of shared arguments from which Dask warns."""
 
 RECENT = 1.0
 """Seconds for which the number of slots is not requested again."""
@@ -45,14 +48,24 @@ class Cluster:
         executor: Executor = self.client.get_executor(pure=False)
         return executor
 
-    @property
     def in_flight(self) -> int:
-        """Maximum number of submitted jobs."""
-        return AHEAD * max(sum(self._threads()), 1)
+        """Return the maximum number of submitted jobs; it follows a cluster that grows or shrinks."""
+        return AHEAD * max(self.slots(), 1)
 
     def pool(self) -> Pool:
         """Return the threads of all workers as slots."""
-        return Pool(self.executor, self.slots, threads=min(self._threads(), default=1))
+        return Pool(self.executor, self.slots, threads=min(self._threads(), default=1), keep=self.keep)
+
+    def keep(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function on a worker, and return the future of its value, which may be an argument of jobs.
+
+        The scheduler keeps the arguments until the future is released, and repeats the call if the value is lost.
+        """
+        import dask
+
+        # Dask warns of large arguments, because most callers send them with every job.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGEST}):
+            return self.client.submit(function, *arguments, pure=False)
 
     def slots(self) -> int:
         """Return the number of threads of all workers; 0 while the scheduler cannot be reached."""
@@ -85,10 +98,12 @@ def connected(address: str) -> Iterator[Cluster]:
         If the scheduler does not answer, or has no worker.
     """
     try:
-        from distributed import Client
+        from distributed import Client, Security
         from distributed.comm.addressing import resolve_address
     except ImportError:
         raise MissingExtraError("--dask needs Dask: pip install 'placeopt[dask]'") from None
+    if address.startswith("tls://") and Security().get_connection_args("client").get("ssl_context") is None:
+        raise UsageError(f"--dask {address}: Dask's configuration names no certificates (distributed.comm.tls)")
     try:
         resolve_address(address)  # after a Client rejects its address, the process does not end
         client = Client(address, timeout=CONNECTING, set_as_default=False)

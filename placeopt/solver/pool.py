@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future, wait
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from placeopt.errors import counted
@@ -13,6 +14,13 @@ T = TypeVar("T")
 
 TICK = 0.1
 """Seconds between two checks whether to stop waiting for a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A value that jobs share; `argument` stands for it where a job is submitted, and is the value where it runs."""
+
+    argument: Any
 
 
 class Pool:
@@ -28,10 +36,19 @@ class Pool:
         The number of jobs that run at the same time; 0 while the pool cannot be reached.
     threads
         Threads that a job may use if there are fewer jobs than slots.
+    keep
+        Calls a function in the pool and keeps its value there; returns what stands for the value in the arguments of
+        jobs. By default, the function is called here, and each job has a copy of the value.
     """
 
-    def __init__(self, executor: Executor, slots: Callable[[], int], threads: int = 1) -> None:
-        self._executor = executor
+    def __init__(
+        self,
+        executor: Executor,
+        slots: Callable[[], int],
+        threads: int = 1,
+        keep: Callable[..., Any] = lambda function, *arguments: function(*arguments),
+    ) -> None:
+        self._executor, self._keep = executor, keep
         self.slots, self.threads = slots, threads
         self._lock = threading.Lock()
         self._lost, self._why = 0, ""
@@ -44,6 +61,17 @@ class Pool:
             future: Future[T] = Future()
             future.set_exception(error)
             return future
+
+    def share(self, function: Callable[..., Any], *arguments: Any) -> Shared:
+        """Call a function once for all jobs, whose arguments its value may be.
+
+        On a cluster, the arguments leave this machine once, and the value moves once to each worker that needs it. If
+        the workers that hold it die, the call is repeated.
+        """
+        try:
+            return Shared(self._keep(function, *arguments))
+        except Exception:  # noqa: BLE001 - the scheduler is gone: its jobs are lost, too
+            return Shared(function(*arguments))
 
     def result(self, future: Future[T], should_stop: Callable[[], bool] = lambda: False) -> T | None:
         """Wait for the result of a job; return None if it is lost, or cancelled because `should_stop` is true."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from importlib import metadata
@@ -11,36 +12,75 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Options
 from placeopt.solver.cluster import abandoned
-from placeopt.solver.pool import Pool
+from placeopt.solver.pool import Pool, Shared
 
 Solve = Callable[[Problem, Options], Answer]
 """Solves a problem. A pool needs one that can be pickled, such as a function of a module or a `partial` of it."""
 
 
-def submitted(pool: Pool, solve: Solve, problem: Problem | bytes, options: Options) -> Future[Answer]:
-    """Submit a problem, which may be packed.
+class Parcel:
+    """A packed problem. It is unpacked once in a process, for all jobs that share the parcel."""
+
+    def __init__(self, packed: bytes) -> None:
+        self.packed = packed
+        self._lock = threading.Lock()
+        self._problem: Problem | None = None
+
+    def __reduce__(self) -> tuple[type[Parcel], tuple[bytes]]:
+        return Parcel, (self.packed,)
+
+    def __sizeof__(self) -> int:
+        return len(self.packed)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem."""
+        with self._lock:
+            if self._problem is None:
+                self._problem = unpack(self.packed)
+            return self._problem
+
+
+def shared_problem(pool: Pool, problem: Problem) -> Shared:
+    """Send a problem to a pool for several jobs; see `Pool.share`."""
+    return pool.share(Parcel, pack(problem))
+
+
+def shared_schedule(pool: Pool, schedule: Schedule) -> Shared:
+    """Send a schedule to a pool for several jobs that start from it."""
+    return pool.share(_same, schedule)
+
+
+def submitted(
+    pool: Pool, solve: Solve, problem: Problem | Shared, options: Options, start: Shared | None = None
+) -> Future[Answer]:
+    """Submit a problem, which may be shared, as may the schedule to start from (else that of the options).
 
     Callbacks of the options stay on this machine: no progress is reported. A job on a cluster ends soon after its
     future is cancelled.
     """
-    packed = problem if isinstance(problem, bytes) else pack(problem)
-    start = options.initial
+    parcel = problem.argument if isinstance(problem, Shared) else Parcel(pack(problem))
+    initial = options.initial if start is None else start.argument
     numbers = options.time_limit, options.nominal_limit, options.seed, options.workers, options.gap_limit
-    return pool.submit(_solved, solve, packed, numbers, start, _version())
+    return pool.submit(_solved, solve, parcel, numbers, initial, _version())
 
 
 class VersionError(Exception):
     """A worker has another version of placeopt, whose proofs may not hold for this one."""
 
 
+def _same(schedule: Schedule) -> Schedule:
+    return schedule
+
+
 def _solved(
     solve: Solve,
-    packed: bytes,
+    parcel: Parcel,
     numbers: tuple[float | None, float | None, int, int, float | None],
     initial: Schedule | None,
     version: str,
 ) -> Answer:
-    """Solve a packed problem; runs in a slot."""
+    """Solve the problem of a parcel; runs in a slot."""
     if version != _version():
         raise VersionError(f"placeopt {_version()} on the worker, {version} here")
     time_limit, nominal_limit, seed, workers, gap_limit = numbers
@@ -53,7 +93,7 @@ def _solved(
         initial=initial,
         should_stop=abandoned(),
     )
-    return solve(unpack(packed), options)
+    return solve(parcel.problem, options)
 
 
 def _version() -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.kernels import kernel
-from placeopt.model.arrays import Float, Int
-from placeopt.model.levels import bottom_levels, comparable, falling, longest_ways
+from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.levels import bottom_levels, comparable, falling, longest_ways, mean_transfers
 from placeopt.model.problem import Problem
 
 from .heaps import Heaps, make_heaps, pop, push
-from .timeline import work_steps
+from .timeline import NEVER, work_steps
 
 
 def upward_ranks(problem: Problem, after: Float | None = None) -> Float:
@@ -101,3 +101,47 @@ def _highest_first(
             missing[j] -= 1
             if missing[j] == 0:
                 push(heap, 0, 0, rank[j])
+
+
+def optimistic_costs(problem: Problem) -> Int:
+    """Return the optimistic cost table of PEFT (n, m) in ticks; `solvers/list_scheduling/peft.py` defines it."""
+    table = np.zeros((problem.n_tasks, problem.n_devices), dtype=np.int64)
+    transfer = np.rint(mean_transfers(problem)).astype(np.int64)
+    backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
+    run = look_ahead.select(work_steps(problem))
+    run(backwards, problem.in_start, producer, transfer[problem.in_edge], problem.duration, problem.feasible, table)
+    return table
+
+
+def mean_costs(problem: Problem, table: Int) -> Float:
+    """Return the mean (n,) of each row of the optimistic cost table over feasible devices; 0 for a task without any."""
+    count = problem.feasible.sum(axis=1)
+    total = np.where(problem.feasible, table, 0).sum(axis=1)
+    return np.asarray(total / np.maximum(count, 1), dtype=np.float64)
+
+
+@kernel(allocates=False)
+def look_ahead(
+    backwards: Int, in_start: Int, producer: Int, transfer: Int, duration: Int, feasible: Bool, table: Int
+) -> None:
+    """Fill `table` (n, m), zero at first, from consumers to producers; `transfer` (e,) is in the order of in-edges."""
+    m = table.shape[1]
+    for j in backwards:
+        if in_start[j] == in_start[j + 1]:
+            continue
+        # The least time from the start of j on; a task without any device does not count.
+        least = NEVER
+        for w in range(m):
+            if feasible[j, w]:
+                least = min(least, table[j, w] + duration[j, w])
+        if least == NEVER:
+            continue
+        for e in range(in_start[j], in_start[j + 1]):
+            i = producer[e]
+            moved = least + transfer[e]
+            for k in range(m):
+                cost = moved
+                if feasible[j, k]:
+                    cost = min(cost, table[j, k] + duration[j, k])
+                if cost > table[i, k]:
+                    table[i, k] = cost

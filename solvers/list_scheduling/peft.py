@@ -20,16 +20,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.levels import mean_transfers
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.priorities import ready_order
+from .._constructive.priorities import mean_costs, optimistic_costs, ready_order
 from .._constructive.sequences import Penalties, insert_tasks
-from .._constructive.timeline import NEVER, work_steps
 
 
 class Peft(Constructive):
@@ -57,47 +53,3 @@ class Peft(Constructive):
         sequence = ready_order(problem, mean_costs(problem, table))
         penalties = Penalties(np.arange(problem.n_tasks), table)
         return lambda groups: insert_tasks(problem, groups, sequence, penalties)
-
-
-def optimistic_costs(problem: Problem) -> Int:
-    """Return OCT (n, m) in ticks."""
-    table = np.zeros((problem.n_tasks, problem.n_devices), dtype=np.int64)
-    transfer = np.rint(mean_transfers(problem)).astype(np.int64)
-    backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
-    run = look_ahead.select(work_steps(problem))
-    run(backwards, problem.in_start, producer, transfer[problem.in_edge], problem.duration, problem.feasible, table)
-    return table
-
-
-def mean_costs(problem: Problem, table: Int) -> Float:
-    """Return rank_oct (n,): the mean of each row of OCT (n, m) over feasible devices; 0 for a task without any."""
-    count = problem.feasible.sum(axis=1)
-    total = np.where(problem.feasible, table, 0).sum(axis=1)
-    return np.asarray(total / np.maximum(count, 1), dtype=np.float64)
-
-
-@kernel(allocates=False)
-def look_ahead(
-    backwards: Int, in_start: Int, producer: Int, transfer: Int, duration: Int, feasible: Bool, table: Int
-) -> None:
-    """Fill `table` (n, m), zero at first, from consumers to producers; `transfer` (e,) is in the order of in-edges."""
-    m = table.shape[1]
-    for j in backwards:
-        if in_start[j] == in_start[j + 1]:
-            continue
-        # The least time from the start of j on; a task without any device does not count.
-        least = NEVER
-        for w in range(m):
-            if feasible[j, w]:
-                least = min(least, table[j, w] + duration[j, w])
-        if least == NEVER:
-            continue
-        for e in range(in_start[j], in_start[j + 1]):
-            i = producer[e]
-            moved = least + transfer[e]
-            for k in range(m):
-                cost = moved
-                if feasible[j, k]:
-                    cost = min(cost, table[j, k] + duration[j, k])
-                if cost > table[i, k]:
-                    table[i, k] = cost

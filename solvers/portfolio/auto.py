@@ -17,7 +17,7 @@ soon as the gap limit is reached. With one worker, turns are measured in moves a
 the same seed gives the same schedule; the clock ends a run only on machines that are too slow for the plan. Without a
 time limit the run plans for a minute.
 
-With a pool, its slots solve the blocks, and then run searches from the incumbent with other seeds (`_restarts`).
+With a pool, its slots solve the blocks, and then run short searches that exchange schedules (`_restarts`).
 """
 
 from __future__ import annotations

@@ -327,6 +327,8 @@ class TestDask:
         done = run("solve", PROBLEMS / "five-node.yaml", "--solver", "auto", "--dask", "nonsense://")
         assert done.code == 2
         assert "--dask nonsense://: no scheduler answers" in done.err
+        with pytest.raises(UsageError, match="Dask's configuration names no certificates"):
+            po.solve(problem, "auto", dask="tls://127.0.0.1:8786")
 
 
 def test_without_dask(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -772,7 +772,9 @@ class TestExecutors:
                 return future
 
         open_: list[Future[Any]] = []
-        found = execute(jobs, Counting(), in_flight=2, on_record=None, observer=Observer(), should_stop=lambda: False)
+        found = execute(
+            jobs, Counting(), in_flight=lambda: 2, on_records=None, observer=Observer(), should_stop=lambda: False
+        )
         assert list(found) == [job.key for job in jobs] or sorted(found) == sorted(job.key for job in jobs)
         assert most == 2
 

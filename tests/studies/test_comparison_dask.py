@@ -20,6 +20,7 @@ from commandline import run
 import placeopt as po
 from placeopt.errors import UsageError
 from placeopt.solver import registry
+from placeopt.studies.comparison import execution
 from placeopt.studies.comparison.ledger import read_ledger
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'placeopt[dask]'")
@@ -59,7 +60,10 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_a_worker_is_killed_half_way(cluster: Any, notes: Path, tmp_path: Path) -> None:
+def test_a_worker_is_killed_half_way(
+    cluster: Any, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "LARGE", 0)  # the problem is sent once
     out = tmp_path / "out.jsonl"
     killed: list[int] = []
 
@@ -91,6 +95,7 @@ def test_a_worker_is_killed_half_way(cluster: Any, notes: Path, tmp_path: Path) 
     ]  # fmt: skip
     assert len(read_ledger(out)) == 8
 
+    monkeypatch.setattr(execution, "LARGE", 10**9)  # with each run
     done = run("compare", FIVE, "--solvers", "heft,m-etf", "--time-limit", 20, "--dask", cluster.scheduler_address)
     assert done.code == 0
     assert done.out.startswith("five-node: best 14 s (heft)")

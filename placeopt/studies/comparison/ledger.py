@@ -1,7 +1,7 @@
 """Read and write ledgers: files of JSON lines, one per finished run, that survive a crash of the writer.
 
-Each line is appended by one call and flushed to disk before the next run counts as done. If the writer is killed, at
-most the last line is torn: it has no line end, and the next writer drops it.
+The lines of runs that end at the same time are appended by one call and flushed to disk before these runs count as
+done. If the writer is killed, at most the last line is torn: it has no line end, and the next writer drops it.
 
 Lines are checked when they are read. A checksum detects lines that were changed afterwards, but not lines that were
 forged together with their checksum.
@@ -220,16 +220,16 @@ class Ledger:
             os.close(self._descriptor)
             raise
 
-    def append(self, record: Record) -> None:
-        """Append a record; a write error is a UsageError."""
-        line = record.to_json().encode() + b"\n"
+    def append(self, *records: Record) -> None:
+        """Append records, with one flush to disk; a write error is a UsageError."""
+        lines = b"".join(record.to_json().encode() + b"\n" for record in records)
         try:
-            written = os.write(self._descriptor, line)
+            written = os.write(self._descriptor, lines)
             os.fsync(self._descriptor)
         except OSError as error:
             raise UsageError(unwritable(self.path, error)) from None
-        if written < len(line):  # the next writer drops this torn line
-            raise UsageError(f"cannot write {self.path}: only {written} of {len(line)} bytes of a line were written")
+        if written < len(lines):  # the next writer drops a torn line
+            raise UsageError(f"cannot write {self.path}: only {written} of {len(lines)} bytes were written")
 
     def __enter__(self) -> Ledger:
         return self

@@ -161,10 +161,11 @@ def compare(
             missing,
             executor,
             in_flight=None if cluster is None else cluster.in_flight,
-            on_record=None if book is None else book.append,
+            on_records=None if book is None else book.append,
             observer=observer,
             should_stop=should_stop,
             stop_elsewhere=None if cluster is None else partial(cluster.client.run, kill_marked),
+            keep=None if cluster is None else cluster.keep,
         )
     records = known | found
     return Comparison(

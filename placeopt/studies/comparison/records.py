@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
@@ -97,13 +98,17 @@ class Record(Run):
     peak_memory: int | None
     wall: float
 
+    def __post_init__(self) -> None:
+        # Thousands of records, read from other processes or a file, hold copies of the same texts.
+        object.__setattr__(self, "result", _interned(self.result))
+
     def __repr__(self) -> str:
         value = "" if self.result is None else f", objective {self.result.get('objective')}"
         return f"<Record of {self.solver} on {visible(self.problem)}, seed {self.seed}: {self.status}{value}>"
 
     def to_json(self) -> str:
         """Return the record as one line of JSON, without the line end; the last key is a checksum of the others."""
-        data = plain(asdict(self))
+        data = plain({each.name: getattr(self, each.name) for each in fields(self)})
         return _text(data | {CHECKSUM: checksum(data)})
 
     @classmethod
@@ -299,6 +304,17 @@ _RESULT_FIELDS = {
     "process_memory": _optional(_whole(0, 2**63)),
 }
 """The fields of a result that tables, plots and pages use."""
+
+
+def _interned(value: Any) -> Any:
+    """Return plain data whose equal texts are one object."""
+    if type(value) is str:
+        return sys.intern(value)
+    if type(value) is dict:
+        return {_interned(key): _interned(item) for key, item in value.items()}
+    if type(value) is list:
+        return [_interned(item) for item in value]
+    return value
 
 
 def plain(value: Any) -> Any:

@@ -35,16 +35,17 @@ class State:
 
     All arrays are (n,). `sequence` has the tasks by start, producers before consumers. `tail` has the ticks from the
     start of each task to the end of the longest path from it, without the waiting of transfers for ports. `latest` has
-    the latest start with which a task and its followers meet their deadlines, UNLIMITED without deadlines.
+    the latest start with which a task and its followers meet their deadlines, UNLIMITED without deadlines. `order` is
+    another sequence: the schedule must be the earliest of this order.
     """
 
-    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+    def __init__(self, problem: Problem, schedule: Schedule, order: Int | None = None) -> None:
         self.problem, self.schedule = problem, schedule
         self.device, self.start = schedule.device, schedule.start
         ticks = durations(problem, self.device)
         self.end: Int = self.start + ticks
         self.span = int(self.end.max(initial=0))
-        self.sequence = sequence(problem, schedule)
+        self.sequence = sequence(problem, schedule) if order is None else order
         self.tail, self.latest = np.zeros_like(ticks), np.full_like(ticks, UNLIMITED)
         moving = edge_ticks(problem, self.device)
         chain = problem.out_start, problem.edge_target, moving, self.device, ticks

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, makespan
@@ -220,6 +221,9 @@ class Sweep:
                 best, device, sequence, span = schedule, homes, line, makespan(problem, schedule)
         if best is not None:
             shorter = span < state.span
-            self.state = State(problem, best)
+            self.state = self._state(best, sequence)
             if shorter:
                 self.on_better(best)
+
+    def _state(self, schedule: Schedule, sequence: Int) -> State:  # noqa: ARG002 - a range keeps the sequence
+        return State(self.problem, schedule)
