@@ -78,6 +78,7 @@ class ImprovementOperator:
     turn: Callable[[Schedule, float, int], float]
     needs_schedule: bool = False
     trials: int = 1
+    trial: float = 1.0  # share of a turn that its first turn takes
     rate: float | None = None
 
     def learn(self, before: float | None, after: float | None, seconds: float) -> None:
@@ -117,12 +118,14 @@ class Run(SolveRun):
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
         if swept(problem) and problem.n_tasks >= TUNING.windowed:
-            self.operators.append(ImprovementOperator("forward-backward", self._slide, needs_schedule=True))
             roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
             if roomy and searches_windows(problem):
                 self.operators.append(ImprovementOperator("windows", self._move, needs_schedule=True))
+            self.operators.append(ImprovementOperator("forward-backward", self._slide, needs_schedule=True))
             if roomy:
                 self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
+            for operator in self.operators[1:]:
+                operator.trial = TUNING.first_turn / 2
         if not self.operators or problem.n_tasks <= TUNING.large:
             trials = 1 if self.operators else TUNING.starts
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
@@ -317,7 +320,9 @@ class Run(SolveRun):
         before = self._value()
         known, self.varies_by = self.varies_by, ""
         with self.best.turn(operator.name):
-            seconds = operator.turn(start, self.length, self.options.seed + self.turns)
+            seconds = operator.turn(
+                start, self.length * (operator.trial if operator.rate is None else 1), self.options.seed + self.turns
+            )
         cut, self.varies_by = bool(self.varies_by), known or self.varies_by
         self.worked += seconds
         if not cut:  # plain Python says nothing about the rate of compiled code
