@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from placeopt_solvers._local_search.search import Coolings, MakeWalker, makespan_bound, rounds_in
 from placeopt_solvers._local_search.strategies import annealer, coolings, descender, descents
@@ -81,18 +81,23 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=60)
     parser.add_argument("--seconds", type=float, nargs="+", default=[10.0, 30.0])
     asked = parser.parse_args()
+    compare(asked.tasks, asked.devices, asked.seconds)
+
+
+def compare(sizes: Sequence[int], devices: int, limits: Sequence[float]) -> None:
+    """Print the makespans of all searches on graphs of some sizes after some seconds of CPU time."""
     table = Table(title="makespans of searches from the schedule of PEFT")
     for header in ("tasks", "search", "seconds", "makespan", "above the bound", "evaluated per second"):
         table.add_column(header, justify="right")
-    for tasks in asked.tasks:
-        problem = irregular_problem(tasks, asked.devices, seed=0)
+    for tasks in sizes:
+        problem = irregular_problem(tasks, devices, seed=0)
         start, bound = po.solve(problem, "peft").schedule, makespan_bound(problem)
         assert start is not None
         rows = [("peft", 0.0, start, 0)]
         for name, search in SEARCHES.items():
             search(problem, start, 0.1)  # loads or compiles
             compilation.wait(300)
-            rows += [(name, seconds, *search(problem, start, seconds)) for seconds in asked.seconds]
+            rows += [(name, seconds, *search(problem, start, seconds)) for seconds in limits]
         for name, seconds, found, evaluated in rows:
             span = makespan(problem, found)
             rate = f"{evaluated / seconds:,.0f}" if seconds else ""

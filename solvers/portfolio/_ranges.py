@@ -1,9 +1,10 @@
 """Improve ranges of a schedule's sequence in parallel, on machines that share only the problem and the schedule.
 
-A range is an interval of the sequence of tasks. In a range, passes improve one window after the other (`Sweep`), while
-the tasks outside keep their order and their devices. Results of disjoint ranges of one schedule are joined: each is
-accepted if the whole schedule does not become longer and breaks no rule. So all machines work on different parts of the
-graph, and their gains add up, while searches with different seeds would find the same gains again.
+A range is an interval of the sequence of tasks. In a range, moves (`WindowSearch`) or passes (`Sweep`) improve one
+window after the other, while the tasks outside keep their order and their devices. Results of disjoint ranges of one
+schedule are joined: each is accepted if the whole schedule does not become longer and breaks no rule. So all threads or
+machines work on different parts of the graph, and their gains add up, while searches with different seeds would find
+the same gains again.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 from placeopt.solver import Answer, Options, Termination
 
+from .._local_search.windows.search import WindowSearch, rounds_in, searches_windows
 from .._runs.solve_run import SolveRun
 from .._runs.validity import valid
 from ..search._intervals.state import State, decoded, positions
 from ..search._intervals.subproblem import Neighbourhood
 from ..search._intervals.sweep import Sweep
+
+SECONDS = 5.0
+"""Seconds of a job without a time limit."""
 
 LEAST = 900
 """Least number of tasks of a range, for several windows."""
@@ -70,6 +75,12 @@ def improved_range(problem: Problem, options: Options, *, first: int, last: int)
     """Return the initial schedule with an improved range, for a job of a pool; None instead without a gain."""
     assert options.initial is not None
     run = SolveRun(problem, options)
+    if searches_windows(problem):
+        limit = SECONDS if options.time_limit is None else options.time_limit
+        rounds = rounds_in(limit)
+        search = WindowSearch(problem, options.initial, options.seed, rounds, part=(first, last))
+        search.run(rounds, run.stopped, run.best.offer)
+        return run.ended(run.stop_reason() or Termination.COMPLETED)
     RangeSweep(run, options.initial, options.seed, first, last).run(math.inf, -math.inf)
     return run.ended(run.stop_reason() or Termination.COMPLETED)
 

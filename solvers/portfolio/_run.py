@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
@@ -30,9 +29,11 @@ from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
 from ..exact._cp_sat.run import CpSatSettings, solved
 from ..search._intervals.multilevel import Multilevel
+from ..search._intervals.state import State
 from ..search._intervals.sweep import Sweep, swept
 from ..search._lns.search import improve
 from ._members import affordable, schedules, segments
+from ._ranges import change_of, joined, ranges
 from ._restarts import Restarts
 from ._standings import Standings
 
@@ -109,7 +110,7 @@ class Run(SolveRun):
         self.turns, self.worked = 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
-        self.moving: list[WindowSearch] = []
+        self.moving: WindowSearch | None = None
         self.refined = 0
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
@@ -385,31 +386,31 @@ class Run(SolveRun):
         return seconds
 
     def _move(self, start: Schedule, seconds: float, number: int) -> float:
-        """Continue the moves in windows, in a search for each thread; all that are behind start anew from the best."""
-        span, rounds = makespan(self.problem, start), window_rounds(seconds)
-        planned = window_rounds(TUNING.searching * self.span)
-        enough, ends = float(self._bound_known()), time.monotonic() + seconds + LOADING
-        kept = [each for each in self.moving[: self.threads] if each.span <= span]
-        fresh = range(len(kept), self.threads)
-        kept += [WindowSearch(self.problem, start, number + 7919 * thread, planned) for thread in fresh]
-        self.moving = kept
+        """Continue the moves in windows; with more threads, each has a range of the sequence, other ones in each turn.
 
-        def search(each: WindowSearch) -> bool:
-            begun = each.tried
-            while each.tried - begun < rounds and each.span > enough and not self.stopped():
-                if not each.compiled and time.monotonic() > ends:
-                    return True
-                each.step(self.stopped, rounds - (each.tried - begun))
-                if each.windows % each.plan.report == 0 and each.span < (self._value() or math.inf):
-                    self._offer(each.best(), "windows")
-            self._offer(each.best(), "windows")
-            return False
+        A better schedule of another operator replaces that of the search.
+        """
+        problem, rounds = self.problem, window_rounds(seconds)
 
-        if len(kept) == 1:
-            cut = search(kept[0])
+        def run(search: WindowSearch) -> bool:
+            better = partial(self._offer, name="windows")
+            return search.run(rounds, self.stopped, better, float(self._bound_known()), seconds + LOADING)
+
+        parts = ranges(problem.n_tasks, self.threads, number)
+        if len(parts) == 1:
+            if self.moving is None or self.moving.span > makespan(problem, start):
+                self.moving = WindowSearch(problem, start, number, window_rounds(TUNING.searching * self.span))
+            cut = run(self.moving)
         else:
-            with ThreadPoolExecutor(len(kept), thread_name_prefix="windows") as pool:
-                cut = any(list(pool.map(search, kept)))
+            state = State(problem, start)
+            searches = [
+                WindowSearch(problem, start, number + 7919 * at, rounds, part=part) for at, part in enumerate(parts)
+            ]
+            with ThreadPoolExecutor(len(parts), thread_name_prefix="windows") as pool:
+                cut = any(list(pool.map(run, searches)))
+            shorter = sorted((each for each in searches if each.span < state.span), key=lambda each: each.span)
+            changes = [change_of(state, *each.part, each.best()) for each in shorter]
+            self._offer(joined(state, changes).schedule, "windows")
         if cut:
             self.varies_by = self.varies_by or "clock"
         return seconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -75,12 +76,22 @@ class WindowSearch:
     """A search in windows: its state and the best schedule so far. Memory O(n m + e).
 
     `rounds` is the number of moves of the whole search. It decides how many moves each window gets, and whether code is
-    compiled.
+    compiled. With a `part` [first, last) of the positions in the start's sequence, the tasks outside keep their order
+    and their devices.
     """
 
-    def __init__(self, problem: Problem, start: Schedule, seed: int, rounds: int, plan: Plan = PLAN) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        start: Schedule,
+        seed: int,
+        rounds: int,
+        plan: Plan = PLAN,
+        part: tuple[int, int] | None = None,
+    ) -> None:
         self.problem, self.plan = problem, plan
-        n = problem.n_tasks
+        self.part = (0, problem.n_tasks) if part is None else part
+        n = self.part[1] - self.part[0]
         self.instance = make_instance(problem)
         self.state = make_state(problem, seed)
         self._judge = make_state(problem, seed)
@@ -117,23 +128,29 @@ class WindowSearch:
         Before each sweep, the order becomes that of the starts in the best state. After it, groups that are too wide
         for a window move for as much time as their share of all tasks justifies.
         """
-        n, plan, state, instance = self.problem.n_tasks, self.plan, self.state, self.instance
+        plan, state, instance = self.plan, self.state, self.instance
+        begin, end = self.part
+        n = end - begin
         size = np.diff(instance.member_start)
         offset, cost = 0, 1 + n // plan.size
         while True:
             state.order[:], state.device[:] = state.best_order, state.best_device
             self._retime()
-            state.order[:] = sequence(self.problem, Schedule(state.device.copy(), state.end - state.ticks))
+            by_start = sequence(self.problem, Schedule(state.device.copy(), state.end - state.ticks))
+            # The tasks of the part stay within it: none depends on a task behind the part.
+            state.order[begin:end] = by_start[(state.position[by_start] >= begin) & (state.position[by_start] < end)]
             self._retime()
             for low in range(-offset, max(n - plan.size, 0) + plan.advance, plan.advance):
                 first = min(max(low, 0), max(n - plan.size, 0))
-                yield Window(first, min(first + plan.size, n), self._each, TUNING, 1)
+                yield Window(begin + first, begin + min(first + plan.size, n), self._each, TUNING, 1)
                 if first + plan.size >= n:
                     break
             offset = plan.advance // 2 - offset
+            if n < self.problem.n_tasks:
+                continue
             place = state.position[instance.member]
-            begin = instance.member_start[:-1]
-            width = np.maximum.reduceat(place, begin) - np.minimum.reduceat(place, begin)
+            heads = instance.member_start[:-1]
+            width = np.maximum.reduceat(place, heads) - np.minimum.reduceat(place, heads)
             share = size[width > plan.size - plan.advance].sum() / n
             rounds = int(self._count * self._each * share / cost)
             if n > plan.size and rounds > 0:
@@ -155,6 +172,32 @@ class WindowSearch:
             done = end
         self.tried += done * window.cost
 
+    def run(
+        self,
+        rounds: int,
+        stopped: Callable[[], bool],
+        better: Callable[[Schedule], object] = lambda schedule: None,  # noqa: ARG005
+        enough: float = -math.inf,
+        patience: float = math.inf,
+    ) -> bool:
+        """Try `rounds` more moves; return whether plain Python was cut short after `patience` seconds.
+
+        `better` gets better schedules from time to time. The search also ends at a makespan of `enough`.
+        """
+        last, reported, begun = self.tried + rounds, self.span, time.monotonic()
+
+        def late() -> bool:
+            return not self.compiled and time.monotonic() - begun > patience
+
+        while self.tried < last and self.span > enough and not stopped() and not late():
+            self.step(lambda: stopped() or late(), last - self.tried)
+            if self.windows % self.plan.report == 0 and self.span < reported:
+                reported = self.span
+                better(self.best())
+        if self.span < reported:
+            better(self.best())
+        return late()
+
     def best(self) -> Schedule:
         """Return the best schedule so far."""
         judge = self._judge
@@ -170,7 +213,7 @@ def improve_windows(
     rounds: int,
     seed: int = 0,
     stopped: Callable[[], bool] = lambda: False,
-    better: Callable[[Schedule], None] = lambda schedule: None,  # noqa: ARG005
+    better: Callable[[Schedule], object] = lambda schedule: None,  # noqa: ARG005
     enough: float = -math.inf,
 ) -> Schedule:
     """Return a schedule that is at least as good, after `rounds` moves, or when it is `enough` or `stopped` is true.
@@ -179,13 +222,5 @@ def improve_windows(
     stopped. `start` is feasible, and the problem is one of `searches_windows`.
     """
     search = WindowSearch(problem, start, seed, rounds)
-    reported = search.span
-    while search.tried < rounds and search.span > enough and not stopped():
-        search.step(stopped, rounds - search.tried)
-        if search.windows % search.plan.report == 0 and search.span < reported:
-            reported = search.span
-            better(search.best())
-    found = search.best()
-    if search.span < reported:
-        better(found)
-    return found
+    search.run(rounds, stopped, better, enough)
+    return search.best()
