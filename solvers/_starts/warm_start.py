@@ -11,7 +11,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock, Options
 
 from .._constructive.sequences import heft
-from .._local_search.search import LOADING, Coolings, rounds_in, search_from
+from .._local_search.search import LOADING, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._runs.solve_run import Incumbent
 from .._runs.validity import valid_forms
@@ -40,15 +40,11 @@ def annealed_start(
     stopped: Callable[[], bool],
     *,
     enough: float = -math.inf,
-    bound: int | None = None,
-    moves: int | None = None,
-    cooled: Coolings = coolings,
 ) -> tuple[Schedule | None, bool]:
     """Improve a valid schedule by annealing for about `seconds`; return None if that fails.
 
     The seconds become a number of moves, so that the same seed gives the same schedule on any machine. The second value
-    is whether annealing was cut short because it ran in plain Python. `enough`, `bound` and `moves` are those of
-    `search_from`.
+    is whether annealing was cut short because it ran in plain Python. `enough` is that of `search_from`.
     """
     best = Incumbent(problem, Options(), Clock(None))
     best.offer(start)
@@ -59,14 +55,12 @@ def annealed_start(
         problem,
         start,
         annealer,
-        cooled,
+        coolings,
         best,
         rounds,
         stopped,
-        bound=bound,
         enough=enough,
         seed=seed,
-        moves=moves,
         patience=seconds + LOADING,
     )
     return (None if best.schedule is start else best.schedule), outcome.cut

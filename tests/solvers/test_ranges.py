@@ -17,7 +17,7 @@ from placeopt_solvers.search._intervals import sweep
 from placeopt_solvers.search._intervals.state import State, decoded
 
 from placeopt.generate.irregular_graphs import irregular_problem
-from placeopt.model.problem import Problem
+from placeopt.model.problem import MemoryModel, Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.solver import Options
 from placeopt.solver.pool import Pool
@@ -55,7 +55,11 @@ class TestRanges:
         assert len(ranges(450, 100, 0)) == 5
         assert ranges(10, 100, 3) == [(0, 10)]
 
-    def test_tasks_outside_keep_their_order_and_devices(self, problem: Problem, start: Schedule) -> None:
+    @pytest.mark.parametrize("model", ["sum", "peak"])  # moves, passes
+    def test_tasks_outside_keep_their_order_and_devices(
+        self, problem: Problem, start: Schedule, model: MemoryModel
+    ) -> None:
+        problem = replace(problem, memory_model=model)
         state, (_, (first, last)) = State(problem, start), ranges(problem.n_tasks, 2, 0)
         options = Options(initial=start, time_limit=1.0, seed=1)
         answer = improved_range(problem, options, first=first, last=last)

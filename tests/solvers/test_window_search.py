@@ -185,6 +185,25 @@ def test_windows_pass_over_the_whole_order() -> None:
     assert search.tried == 16 * 20
 
 
+@pytest.mark.parametrize("part", [(0, 150), (90, 260), (250, 400)])
+def test_tasks_outside_a_part_keep_their_positions_and_devices(part: tuple[int, int]) -> None:
+    problem = irregular_problem(400, 6, seed=2)
+    start = best_start(problem, None, True)
+    assert start is not None
+    order = sequence(problem, start)
+    search = WindowSearch(problem, start, 0, 10**9, Plan(size=60, advance=30, rounds=100), part)
+    outside = np.concatenate((order[: part[0]], order[part[1] :]))
+    for _ in range(25):
+        search.step(lambda: False, 10**9)
+        assert part[0] <= search.state.number[LOW]
+        assert search.state.number[HIGH] <= part[1]
+        found = search.state.order
+        assert np.concatenate((found[: part[0]], found[part[1] :])).tolist() == outside.tolist()
+        assert (search.state.device[outside] == start.device[outside]).all()
+    assert verify(problem, search.best()).feasible
+    assert makespan(problem, search.best()) == search.span <= makespan(problem, start)
+
+
 def test_groups_that_lie_in_no_window_move_in_the_whole_graph() -> None:
     n, ends = 60, [0, 59]
     duration = np.full((n, 2), 5)
