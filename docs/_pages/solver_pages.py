@@ -34,7 +34,7 @@ WHEN = {
     "etf": "many tasks ready at once",
     "fcp": "very large graphs with many tasks ready at once",
     "flb": "the same as etf, in a fraction of its time on many devices",
-    "forward-backward": "thousands to hundreds of thousands of tasks: the largest gain per second",
+    "forward-backward": "the same with ports or live memory; the largest gain in the first seconds",
     "gdl": "unrelated devices, and graphs that are not wide",
     "giph": "comparisons with learned search, and problems like those that its policy was trained on",
     "hbmct": "layered graphs that are not too wide, on unrelated devices",
@@ -71,6 +71,7 @@ WHEN = {
     "tabu": "comparisons with annealing and local-search",
     "topo-fill": "a baseline: fills one device after another",
     "wba": "many randomised schedules, of which it returns the best",
+    "windows": "thousands to hundreds of thousands of tasks without port contention: the shortest schedules",
 }
 """Use of each solver that comes with placeopt."""
 

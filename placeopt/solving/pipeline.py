@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +29,7 @@ from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.solver import Answer, Options, Progress, Solver, Termination
 from placeopt.solver.cluster import pool_at
 from placeopt.solving.crosscheck import check_bound, check_infeasible, mapped_back
-from placeopt.solving.result import Result, WallTime
+from placeopt.solving.result import LARGE, Result, WallTime
 from placeopt.solving.run import Run, prepare
 from placeopt.solving.usage import peak_resident
 from placeopt.verifier import Report
@@ -132,7 +134,7 @@ def _solve(run: Run, begun: float) -> Result:
     solved = time.monotonic()
     checked = _check(run, attempt)
     verified = time.monotonic()
-    bound = _bound(run, attempt.chain, checked)
+    bound = _bound(run, attempt, checked)
     bounded = time.monotonic()
     check_bound(run, checked.answer, bound, checked.schedule, checked.report)
     seconds = WallTime(
@@ -179,6 +181,8 @@ class _Attempt:
     """Who gave the answer."""
     compiling: float
     """Seconds during which kernels were being compiled."""
+    least: Future[Bound] | None = None
+    """The quick lower bound, if it is computed beside the solver."""
 
 
 def _run(run: Run) -> _Attempt:
@@ -189,6 +193,7 @@ def _run(run: Run) -> _Attempt:
         if proof is None:
             chain = apply_passes(run.problem, run.passes)
             proof = prove_infeasible(chain.problem) if chain.steps and chain.exact else None
+        least = _bound_beside(run) if proof is None else None
         answer = _answer(run, chain) if proof is None else Answer(Termination.INFEASIBLE, message=proof.reason)
     compiling = compilation.seconds() - compiled
     ended_by_clock = answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
@@ -197,7 +202,18 @@ def _run(run: Run) -> _Attempt:
     lost = "" if run.options.pool is None else run.options.pool.note()
     if lost:
         answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
-    return _Attempt(chain, answer, run.solver.name if proof is None else "a quick proof", compiling)
+    return _Attempt(chain, answer, run.solver.name if proof is None else "a quick proof", compiling, least)
+
+
+def _bound_beside(run: Run) -> Future[Bound] | None:
+    """Start to compute the quick lower bound in a thread, for a heuristic on a large problem; None otherwise."""
+    problem = run.problem
+    if run.solver.info.anytime or run.options.workers == 1 or problem.n_tasks * problem.n_devices < LARGE:
+        return None
+    pool = ThreadPoolExecutor(1, thread_name_prefix="bound")
+    found = pool.submit(copy_context().run, best_bound, problem)
+    pool.shutdown(wait=False)
+    return found
 
 
 def _answer(run: Run, chain: Chain) -> Answer:
@@ -269,13 +285,13 @@ def _without_proofs(answer: Answer, chain: Chain) -> Answer:
     return replace(answer, termination=termination, bound=None, message=message)
 
 
-def _bound(run: Run, chain: Chain, checked: _Checked) -> Bound | None:
+def _bound(run: Run, attempt: _Attempt, checked: _Checked) -> Bound | None:
     """The best proven lower bound, named by its source; None for an infeasible problem."""
-    answer, known = checked.answer, checked.known
+    chain, answer, known = attempt.chain, checked.answer, checked.known
     if answer.termination is Termination.INFEASIBLE:
         return None
     with _hurried(run.options):
-        found = [best_bound(run.problem)]
+        found = [best_bound(run.problem) if attempt.least is None else attempt.least.result()]
         if answer.bound is not None:
             found.append(Bound(answer.bound_source or run.solver.name, answer.bound, ""))
         if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):

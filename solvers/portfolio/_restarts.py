@@ -34,10 +34,10 @@ from placeopt.solver.registry import find_solver
 from placeopt.solver.remote import Solve, shared_problem, shared_schedule, submitted
 
 from .._runs.validity import valid_forms
+from ..search._intervals.ranges import change_of, improved_range, joined, ranges
 from ..search._intervals.state import State
 from ..search._intervals.sweep import swept
 from ._randomised import MOST, randomised
-from ._ranges import change_of, improved_range, joined, ranges
 
 SEARCHES = ("annealing", "lns", "local-search")
 """Solvers that take turns."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,20 +19,18 @@ from placeopt.solver import Answer, Options, Termination
 
 from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
-from .._local_search.windows.search import WindowSearch, searches_windows
-from .._local_search.windows.search import rounds_in as window_rounds
+from .._local_search.windows.search import searches_windows
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run
 from ..exact._cp_sat.identical_devices import pools
 from ..exact._cp_sat.limits import model_size
 from ..exact._cp_sat.run import CpSatSettings, solved
+from ..search._intervals.moves import Moves
 from ..search._intervals.multilevel import Multilevel
-from ..search._intervals.state import State
 from ..search._intervals.sweep import Sweep, swept
 from ..search._lns.search import improve
 from ._members import affordable, schedules, segments
-from ._ranges import change_of, joined, ranges
 from ._restarts import Restarts
 from ._standings import Standings
 
@@ -110,7 +107,7 @@ class Run(SolveRun):
         self.turns, self.worked = 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
-        self.moving: WindowSearch | None = None
+        self.moves: Moves | None = None
         self.refined = 0
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
@@ -386,32 +383,16 @@ class Run(SolveRun):
         return seconds
 
     def _move(self, start: Schedule, seconds: float, number: int) -> float:
-        """Continue the moves in windows; with more threads, each has a range of the sequence, other ones in each turn.
-
-        A better schedule of another operator replaces that of the search.
-        """
-        problem, rounds = self.problem, window_rounds(seconds)
-
-        def run(search: WindowSearch) -> bool:
-            better = partial(self._offer, name="windows")
-            return search.run(rounds, self.stopped, better, float(self._bound_known()), seconds + LOADING)
-
-        parts = ranges(problem.n_tasks, self.threads, number)
-        if len(parts) == 1:
-            if self.moving is None or self.moving.span > makespan(problem, start):
-                self.moving = WindowSearch(problem, start, number, window_rounds(TUNING.searching * self.span))
-            cut = run(self.moving)
-        else:
-            state = State(problem, start)
-            searches = [
-                WindowSearch(problem, start, number + 7919 * at, rounds, part=part) for at, part in enumerate(parts)
-            ]
-            with ThreadPoolExecutor(len(parts), thread_name_prefix="windows") as pool:
-                cut = any(list(pool.map(run, searches)))
-            shorter = sorted((each for each in searches if each.span < state.span), key=lambda each: each.span)
-            changes = [change_of(state, *each.part, each.best()) for each in shorter]
-            self._offer(joined(state, changes).schedule, "windows")
-        if cut:
+        """Continue the moves in windows; a better schedule of another operator replaces theirs."""
+        moves = self.moves
+        if moves is None:
+            offer = partial(self._offer, name="windows")
+            planned = TUNING.searching * self.span
+            self.moves = moves = Moves(self.problem, start, number, self.stopped, offer, self.threads, planned)
+        elif moves.span > makespan(self.problem, start):
+            moves.go_to(start)
+        moves.workers = self.threads
+        if moves.run(seconds, float(self._bound_known()), seconds + LOADING):
             self.varies_by = self.varies_by or "clock"
         return seconds
 

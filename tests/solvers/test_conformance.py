@@ -26,6 +26,7 @@ BRIEF: dict[str, dict[str, Any]] = {
     "giph": {"restarts": 3},
     "forward-backward": {"patience": 10},
     "multilevel": {"patience": 10},
+    "windows": {"patience": 10},
 }
 """Settings of those that would go on for the whole time limit otherwise."""
 

@@ -855,8 +855,8 @@ def test_a_comparison_in_words_and_in_a_notebook() -> None:
     assert repr(Comparison((a_record(),))) == "<Comparison: 1 run of 1 solver on 1 problem>"
     assert str(comparison).splitlines() == [
         "p: best 10 ms (s), bound 5 ms (load), gap 50.00%",
-        "solver  makespan     gap  ratio    SLR    time  memory  verdict",
-        "s          10 ms  50.00%  1.000  1.500  250 ms   2 KiB  feasible",
+        "solver  makespan     gap  ratio    SLR    time  RAM  dev mem  verdict",
+        "s          10 ms  50.00%  1.000  1.500  250 ms    -    2 KiB  feasible",
         "  refused: t: <no>",
     ]
     assert "<th" in comparison._repr_html_()

@@ -20,12 +20,12 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 from placeopt.solver import Answer, Options, Termination
 
-from .._local_search.windows.search import WindowSearch, rounds_in, searches_windows
-from .._runs.solve_run import SolveRun
-from .._runs.validity import valid
-from ..search._intervals.state import State, decoded, positions
-from ..search._intervals.subproblem import Neighbourhood
-from ..search._intervals.sweep import Sweep
+from ..._local_search.windows.search import WindowSearch, rounds_in, searches_windows
+from ..._runs.solve_run import SolveRun
+from ..._runs.validity import valid
+from .state import State, decoded, positions
+from .subproblem import Neighbourhood
+from .sweep import Sweep
 
 SECONDS = 5.0
 """Seconds of a job without a time limit."""
