@@ -1,6 +1,7 @@
 """Measure schedules of large graphs: makespans, certified gaps, moves, memory, and what workers on a cluster add.
 
-    python benchmarks/large.py [schedules] [models] [moves] [memory] [workers] [--limit 60] [--seeds 1]
+    python benchmarks/large.py [schedules] [models] [moves] [memory] [workers] [--limit 60] [--reach 3]
+        [--seeds 1]
 
 All parts run unless some are named.
 
@@ -54,11 +55,11 @@ START = 4.0
 console = Console(width=150)
 
 
-def schedules(limit: float, seeds: int) -> None:
-    """Print makespans and gaps of the whole command, beside the best classic list scheduler."""
+def schedules(limit: float, seeds: int, reaches: list[int]) -> None:
+    """Print makespans and gaps of the whole command, and those of the best classic list scheduler."""
     table = Table("tasks", "devices", "CCR", "reach", "classic", "auto", "gain", "bound", "gap", "command")
     for tasks, devices, ccr in INSTANCES:
-        for reach in (3, 2, 1):
+        for reach in reaches:
             runs = []
             for seed in range(seeds):
                 options = {"tasks": tasks, "devices": devices, "ccr": ccr, "reach": reach, "seed": seed}
@@ -137,12 +138,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("part", nargs="*", choices=[[], *PARTS], default=[])
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of the whole command")
+    parser.add_argument("--reach", type=int, nargs="+", default=[3], help="layers back from which producers are drawn")
     parser.add_argument("--seeds", type=int, default=1)
     asked = parser.parse_args()
     for part in asked.part or PARTS:
         console.rule(part)
         if part == "schedules":
-            schedules(asked.limit, asked.seeds)
+            schedules(asked.limit, asked.seeds, asked.reach)
         elif part == "models":
             models(asked.limit, asked.seeds)
         elif part == "moves":

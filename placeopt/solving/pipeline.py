@@ -182,7 +182,7 @@ class _Attempt:
     compiling: float
     """Seconds during which kernels were being compiled."""
     least: Future[Bound] | None = None
-    """The quick lower bound, if it is computed beside the solver."""
+    """The quick lower bound, if it is computed while the solver runs."""
 
 
 def _run(run: Run) -> _Attempt:

@@ -50,7 +50,7 @@ MEMBERS = 6
 """Members of a portfolio to show, best first."""
 
 LARGE = 10**7
-"""Pairs of a task and a device from which on the memory of the process is shown, and bounds run beside heuristics."""
+"""Pairs of a task and a device from which on the memory of the process is shown, and bounds run in parallel."""
 
 SLOWED = 0.1
 """Report compilation if kernels were compiled during at least this share of the solve."""

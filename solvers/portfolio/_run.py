@@ -55,7 +55,7 @@ class Tuning:
     longest: float = 8.0  # largest number of seconds of a turn
     cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
     large: int = 6_000  # tasks above which only windows improve a schedule, if they apply
-    windowed: int = 200  # least number of tasks for windows
+    windowed: int = 1_200  # least number of tasks for windows; below, annealing and lns gain as much
     cells: int = 20_000_000  # largest product of tasks and devices for tables of both in searches
     starts: int = 4  # schedules that annealing starts from before it continues with the best
     first_turn: float = 0.5  # share of a turn for each of them
@@ -125,8 +125,7 @@ class Run(SolveRun):
             for operator in self.operators[1:]:
                 operator.trial = TUNING.first_turn / 2
         if not self.operators or problem.n_tasks <= TUNING.large:
-            trials = 1 if self.operators else TUNING.starts
-            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
+            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and problem.tiers is None:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))

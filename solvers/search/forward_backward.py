@@ -9,7 +9,7 @@ it there in the last schedule; the next pass does so from the other end (`_inter
 and tails, so a shorter window shortens the schedule (`_intervals.sweep`). Sizes of windows, noise and aims that gained
 most of late are used most.
 
-On graphs of some thousand tasks and more this is the fastest way down: a window takes milliseconds, whatever the size
+On graphs of some thousand tasks and more this is the fastest way down: a window takes milliseconds, regardless of the size
 of the graph. Small graphs are better served by `annealing`.
 
 Departures from the papers: tasks choose devices, with transfers between them; windows; noise and aims. Memory under

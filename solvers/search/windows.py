@@ -5,7 +5,7 @@ Rolling horizon: S. Sethi, G. Sorger: A theory of rolling horizon decision makin
 Effective neighbourhood functions for the flexible job shop problem, Journal of Scheduling 3, 2000,
 doi:10.1002/(SICI)1099-1425(200001/02)3:1<3::AID-JOS32>3.0.CO;2-Y.
 
-The times before a window and the ticks that must follow each task behind it are known, so the makespan is exact after
+The times before a window and the ticks that must follow each task after it are known, so the makespan is exact after
 each move, and a move is timed only up to the borders of the window (`placeopt_solvers._local_search.windows`).
 
 Departures: windows on a task graph with transfers; no deadlines: they do not influence the moves, and a schedule that

@@ -165,7 +165,7 @@ class TestAnswer:
 
 class TestWindows:
     def test_make_large_graphs_shorter(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=2.0, large=100))
+        monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=2.0, large=100, windowed=100))
         problem = layered_problem(600, 4, seed=1, ccr=10.0, width=8)
         answer = Auto().solve(problem, Options(), AutoSettings())
         assert answer.stats["found by"] in ("windows", "forward-backward", "multilevel")
