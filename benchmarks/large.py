@@ -86,7 +86,17 @@ def solved(document: dict, limit: float) -> tuple[dict, float]:
         path = Path(folder) / "problem.json"
         path.write_text(json.dumps(document))
         begun = time.monotonic()
-        words = ["solve", str(path), "--time-limit", f"{limit - START:g}s", "--workers", "2", "--json"]
+        words = [
+            "solve",
+            str(path),
+            "--solver",
+            "auto",
+            "--time-limit",
+            f"{limit - START:g}s",
+            "--workers",
+            "2",
+            "--json",
+        ]
         text = subprocess.run([sys.executable, "-m", "placeopt", *words], capture_output=True, text=True, check=True)
         return json.loads(text.stdout), time.monotonic() - begun
 

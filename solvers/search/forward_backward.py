@@ -9,8 +9,8 @@ it there in the last schedule; the next pass does so from the other end (`_inter
 and tails, so a shorter window shortens the schedule (`_intervals.sweep`). Sizes of windows, noise and aims that gained
 most of late are used most.
 
-On graphs of some thousand tasks and more this is the fastest way down: a window takes milliseconds, regardless of the size
-of the graph. Small graphs are better served by `annealing`.
+The first seconds gain most, on graphs of some thousand tasks and more: a window takes milliseconds, regardless of the
+size of the graph. Without ports, `windows` ends lower; `annealing` is better on small graphs.
 
 Departures from the papers: tasks choose devices, with transfers between them; windows; noise and aims. Memory under
 `sum`, feasible devices, colocation and separation are exact in windows. Under `peak` a window may use the capacity less
