@@ -119,7 +119,8 @@ class Run(SolveRun):
             roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
             if roomy and searches_windows(problem):
                 self.operators.append(ImprovementOperator("windows", self._move, needs_schedule=True))
-            self.operators.append(ImprovementOperator("forward-backward", self._slide, needs_schedule=True))
+            if problem.contention == "none":
+                self.operators.append(ImprovementOperator("forward-backward", self._slide, needs_schedule=True))
             if roomy:
                 self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
             for operator in self.operators[1:]:

@@ -8,6 +8,8 @@ Each level fuses pairs of tasks along heavy edges; every level is improved by th
 (`_intervals.multilevel`). The first cycle starts from the best heuristic's schedule of the coarsest graph. Later cycles
 fuse only tasks that share a device in the best schedule, which the search continues from.
 
+Under port contention, levels are annealed, because windows ignore ports.
+
 Departures: windows minimise the makespan of a schedule with exact times, not the cut of a partition. The model is that
 of `forward-backward`, on every level.
 """

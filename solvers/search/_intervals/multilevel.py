@@ -4,7 +4,8 @@ Pairs of tasks are fused along heavy edges, where a large transfer disappears if
 the coarse graph then covers many tasks of the graph, and a pass moves whole clusters. The scheme is that of graph
 partitioners (B. Hendrickson, R. Leland: A multilevel algorithm for partitioning graphs, Supercomputing 1995,
 doi:10.1145/224170.224228); J. Herrmann et al. use it for acyclic partitions (SIAM J. Sci. Comput. 41, 2019,
-doi:10.1137/18M1176865). Departures: what is improved at every level is the makespan of a schedule, not a cut.
+doi:10.1137/18M1176865). Departures: what is improved at every level is the makespan of a schedule, not a cut. Under
+port contention, levels are annealed; otherwise passes improve their windows.
 
 A cycle that starts from a schedule fuses only tasks that share a device, so that the schedule exists on every level,
 and the search goes on from it (V-cycles: C. Walshaw, Annals of Operations Research 131, 2004,
@@ -28,7 +29,7 @@ from placeopt.passes.protocol import Reduction
 from placeopt.passes.uniting import united
 
 from ..._runs.validity import valid_forms
-from ..._starts.warm_start import best_start
+from ..._starts.warm_start import annealed_start, best_start
 from .sweep import Sweep
 
 COARSEST = 200
@@ -42,6 +43,9 @@ HEAVIEST = 8.0
 
 ROUND, LEAST = 0.25, 2.0
 """Share of the remaining work that a cycle takes, and its least seconds."""
+
+ANNEALED = 2e-3
+"""Most seconds of annealing per task of a level."""
 
 LONGEST = 60.0
 """Seconds that a run without end plans at a time."""
@@ -147,11 +151,8 @@ class Multilevel:
         tasks = np.array([self.problem.n_tasks, *(level.problem.n_tasks for level in levels)], dtype=float)
         for depth in range(len(levels), -1, -1):
             problem = levels[depth - 1].problem if depth else self.problem
-            sweep = Sweep(problem, schedule, self.seed + 31 * self.cycles, self.stopped, lambda _: None, self.workers)
-            self._sweep = sweep
-            cut = sweep.run(seconds * tasks[depth] / tasks.sum(), bound, patience)
-            self._done, self._sweep = self.tried, None
-            found = sweep.state.schedule if depth == 0 else levels[depth - 1].restore(sweep.state.schedule)
+            schedule, cut = self._improved(problem, schedule, seconds * tasks[depth] / tasks.sum(), bound, patience)
+            found = schedule if depth == 0 else levels[depth - 1].restore(schedule)
             below = self.problem if depth <= 1 else levels[depth - 2].problem
             forms = list(valid_forms(below, found))
             if not forms:
@@ -161,3 +162,21 @@ class Multilevel:
             self.schedule, self.span = schedule, makespan(self.problem, schedule)
             self.on_better(schedule)
         return cut
+
+    def _improved(
+        self, problem: Problem, schedule: Schedule, seconds: float, bound: float, patience: float
+    ) -> tuple[Schedule, bool]:
+        """Improve a schedule of a level; return it, and whether the work was cut.
+
+        Windows ignore ports, so under contention the level is annealed.
+        """
+        seed = self.seed + 31 * self.cycles
+        if problem.contention != "none":
+            seconds = min(seconds, ANNEALED * problem.n_tasks)
+            better, cut = annealed_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
+            self._done += 1
+            return schedule if better is None else better, cut
+        self._sweep = sweep = Sweep(problem, schedule, seed, self.stopped, lambda _: None, self.workers)
+        cut = sweep.run(seconds, bound, patience)
+        self._done, self._sweep = self.tried, None
+        return sweep.state.schedule, cut
