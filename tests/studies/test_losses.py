@@ -150,7 +150,7 @@ class TestAgainstBruteForce:
         wide = 0
         for found, (best, united, placed) in self.cases(8):
             assert found.objective is not None
-            got = separated(found, prover="random", time_limit=0.02, workers=1)
+            got = separated(found, prover="single", workers=1)  # proves little on any machine
             truth = {
                 "fusion": (united, best), "placement": (found.objective, united), "devices": (placed, united),
                 "order": (found.objective, placed), "total": (found.objective, best),
