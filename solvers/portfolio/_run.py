@@ -125,7 +125,8 @@ class Run(SolveRun):
                 self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
             for operator in self.operators[1:]:
                 operator.trial = TUNING.first_turn / 2
-        if not self.operators or problem.n_tasks <= TUNING.large:
+        # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
+        if not self.operators or problem.n_tasks <= TUNING.large or problem.contention != "none":
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and problem.tiers is None:
