@@ -51,6 +51,9 @@ ENDS = 64
 TOO_LONG = 1 << 62
 """Longer than any interval."""
 
+STOCK = 1 << 61
+"""A worth of memory above every priced work, which is below 2^60; the sum of both fits into 64 bits."""
+
 WORK = 20_000_000
 """Approximate number of durations visited for one subset and its prices."""
 
@@ -99,10 +102,11 @@ def _confined_bound(
         scale = price.scale(sharing)
         if scale == 0:
             continue
+        stock = min(price.stock(sharing), STOCK)
         worth = (sharing.memory >> price.shift)[:, None] * price.memory
         sweep = best_interval.select(4 * len(starts) * len(ends) * head.size)
         value = sweep(
-            starts, ends, head, sharing.amount, tail, open_, price.amount, worth, scale, price.stock(sharing),
+            starts, ends, head, sharing.amount, tail, open_, price.amount, worth, scale, stock,
             max(least, best),
         )  # fmt: skip
         best = max(best, int(value))

@@ -42,6 +42,7 @@ from placeopt.kernels import WaitingStoppedError, hurried, impatient
 from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
+from placeopt.model.ranges import check_ranges
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock, Options, Progress, unsupported
 from placeopt.solver.cluster import pool_at
@@ -106,6 +107,7 @@ def bounds(
         If `dask` is given and Dask is not installed.
     """
     check_problem("bounds", problem)
+    check_ranges("bounds", problem)
     checked_number("time_limit", time_limit, positive=True)
     workers = checked_whole("workers", os.cpu_count() or 1 if workers is None else workers, 1, 1000)
     checked_call("should_stop", should_stop)

@@ -143,7 +143,7 @@ def most_swapping(problem: Problem) -> list[int]:
     if problem.tiers is None:
         return [0] * problem.n_devices
     tiers, all_bytes = tier_arrays(problem), int(problem.memory.sum())
-    return [swap_time(tiers, d, all_bytes) for d in range(problem.n_devices)]
+    return [int(swap_time(tiers, d, all_bytes)) for d in range(problem.n_devices)]
 
 
 def tier_bytes(problem: Problem, device: Int) -> Int:

@@ -27,6 +27,9 @@ from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ti
 
 Value = int | Fraction
 
+EXACT = "expected a Python int, or a Fraction for a weighted sum"
+"""What `is_exact` requires, for messages."""
+
 IN_TICKS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "relocation", "period")
 """Metrics that are counted in ticks."""
 
@@ -114,6 +117,11 @@ def evaluate(problem: Problem, schedule: Schedule) -> tuple[Value, ...]:
         simplified(sum((term.weight * metrics[term.metric] for term in level), Fraction(0)))
         for level in problem.objective.levels
     )
+
+
+def is_exact(value: object) -> bool:
+    """Whether a number is a Python int or a Fraction: NumPy integers overflow, and floats round."""
+    return type(value) in (int, Fraction)
 
 
 def simplified(value: Fraction) -> Value:

@@ -111,7 +111,7 @@ def operations(problem: Problem, device: Int, stages: Stages) -> Operations:
     """The operations of a placement."""
     pipeline, n, m = rules(problem), problem.n_tasks, problem.n_devices
     load = loads(problem, device, stages)
-    number = stages.number
+    number = stages.number if pipeline.numbered else trivial_stages(problem, device).number
     # Launches: the first backward stage of a device also computes again.
     label, member = np.unique(number, return_inverse=True)
     host = np.zeros(len(label), dtype=np.int64)

@@ -1,8 +1,8 @@
 """Compare the claims of a solver with what the verifier finds; a contradiction is an internal error.
 
     infeasible       no schedule of the solver or of a heuristic is feasible
-    a lower bound    no verified schedule is better
-    optimal          the verified schedule has the value of the solver's own bound
+    a lower bound    it is an exact number, and no verified schedule is better
+    optimal          the verifier accepts the schedule, and it has the value of the solver's own bound
     exact passes     a schedule mapped back is feasible and has the same objective as in the reduced problem
 
 The error carries a problem document (`InternalError.dump`) that `placeopt solve` accepts. Its key `x-disagreement`
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from placeopt.bounding.heuristics import heuristic_schedules
 from placeopt.bounding.quick import Bound
 from placeopt.errors import InternalError
-from placeopt.model.objective import Value
+from placeopt.model.objective import EXACT, Value, is_exact
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import Chain
@@ -100,6 +100,26 @@ def _attempts(run: Run, own: Schedule | None) -> Iterator[tuple[str, Schedule]]:
     if own is not None:
         yield run.solver.name, own
     yield from heuristic_schedules(run.problem, run.options.seed)
+
+
+def check_claims(run: Run, answer: Answer, schedule: Schedule | None, report: Report | None) -> None:
+    """Check that a solver's bound is an exact number, and that an optimal schedule is feasible.
+
+    Raises
+    ------
+    InternalError
+        If not.
+    """
+    if answer.bound is not None and not is_exact(answer.bound):
+        raise run.disagreement(f"{run.solver.name} states the bound {answer.bound!r}; {EXACT}", schedule)
+    if answer.termination is not Termination.OPTIMAL or (report is not None and report.feasible):
+        return
+    claim = f"{run.solver.name} claims to be optimal"
+    if report is None:
+        raise run.disagreement(f"{claim} without a schedule")
+    first = report.violations[0].message
+    written = None if report.objective is None else schedule  # no plan file has a device that does not exist
+    raise run.disagreement(f"{claim}, and the verifier rejects its schedule: {first}", written)
 
 
 def check_bound(

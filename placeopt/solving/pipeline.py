@@ -28,7 +28,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.solver import Answer, Options, Progress, Solver, Termination
 from placeopt.solver.cluster import pool_at
-from placeopt.solving.crosscheck import check_bound, check_infeasible, mapped_back
+from placeopt.solving.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
 from placeopt.solving.result import LARGE, Result, WallTime
 from placeopt.solving.run import Run, prepare
 from placeopt.solving.usage import peak_resident
@@ -263,12 +263,14 @@ def _check(run: Run, attempt: _Attempt) -> _Checked:
     Raises
     ------
     InternalError
-        If an exact pass changes the schedule's value, or a problem claimed to be infeasible has a feasible schedule.
+        If an exact pass changes the schedule's value, a problem claimed to be infeasible has a feasible schedule, or
+        the verifier rejects a schedule claimed to be optimal.
     """
     chain, answer = attempt.chain, attempt.answer
     schedule, report = (None, None) if answer.schedule is None else mapped_back(run, chain, answer.schedule)
     if not chain.exact:
         answer = _without_proofs(answer, chain)
+    check_claims(run, answer, schedule, report)
     if answer.termination is Termination.INFEASIBLE:
         check_infeasible(run, attempt.source, schedule)
     return _Checked(answer, schedule, report)

@@ -16,6 +16,7 @@ from placeopt.io.formats.problems import problem_document
 from placeopt.io.plan import plan_document
 from placeopt.model.arrays import checked_call, checked_number
 from placeopt.model.problem import Problem, check_problem
+from placeopt.model.ranges import check_ranges
 from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
 from placeopt.passes.chain import found_passes
@@ -128,6 +129,7 @@ def prepare(
     """
     since = time.monotonic()
     check_problem("solve", problem)
+    check_ranges("solve", problem)
     checked_call("on_progress", on_progress)
     checked_call("should_stop", should_stop)
     found = find_solver(default_solver(problem) if solver is None else solver)

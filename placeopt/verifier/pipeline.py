@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from placeopt.model.pipeline import Pipeline
+from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.schedule import Stages
 from placeopt.verifier.view import View, used_memory
 
@@ -32,9 +32,10 @@ class Operation:
 class PipelineView:
     """A pipeline whose tasks all have devices that may run them.
 
-    `leader` is each device's leader, and `number` the stage of each task, None if the schedule states none. `senders`
-    holds, for each thing that is sent, the edges of its transfers. `sent` and `received` are the ticks at which the
-    data of a transfer begins to leave and to arrive.
+    `leader` is each device's leader, and `number` the stage of each task, None if the schedule states none. If stages
+    are free, those of a device are one stage in each direction, regardless of the stated numbers. `senders` holds, for
+    each thing that is sent, the edges of its transfers. `sent` and `received` are the ticks at which the data of a
+    transfer begins to leave and to arrive.
     """
 
     def __init__(self, view: View) -> None:
@@ -46,11 +47,11 @@ class PipelineView:
         own = list(range(problem.n_devices))
         self.leader = own if self.stages is None else self.stages.leader.tolist()
         self.team = Counter(self.leader)
-        self.number = None if self.stages is None else self.stages.number.tolist()
         self.again = (
             [False] * len(own) if self.stages is None else [each != 0 for each in self.stages.recompute.tolist()]
         )
         self.backward = [forward != i for i, forward in enumerate(problem.forward.tolist())]
+        self.number = self._number()
         self.trained = {forward for i, forward in enumerate(problem.forward.tolist()) if forward != i}
         self.source, self.target = problem.edge_source.tolist(), problem.edge_target.tolist()
         self.senders = self._senders()
@@ -99,6 +100,11 @@ class PipelineView:
             assert self.stages is not None
             way, begin = tracks(self.pipeline, d, "synchronise"), int(self.stages.synchronise[d])
             yield Operation(d, way, begin, ticks, f"the synchronisation of {self.problem.device_names[d]}")
+
+    def _number(self) -> list[int] | None:
+        if self.stages is None or counts_stages(self.pipeline):
+            return None if self.stages is None else self.stages.number.tolist()
+        return [2 * d + backward for d, backward in zip(self.device, self.backward, strict=True)]
 
     def _launches(self) -> Iterator[Operation]:
         """The launch of each stage, before its first task; the first backward stage also computes outputs again."""
@@ -173,6 +179,11 @@ def tracks(pipeline: Pipeline, device: int, kind: str) -> tuple[str, ...]:
     if not duplex:
         return ("ports",) if overlap else ("device",)
     return {"send": ("sending",), "receive": ("receiving",)}.get(kind, ("sending", "receiving"))
+
+
+def counts_stages(pipeline: Pipeline) -> bool:
+    """Whether a pipeline limits the stages of devices, or they cost time or memory."""
+    return bool((pipeline.segments != UNBOUNDED).any() or pipeline.launch.any()) or pipeline.in_flight == "1f1b"
 
 
 def sound_stages(view: View) -> Stages | None:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from placeopt.model.pipeline import UNBOUNDED, Pipeline
-from placeopt.verifier.pipeline import PipelineView, sound_stages
+from placeopt.verifier.pipeline import PipelineView, counts_stages, sound_stages
 from placeopt.verifier.report import Rule, Violation
 from placeopt.verifier.view import View, overlaps
 
@@ -16,9 +15,9 @@ from placeopt.verifier.view import View, overlaps
 def stage(view: View) -> Iterator[Violation]:
     """stage: stages, replicas and recomputation are as the pipeline allows.
 
-    The tasks of a stage share a device and a direction. If stages are limited or counted, edges lead to no lower
-    number, and a device has at most its number of segments in each direction. Replicas run no other tasks and equal
-    their leader; there are at most as many as allowed.
+    If stages are limited or counted, the tasks of a stage share a device and a direction, edges lead to no lower
+    number, and a device has at most its number of segments in each direction. Otherwise, numbers of stages mean
+    nothing. Replicas run no other tasks and equal their leader; there are at most as many as allowed.
     """
     pipeline, schedule = view.problem.pipeline, view.schedule
     if pipeline is None:
@@ -37,19 +36,14 @@ def stage(view: View) -> Iterator[Violation]:
         yield Violation(Rule.STAGE, message)
         return
     found = PipelineView(view)
-    yield from _numbers(view, found)
     if counts_stages(pipeline):
+        yield from _numbers(view, found)
         yield from _order(view, found)
     yield from _teams(view, found)
     if not pipeline.recompute:
         for d in np.flatnonzero(found.again).tolist():
             message = f"{view.problem.device_names[d]} computes outputs again; the pipeline does not allow it"
             yield Violation(Rule.STAGE, message, device=d)
-
-
-def counts_stages(pipeline: Pipeline) -> bool:
-    """Whether a pipeline limits the stages of devices, or they cost time or memory."""
-    return bool((pipeline.segments != UNBOUNDED).any() or pipeline.launch.any()) or pipeline.in_flight == "1f1b"
 
 
 def _numbers(view: View, found: PipelineView) -> Iterator[Violation]:

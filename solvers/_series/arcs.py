@@ -26,7 +26,7 @@ from .._runs.validity import valid_forms
 from .blocks import part_of
 from .cuts import Block
 
-NEVER = 1 << 60
+NEVER = 1 << 61
 """Length of an arc that no schedule has; the sum of two does not overflow."""
 
 SMALL = 0.01

@@ -110,6 +110,22 @@ FALSE_CLAIMS = {
         Answer(Termination.OPTIMAL, GOOD),
         "liar claims to be optimal with the bound None, and the verifier finds 4",
     ),
+    "optimal with a schedule that the verifier rejects": (
+        Answer(Termination.OPTIMAL, po.Schedule(ints(5, 5), ints(0, 2)), bound=4),
+        "liar claims to be optimal, and the verifier rejects its schedule: a has device 5",
+    ),
+    "optimal without a schedule": (
+        Answer(Termination.OPTIMAL, bound=4),
+        "liar claims to be optimal without a schedule",
+    ),
+    "a NumPy integer as a bound": (
+        Answer(Termination.TIME_LIMIT, GOOD, bound=np.int64(4)),  # type: ignore[arg-type]
+        "liar states the bound np.int64(4); expected a Python int, or a Fraction for a weighted sum",
+    ),
+    "a float as a bound": (
+        Answer(Termination.OPTIMAL, GOOD, bound=4.0),  # type: ignore[arg-type]
+        "liar states the bound 4.0; expected a Python int, or a Fraction for a weighted sum",
+    ),
     "an error that the solver raises": (po.InternalError("two parts of liar disagree"), "two parts of liar disagree"),
 }
 

@@ -74,6 +74,18 @@ def _held(problem: Problem, device: tuple[int, ...]) -> list[int]:
     return used
 
 
+def _swaps(problem: Problem, device: tuple[int, ...]) -> list[int]:
+    """Ticks for which each device moves the bytes beyond its first memory tier, before its first task."""
+    ticks = [0] * problem.n_devices
+    if problem.tiers is not None:
+        for d, used in enumerate(_held(problem, device)):
+            left = max(used - int(problem.tiers.end[d, 0]), 0)
+            for size, num, den in problem.tiers.further(d):
+                ticks[d] += _up(min(left, size), num, den)
+                left = max(left - size, 0)
+    return ticks
+
+
 def _within(problem: Problem, used: list[int]) -> bool:
     return all(have == UNLIMITED or use <= have for use, have in zip(used, problem.capacity.tolist(), strict=True))
 
@@ -127,7 +139,9 @@ class _Search:
                 for b, lag in rows:
                     self.tail[b] = max(self.tail[b], self.ticks[b] + lag + self.tail[o])
         # Ticks before which an operation may not start; after which it would make itself or a successor late.
-        self.release = problem.release.tolist() + [0] * len(self.carrier)
+        swaps = _swaps(problem, device)
+        self.release = [max(tick, swaps[d]) for tick, d in zip(problem.release.tolist(), device, strict=True)]
+        self.release += [0] * len(self.carrier)
         self.latest = [
             UNLIMITED if end == UNLIMITED else end - ticks
             for end, ticks in zip(problem.deadline.tolist() + [UNLIMITED] * len(self.carrier), self.ticks, strict=True)
@@ -238,15 +252,24 @@ def _up(amount: int, num: Any, den: Any) -> int:
     return -(-amount * int(num) // int(den))
 
 
-def small_problem(rng: np.random.Generator, objective: Objective | None = None, *, times: bool = False) -> Problem:
+def small_problem(
+    rng: np.random.Generator,
+    objective: Objective | None = None,
+    *,
+    times: bool = False,
+    contention: Contention | None = None,
+    memory_model: MemoryModel | None = None,
+) -> Problem:
     """A random problem that `optimum` can solve, with every feature now and then; about one in six is infeasible.
 
     With `times` the same problem, drawn from the same numbers, with release times and deadlines besides: three in
-    ten are infeasible then.
+    ten are infeasible then. `contention` and `memory_model` replace what would be drawn.
     """
     busy = rng.random()
-    contention: Contention = "half_duplex" if busy < 0.1 else "port" if busy < 0.25 else "none"
-    memory_model: MemoryModel = "peak" if rng.random() < 0.3 else "sum"
+    drawn: Contention = "half_duplex" if busy < 0.1 else "port" if busy < 0.25 else "none"
+    contention = contention or drawn
+    model: MemoryModel = "peak" if rng.random() < 0.3 else "sum"
+    memory_model = memory_model or model
     slow = contention != "none" or memory_model == "peak"
     n, m = int(rng.integers(1, 5 if slow else 6)), int(rng.integers(1, 4))
     edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.45][: 4 if slow else None]

@@ -3,6 +3,8 @@
     presolve    CP-SAT 9.15 proves wrong optima where one linear row includes another (google/or-tools issue 5293), so
                 `presolve_inclusion_work_limit` is 0. With numbers from about 2^33 on, its presolve cuts off optima and
                 calls feasible models infeasible, so it is off where numbers exceed PRESOLVED.
+    detection   With such numbers, constraints of the kind "greater than at least one of" that CP-SAT detects do the
+                same from about 2^31 on, with and without presolve. Their detection is off there, too.
     signals     CP-SAT handles SIGINT itself unless `catch_sigint_signal` is off. It runs in a separate thread
                 (`placeopt.bounding.engines.watching`), so that Ctrl-C and `should_stop` reach the caller.
     callbacks   An exception must not unwind C++ frames. It is stored, ends the run, and is raised to the caller.
@@ -25,7 +27,7 @@ from ortools.sat.python import cp_model
 from placeopt.bounding.engines.watching import watched
 
 PRESOLVED = 2**30
-"""The largest number in a model for which presolve is trusted."""
+"""The largest number in a model for which presolve and detection are trusted."""
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN", "MODEL_INVALID"]
 
@@ -65,8 +67,8 @@ def run(
     Parameters
     ----------
     largest
-        The largest number in the model: no bound of a variable, coefficient or sum exceeds it. None turns presolve off,
-        which the core of the assumptions requires.
+        The largest number in the model: no bound of a variable, coefficient or sum exceeds it. None turns presolve and
+        detection off; the core of the assumptions requires a model without presolve.
     seconds
         Time limit; None for no limit.
     seed, workers
@@ -88,7 +90,7 @@ def run(
     if seconds is not None:
         chosen["max_time_in_seconds"] = seconds
     if largest is None or largest > PRESOLVED:
-        chosen["cp_model_presolve"] = False
+        chosen |= {"cp_model_presolve": False, "auto_detect_greater_than_at_least_one_of": False}
     for parameter, value in {**chosen, "presolve_inclusion_work_limit": 0, "catch_sigint_signal": False}.items():
         setattr(solver.parameters, parameter, value)
     errors: list[BaseException] = []

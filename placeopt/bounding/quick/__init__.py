@@ -44,9 +44,9 @@ from placeopt.bounding.quick.loads import (
 from placeopt.bounding.quick.paths import NEVER, Windows, critical_path, windows
 from placeopt.bounding.quick.swapping import swapping_bound
 from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
-from placeopt.errors import counted
+from placeopt.errors import InternalError, counted
 from placeopt.model.arrays import Int
-from placeopt.model.objective import Value, simplified, task_energy
+from placeopt.model.objective import EXACT, Value, is_exact, simplified, task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.units import size_text, time_text
 
@@ -68,12 +68,21 @@ class Bound:
     `name` is the kind of bound. `value` is in the unit of the objective: ticks, bytes, nanojoules, parts per million,
     or their weighted sum. `explanation` states in one line why no schedule is better. `seconds` is the computing time,
     which comparisons ignore.
+
+    Raises
+    ------
+    InternalError
+        If the value is not an exact number: a NumPy integer may have overflowed, and a float is rounded.
     """
 
     name: str
     value: Value
     explanation: str
     seconds: float = field(default=0.0, compare=False)
+
+    def __post_init__(self) -> None:
+        if not is_exact(self.value):
+            raise InternalError(f"{self.name} states the bound {self.value!r}; {EXACT}")
 
     def __repr__(self) -> str:
         return f"<Bound {self.name}: {self.value}>"

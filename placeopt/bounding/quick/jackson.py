@@ -85,7 +85,7 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     rank = np.argsort(np.argsort(head, kind="stable"))
     weight = weights(sharing, prices).astype(np.int64)
     sweep = best_window.select(8 * len(head) * len(head).bit_length())
-    value = sweep(by_tail, rank, head, tail, weight, scale)
+    value = int(sweep(by_tail, rank, head, tail, weight, scale))
     return -((prices.stock(sharing) - value) // scale)
 
 
@@ -111,14 +111,17 @@ def coarser(sharing: Sharing, prices: Prices, longest: int) -> Prices:
 
 def _spread(head: Int, duration: Int, tail: Int, devices: int) -> int:
     """The bound by the m smallest heads and tails; -1 for fewer tasks than devices."""
+    most = devices * (int(head.max()) + int(tail.max())) + sum(duration.tolist())
+    coarse = max(most.bit_length() - BITS, 0)  # sums of shorter times, rounded down, fit into 64 bits
+    head, duration, tail = head >> coarse, duration >> coarse, tail >> coarse
     best = -1
     for near, far in ((head, tail), (tail, head)):
         order = np.argsort(-near, kind="stable")
         levels = np.unique(np.quantile(far, np.arange(QUANTILES) / QUANTILES, method="lower"))
         sweep = best_spread.select(10 * len(order) * len(levels))
         for level in levels.tolist():
-            total = sweep(order, near, duration, far, int(level), devices)
-            best = max(best, -(-total // devices) if total != NONE else -1)
+            total = int(sweep(order, near, duration, far, int(level), devices))
+            best = max(best, -(-(total << coarse) // devices) if total != NONE else -1)
     return best
 
 

@@ -35,7 +35,8 @@ C and P may be chosen freely; an edge outside both hides its delay at no cost. F
 (parents) with the longest p, as many as maximise the total delay that one favourite cannot hide. If one of its two sets
 reduces the delay of an edge to less than half of what the other allows, the edge stays only in the other.
 
-The value comes from an integer flow (`placeopt.bounding.sct.game.flow_bound`): it is exact.
+The value comes from an integer flow (`placeopt.bounding.sct.game.flow_bound`) or from longest paths that double
+precision counts exactly (`placeopt.bounding.sct.program.coarse_enough`): it is exact.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ import numpy as np
 
 from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, device_sets
 from placeopt.bounding.quick.paths import NEVER, windows
-from placeopt.bounding.sct.program import SctProgram, merged_edges
+from placeopt.bounding.sct.program import SctProgram, coarse_enough, merged_edges
 from placeopt.bounding.sct.solution import TOLERANCE, Solution, solution_of
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
@@ -97,18 +98,20 @@ def certain(classes: Classes) -> SctProgram:
     delay = np.where(out_rival, np.minimum(delay, out_level), delay)
     delay = np.where(in_rival, np.minimum(delay, in_level), delay)
     rival = (out_rival | in_rival) & (delay > 0)
-    return SctProgram(
-        parts=1,
-        order=problem.order,
-        length=np.minimum(length, most),
-        release=np.minimum(np.where(allowed, found.head, NEVER).min(axis=1), most),
-        tail=np.minimum(np.where(allowed, found.tail, NEVER).min(axis=1), most),
-        source=source,
-        target=target,
-        fixed=np.where(meets | (apart >= most), 0, apart),
-        hidden=np.where(rival, delay, 0),
-        out_rival=out_rival & rival,
-        in_rival=in_rival & rival,
+    return coarse_enough(
+        SctProgram(
+            parts=1,
+            order=problem.order,
+            length=np.minimum(length, most),
+            release=np.minimum(np.where(allowed, found.head, NEVER).min(axis=1), most),
+            tail=np.minimum(np.where(allowed, found.tail, NEVER).min(axis=1), most),
+            source=source,
+            target=target,
+            fixed=np.where(meets | (apart >= most), 0, apart),
+            hidden=np.where(rival, delay, 0),
+            out_rival=out_rival & rival,
+            in_rival=in_rival & rival,
+        )
     )
 
 

@@ -18,7 +18,7 @@ as one, with the longest transfer; the published code adds up the transfers of d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,12 +29,15 @@ from placeopt.model.problem import Problem
 PARTS = 1024
 """Parts of a tick in which times are counted if some mean is not an integer."""
 
+EXACT_BITS = 50
+"""Paths shorter than 2**EXACT_BITS parts are exact in double precision, with a margin for sums of shares."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SctProgram:
     """The linear program of n tasks and e edges, without parallel edges."""
 
-    parts: int  # all times are integers in units of 1 / parts of a tick
+    parts: float  # all times are integers in units of 1 / parts of a tick; a power of two
     order: Int  # (n,) a topological order
     # (n,) k; s >= release; w >= s + k + tail
     length: Int
@@ -60,19 +63,33 @@ def program_of(problem: Problem) -> SctProgram:
     parts = 1 if whole else PARTS
     source, target, (hidden,) = merged_edges(problem, _mean(transfer, pairs, parts, problem.n_edges))
     rival = np.ones(len(source), dtype=np.bool_)
-    return SctProgram(
-        parts=parts,
-        order=problem.order,
-        length=_mean(duration, count, parts, problem.n_tasks),
-        release=np.minimum(problem.release, LARGEST_TOTAL // parts) * parts,
-        tail=np.zeros(problem.n_tasks, dtype=np.int64),
-        source=source,
-        target=target,
-        fixed=np.zeros_like(hidden),
-        hidden=hidden,
-        out_rival=rival,
-        in_rival=rival,
+    return coarse_enough(
+        SctProgram(
+            parts=parts,
+            order=problem.order,
+            length=_mean(duration, count, parts, problem.n_tasks),
+            release=np.minimum(problem.release, LARGEST_TOTAL // parts) * parts,
+            tail=np.zeros(problem.n_tasks, dtype=np.int64),
+            source=source,
+            target=target,
+            fixed=np.zeros_like(hidden),
+            hidden=hidden,
+            out_rival=rival,
+            in_rival=rival,
+        )
     )
+
+
+def coarse_enough(program: SctProgram) -> SctProgram:
+    """The program in coarser parts, rounded down, if double precision could not count its paths exactly.
+
+    Rounding down shortens paths only, so that a lower bound of w remains one.
+    """
+    longest = sum(int(ticks.sum()) for ticks in (program.length, program.fixed, program.hidden))
+    longest += int(program.release.max(initial=0)) + int(program.tail.max(initial=0))
+    bits = max(longest.bit_length() - EXACT_BITS, 0)
+    names = ("length", "release", "tail", "fixed", "hidden")
+    return replace(program, parts=program.parts / 2**bits, **{name: getattr(program, name) >> bits for name in names})
 
 
 def merged_edges(problem: Problem, *longest: Int) -> tuple[Int, Int, list[Int]]:

@@ -141,7 +141,9 @@ class _Search:
 
     def _keep(self, y: Float, became: Int) -> None:
         """Store the favourites of a core if they are the best so far."""
-        lifted = np.where(became == FREE, 1.0, np.where(became >= 0, y[became] if len(y) else 0.0, 0.0))
+        lifted = np.where(became == FREE, 1.0, 0.0)
+        left = became >= 0
+        lifted[left] = y[became[left]]
         value = longest(self.whole, lifted)
         if value < self.value:
             self.value, self.y = value, lifted
@@ -188,7 +190,7 @@ def _solution(
     start = heads(core, core.fixed + core.hidden * (1.0 - y)) / program.parts
     return Solution(
         value=float(start[-1]),
-        bound=bound / program.parts,
+        bound=bound / Fraction(program.parts),
         y=np.where(program.hidden > 0, y[edge], 0.0),
         start=start[np.argsort(program.order) + 1],
         method=method,

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
-from placeopt.io.compiler.checks import (
-    TaskMemory,
-    check_groups,
-    check_pipeline_ranges,
-    check_ranges,
-    check_windows,
-)
+from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
@@ -26,7 +20,7 @@ from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Tasks
-from placeopt.io.compiler.tiers import memory_tiers, slowest_swap
+from placeopt.io.compiler.tiers import memory_tiers
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec
@@ -35,6 +29,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
+from placeopt.model.ranges import first_excess
 from placeopt.model.units import is_whole, shown
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
@@ -237,20 +232,12 @@ class Compilation:
         check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
 
         duration = table.finished()
-        if not len(issues):
-            swapping = slowest_swap(tiers, memory.total)
-            check_ranges(duration, release, memory.total, edges, links, power, swapping, issues)
-        if pipeline is not None and not len(issues):
-            check_pipeline_ranges(pipeline, duration, memory, edges, links, issues)
-        if not len(issues):
-            hint = pipeline is None  # pipelines support no other memory model
-            check_groups(tasks, labels, table, memory, spec.memory_model, hint, capacity, index, issues)
         if len(issues):
             raise issues.error()
         objective = Objective(
             tuple(tuple(Term(metric, weight) for metric, weight in level.items()) for level in spec.objective)
         )
-        return build_problem(
+        problem = build_problem(
             name=spec.name,
             description=spec.description,
             resolution=resolution,
@@ -282,6 +269,15 @@ class Compilation:
             rounding=scales.rounding,
             efficiency=table.efficiency(),
         )
+        excess = first_excess(problem)
+        if excess is not None:
+            issues.add(excess.message, (excess.section,))
+        else:
+            hint = pipeline is None  # pipelines support no other memory model
+            check_groups(tasks, labels, table, memory, spec.memory_model, hint, capacity, index, issues)
+        if len(issues):
+            raise issues.error()
+        return problem
 
     def _resolution(self) -> Fraction:
         quantity, path = self.spec.resolution, ("resolution",)

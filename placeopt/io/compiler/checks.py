@@ -1,8 +1,7 @@
-"""Check a whole problem: times against deadlines, totals against 64 bits, colocation groups against memory."""
+"""Check a whole problem: times against deadlines, colocation groups against memory."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,17 +10,12 @@ import numpy as np
 from placeopt.errors import listing
 from placeopt.io.compiler.durations import DurationTable
 from placeopt.io.compiler.issues import Issues
-from placeopt.io.compiler.network import DeviceIndex, LinkArrays
-from placeopt.io.compiler.relations import EdgeArrays
-from placeopt.io.compiler.scales import LARGEST, Scales
+from placeopt.io.compiler.network import DeviceIndex
+from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Tasks
 from placeopt.model.arrays import Int
-from placeopt.model.pipeline import Pipeline
 from placeopt.model.problem import COARSE, UNLIMITED, MemoryModel
 from placeopt.model.units import size_text, time_text
-
-RUNS = 1000
-"""Number of runs of a pipeline whose times must fit into 64 bits."""
 
 
 def check_windows(
@@ -67,74 +61,6 @@ def check_windows(
                 tick = time_text(1, scales.resolution)
                 hint = f"; times are rounded to the {tick} tick, a finer resolution may help"
             issues.add(f"{stated} cannot be met: the task{after} {takes}, {excess} too long{hint}", path)
-
-
-def check_ranges(
-    duration: Int,
-    release: Int,
-    amounts: Int,
-    edges: EdgeArrays,
-    links: LinkArrays,
-    power: Sequence[tuple[int, int]],
-    swapping: float,
-    issues: Issues,
-) -> None:
-    """Report the first total of times, memory, payloads or energy that is out of range.
-
-    `duration` (n, m) ticks, 0 where not feasible; `release` (n,) ticks; `amounts` (n,) bytes of each task; `power`
-    (num, den) of each device; `swapping` the longest swap time of a device.
-    """
-
-    def check(what: str, total: float, unit: str, hint: str, section: str) -> None:
-        if total > LARGEST and not len(issues):
-            issues.add(f"{what} to {total:.2g} {unit}, more than 2^60; {hint}", (section,))
-
-    moved = _total(edges.payload)
-    slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
-    transfers = moved * slowest + len(edges.payload) * float(1 + links.latency.max(initial=0))
-    # All tasks and transfers one after another from the last release on: only unnecessary waiting takes longer.
-    last = max(float(release.max(initial=0)), swapping)
-    times = last + _total(duration.max(axis=1, initial=0)) + transfers
-    first = f"the {'longest swap' if swapping == last else 'last release'} time, " if last else ""
-    what = f"{first}all durations and transfers"
-    check(f"{what} add up", times, "ticks", "use a coarser resolution", "resolution")
-    check("the memory of all tasks adds up", _total(amounts), "bytes", "expected less", "tasks")
-    check("all payloads add up", moved, "bytes", "expected less", "tasks")
-
-    hungriest = max((num / den for num, den in power), default=0)
-    dearest = float((links.byte_energy_num / links.byte_energy_den).max(initial=0))
-    energy = _total(duration.max(axis=1, initial=0)) * hungriest + len(duration) + moved * dearest + len(edges.payload)
-    check("the energy of all tasks and transfers adds up", energy, "nJ", "expected less", "devices")
-
-
-def check_pipeline_ranges(
-    pipeline: Pipeline, duration: Int, memory: TaskMemory, edges: EdgeArrays, links: LinkArrays, issues: Issues
-) -> None:
-    """Report the first total of a pipeline that is out of range; `check_ranges` reports those of all problems."""
-    n, m = duration.shape
-    slowest = float((links.byte_ticks_num / links.byte_ticks_den).max(initial=0))
-    latency = float(1 + links.latency.max(initial=0))
-    # Tasks are computed twice at most, and launch a stage each; transfers take the time of both devices.
-    run = 2 * _total(duration.max(axis=1, initial=0)) + n * float(pipeline.launch.max(initial=0))
-    run += 2 * (_total(edges.payload) * slowest + len(edges.payload) * latency)
-    if pipeline.replicas > 1:
-        run += m * latency + 2 * _total(pipeline.gradient) * slowest
-    # On a path of a run, each task waits for a few turns of its device at most; simulations execute some hundred runs.
-    times = run * max(n, RUNS)
-    if times > LARGEST:
-        message = f"the operations of a pipeline may take and wait for {times:.2g} ticks, more than 2^60"
-        issues.add(f"{message}; use a coarser resolution", ("resolution",))
-        return
-    kept = {"none": 1, "inference": 2, "1f1b": m}.get(pipeline.in_flight, pipeline.microbatches)
-    stored = _total(memory.output) + (_total(edges.payload) if pipeline.recompute else 0)
-    need = _total(memory.total) + kept * stored
-    if need > LARGEST:
-        message = f"the memory for all runs under way adds up to {need:.2g} bytes, more than 2^60"
-        issues.add(f"{message}; expected less", ("tasks",))
-
-
-def _total(amounts: Int) -> float:
-    return float(amounts.astype(np.float64).sum())
 
 
 class TaskMemory(NamedTuple):

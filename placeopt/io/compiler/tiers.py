@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import Device, DeviceIndex
 from placeopt.io.compiler.scales import LARGEST, Scales
@@ -51,12 +49,3 @@ def _tiers(device: Device, first: int, scales: Scales, issues: Issues) -> Rates:
             break
         found.append((size, num, den))
     return found
-
-
-def slowest_swap(tiers: Tiers | None, amounts: Int) -> float:
-    """Return the ticks for which a device that holds all `amounts` (n,) of bytes swaps, at most."""
-    if tiers is None:
-        return 0.0
-    inside = np.diff(np.minimum(tiers.end, int(amounts.sum())).astype(np.float64), axis=1)
-    ticks = np.ceil(inside * tiers.byte_ticks_num[:, 1:] / tiers.byte_ticks_den[:, 1:])
-    return float(ticks.sum(axis=1).max(initial=0))

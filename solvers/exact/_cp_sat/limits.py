@@ -72,10 +72,10 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         "memory_balance": PARTS,
         "relocation": _total(problem.relocation.max(axis=1, initial=0)),
     }
-    for metric, value in largest.items():
+    for metric in ("makespan", *problem.objective.metrics):
         # Rows add up a few such numbers, hence the factor.
-        if value >= LARGEST // 8:
-            raise TooLargeError(f"{metric} up to {value}")
+        if largest[metric] >= LARGEST // 8:
+            raise TooLargeError(f"{metric} up to {largest[metric]}")
     found = windows(classes_of(problem))
     label = problem.device_class
     allowed = problem.group_feasible()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, transfer_ticks
 from placeopt.model.stages import backward, rules
 
 from .._shared.contraction import Items, Nodes
@@ -155,8 +155,7 @@ def _links(problem: Problem, devices: list[list[int]]) -> tuple[Int, list[tuple[
 
 
 def _ticks(items: Items, way: tuple[int, ...]) -> Int:
-    latency, num, den = way
-    return np.asarray(latency + -(-items.payload * num // den))
+    return np.asarray(transfer_ticks(items.payload, *way))
 
 
 def _nearest(allowed: Bool, rivals: Int) -> Int:

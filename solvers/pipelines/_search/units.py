@@ -173,7 +173,7 @@ def team_ticks(units: Units, d: int, r: int, gradient: int) -> int:
     """Ticks in which a team of r devices of the class of d synchronises gradients."""
     if r < 2 or gradient == 0 or units.free[d]:
         return 0
-    moved = -((-2 * (r - 1) * gradient) // r)
+    moved = 2 * gradient - 2 * gradient // r  # 2 (r - 1) / r, rounded up
     den = units.ring_den[d]
     whole = moved // den
     rest = (moved - whole * den) * units.ring_num[d]

@@ -14,7 +14,7 @@ import numpy as np
 
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.graph import topological_order
-from placeopt.model.problem import Problem, devices_by_class
+from placeopt.model.problem import Problem, devices_by_class, transfer_ticks
 from placeopt.model.stages import backward, forward_in_training, rules
 
 
@@ -194,7 +194,7 @@ def _links(problem: Problem) -> list[tuple[int, int, int]]:
 
 
 def _ticks(problem: Problem, payload: Int, *, optimistic: bool) -> Int:
-    ways = [latency + -(-payload * num // den) for latency, num, den in _links(problem)]
+    ways = [transfer_ticks(payload, latency, num, den) for latency, num, den in _links(problem)]
     if not ways:
         return np.zeros(len(payload), dtype=np.int64)
     return np.asarray((np.minimum if optimistic else np.maximum).reduce(ways), dtype=np.int64)

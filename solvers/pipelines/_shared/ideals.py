@@ -322,7 +322,7 @@ def ring(costs: Classes, c: int, r: int, gradient: int) -> int:
     """Ticks in which a team synchronises gradients."""
     if r < 2 or gradient == 0 or costs.free[c]:
         return 0
-    moved = -((-2 * (r - 1) * gradient) // r)
+    moved = 2 * gradient - 2 * gradient // r  # 2 (r - 1) / r, rounded up
     den = costs.ring_den[c]
     whole = moved // den
     rest = -((moved - whole * den) * costs.ring_num[c])

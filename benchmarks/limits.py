@@ -1,0 +1,232 @@
+"""Check bounds, exact solvers and metrics with amounts up to the documented limits, against exact arithmetic.
+
+    python benchmarks/limits.py [PART ...] [--each 20000] [--seed 0]
+
+The problems come from tests/support/large_amounts.py: one to five tasks on one to three devices, with all constraints,
+memory tiers, all contention models, both memory models and every metric. Sums of ticks, bytes and nanojoules have up to
+60 bits. The optimum is that of tests/support/brute_force.py, in Python integers. The parts are
+
+    metrics     the quick bounds, proofs of infeasibility, the verifier and the evaluation of each metric
+    slow        `energetic`, `destructive`, `sct-lp`, `intervals` and the relaxations
+    exact       `brute-force`, `cp-sat`, `milp` and `series`, with and without the exact passes and hints, in turn
+    heuristics  `auto`, `annealing`, `lns`, heuristics and `sct-lp`, whose results must not contradict the optimum
+    pipelines   the bounds and the exact solvers of the period; the optimum is that of small amounts, multiplied
+
+Each part runs until each bound, solver or metric was tried on `--each` problems. Wrong is a bound above the optimum, a
+claim that the optimum contradicts, a value that is not an exact number, a warning, or an exception. Each is printed
+with its seed, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import placeopt as po
+from placeopt.bounding import quick
+from placeopt.bounding.destructive import destructive_bound
+from placeopt.bounding.energetic import energetic_bound
+from placeopt.bounding.intervals import Search
+from placeopt.bounding.pipelines import period_bounds
+from placeopt.bounding.relaxation import relaxed_bounds
+from placeopt.bounding.sct import sct_bound
+from placeopt.model.objective import Value, evaluate, is_exact
+from placeopt.model.problem import Objective, Problem, Term
+from placeopt.solver import Clock
+from placeopt.verifier import verify
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from brute_force import METRICS, optimum
+from large_amounts import large_pipeline, large_problem
+
+LIMIT = 20.0
+"""Seconds for a solver."""
+
+EXACT = ("brute-force", "cp-sat", "milp", "series")
+HEURISTICS = ("auto", "annealing", "lns", "heft", "m-sct", "simple-placer", "sct-lp")
+PIPELINES = ("brute-force", "cp-sat", "milp", "ideals", "chains", "dpl", "auto")
+
+Best = tuple[tuple[Value, ...], object] | None
+"""The optimum, None of an infeasible problem, and a schedule that has it."""
+
+Check = Iterator[tuple[str, str | None]]
+"""What was tried, and what is wrong with it."""
+
+
+def above(value: object, best: Value | None) -> str | None:
+    """What is wrong with a lower bound, given the optimum; None of an infeasible problem says nothing."""
+    if not is_exact(value):
+        return f"{value!r} is not an exact number"
+    return f"{value} is above the optimum {best}" if best is not None and value > best else None  # type: ignore[operator]
+
+
+SEVERAL = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_cost", Fraction(5))),))
+
+
+def metrics(seed: int) -> Check:
+    """The quick bounds, and the value of an optimal schedule, under one metric or a weighted sum."""
+    objectives = [Objective(), *(Objective(((Term(metric),),)) for metric in METRICS), SEVERAL]
+    objective = objectives[seed % len(objectives)]
+    problem = large_problem(seed, objective, bound=objective.single == "makespan")
+    found = optimum(problem)
+    proof = quick.prove_infeasible(problem)
+    bounds = quick.bounds(problem)
+    if found is None:
+        return
+    best, schedule = found
+    yield "feasible problems", None if proof is None else f"said to be infeasible: {proof.reason}"
+    for bound in bounds:
+        yield bound.name, above(bound.value, best[0])
+    values = {"the verifier": verify(problem, schedule).objective, "evaluation": evaluate(problem, schedule)}
+    for name, value in values.items():
+        exact = value is not None and all(map(is_exact, value))
+        what = None if exact and value == best else f"{name} has {value!r}, expected {best}"
+        yield f"{name} of {objective.single or 'a weighted sum'}", what
+
+
+def slow(seed: int) -> Check:
+    """The slow bounds of the makespan, and the relaxations under any metric."""
+    problem = large_problem(seed, Objective() if seed % 4 else None)
+    found = optimum(problem)
+    if found is None:
+        return
+    best = found[0][0]
+    if problem.objective.single == "makespan" and problem.objective.levels[0][0].weight == 1:
+        assert isinstance(best, int)
+        yield "energetic", above(energetic_bound(problem, 0, lambda: False).value, best)
+        yield "destructive", above(destructive_bound(problem, 0, known=None, seconds=1.0).value, best)
+        yield "sct-lp", above(sct_bound(quick.narrowed_classes(problem))[0], best)
+        proved: list[int] = []
+        Search(problem, known=None, on_bound=proved.append, should_stop=lambda: False).run(1)
+        yield "intervals", next(filter(None, (above(each, best) for each in proved)), None)
+    relaxed: list[quick.Bound] = []
+    relaxed_bounds(problem, known=None, time_limit=LIMIT, workers=1, on_bound=relaxed.append)
+    for bound in relaxed:
+        yield bound.name, above(bound.value, best)
+
+
+def exact(seed: int) -> Check:
+    """The exact solvers."""
+    problem = large_problem(seed, Objective() if seed % 2 else None)
+    yield from solved(problem, EXACT, seed, optimum(problem))
+
+
+def heuristics(seed: int) -> Check:
+    """Solvers that prove no optimum on their own; their results contain bounds."""
+    problem = large_problem(seed, Objective() if seed % 2 else None)
+    yield from solved(problem, HEURISTICS, seed, optimum(problem))
+
+
+def pipelines(seed: int) -> Check:
+    """The bounds and the solvers of the period."""
+    small, large, factor = large_pipeline(seed)
+    found = po.solve(small, "brute-force", workers=1)
+    best = None if found.objective is None else found.objective * factor
+    proved: list[quick.Bound] = list(quick.bounds(large))
+    if best is not None:
+        period_bounds(large, Clock(LIMIT), 1, None, proved.append, lambda: False, exact=True)
+    for bound in proved:
+        yield f"{bound.name} of the period", above(bound.value, best)
+    names = PIPELINES if seed % 4 == 0 else PIPELINES[:2]
+    yield from solved(large, names, seed, None if best is None else ((best,), None))
+
+
+def solved(
+    problem: Problem, names: tuple[str, ...], seed: int, found: tuple[tuple[Value, ...], object] | None
+) -> Check:
+    """The results of solvers, given the optimum, None if there is none."""
+    for name in names:
+        passes: tuple[str, ...] | None = None if seed % 3 else ()
+        settings = {"hint": False} if name in ("cp-sat", "milp") and seed % 5 < 3 else {}
+        try:
+            result = po.solve(problem, name, time_limit=LIMIT, workers=1, seed=seed, passes=passes, **settings)
+        except po.UnsupportedError:
+            continue
+        yield from judged(name, result, None if found is None else found[0])
+
+
+def judged(name: str, result: po.Result, best: tuple[Value, ...] | None) -> Check:
+    """What is wrong with a result, given the optimum; what is not proved counts apart."""
+    termination, values = result.termination, result.values
+    if result.bound is not None and (what := above(result.bound, None if best is None else best[0])):
+        yield name, f"bound {what} ({result.bound_source})"
+    elif termination is po.Termination.INFEASIBLE:
+        yield name, None if best is None else f"infeasible, expected {best}"
+    elif termination is po.Termination.OPTIMAL:
+        yield name, None if values == best else f"optimal with {values}, expected {best}"
+    elif result.feasible and best is None:
+        yield name, f"{values}, expected no schedule"
+    elif result.feasible and values is not None and best is not None and values < best:
+        yield name, f"{values}, expected at least {best}"
+    elif termination is po.Termination.FAILED:
+        yield f"{name} (refused)", None
+    else:
+        yield f"{name} (not proved)", None
+
+
+PARTS: dict[str, Callable[[int], Check]] = {
+    "metrics": metrics, "slow": slow, "exact": exact, "heuristics": heuristics, "pipelines": pipelines,
+}  # fmt: skip
+
+OPTIONAL = ("trivial", "(refused)", "(not proved)")
+"""Counts that need not reach the number asked for."""
+
+
+def run(part: str, each: int, first: int) -> tuple[Counter[str], Counter[str], int]:
+    """Try seeds until everything was tried often enough: how often, how often it was wrong, and the number of seeds."""
+    tried: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    seed, begun = first, time.monotonic()
+    while True:
+        try:
+            for name, what in PARTS[part](seed):
+                tried[name] += 1
+                if what is not None:
+                    wrong[name] += 1
+                    print(f"{part}, seed {seed}: {name}: {what}", flush=True)
+        except Exception as error:  # noqa: BLE001 - an exception is what this looks for
+            wrong["exceptions"] += 1
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            print(f"{part}, seed {seed}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})", flush=True)
+        seed += 1
+        counted = [count for name, count in tried.items() if not name.endswith(OPTIONAL)]
+        if seed - first >= each and min(counted, default=each) >= each:
+            return tried, wrong, seed - first
+        if (seed - first) % 1000 == 0:
+            print(f"{part}: {seed - first} problems, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Run the parts and print what was tried how often."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="all by default")
+    parser.add_argument("--each", type=int, default=20_000, help="problems for each bound, solver and metric")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first problem; each further problem adds 1")
+    asked = parser.parse_args()
+    warnings.simplefilter("error")
+    table = Table(title=f"amounts at the limits, from seed {asked.seed}")
+    for header in ("part", "tried", "problems", "wrong"):
+        table.add_column(header, justify="left" if header in ("part", "tried") else "right")
+    failed = 0
+    for part in asked.parts or PARTS:
+        tried, wrong, seeds = run(part, asked.each, asked.seed)
+        table.add_row(part, "", f"{seeds:,}", "", style="bold")
+        for name in sorted(tried | wrong):
+            table.add_row("", name, f"{tried[name]:,}", str(wrong[name]))
+        failed += wrong.total()
+    Console().print(table)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

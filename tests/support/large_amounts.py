@@ -1,0 +1,190 @@
+"""Random problems with amounts up to the documented limits, for comparisons with exact arithmetic.
+
+They are the small problems of `brute_force.py` and `pipelines.py`, with every amount multiplied by a large number. All
+sums of docs/spec.md, "Limits", stay at most 2^60.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from brute_force import small_problem
+from pipelines import random_pipeline, unlike_pipeline
+
+from placeopt.errors import UsageError
+from placeopt.model.building import with_changes
+from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Objective, Problem
+from placeopt.model.tiers import ENDLESS, Tiers, build_tiers
+
+LIMIT = 2**60
+
+CHANCE_OF_TIERS = 0.3
+
+
+def large_problem(seed: int, objective: Objective | None = None, *, bound: bool = False) -> Problem:
+    """A problem of one to five tasks for `brute_force.optimum`; the objective is drawn unless it is given.
+
+    `bound` asks for port contention and memory tiers, which have bounds of their own.
+    """
+    rng = np.random.default_rng(seed)
+    contention: Contention | None = ("port", "half_duplex")[seed % 2] if bound else None  # type: ignore[assignment]
+    model: MemoryModel | None = "sum" if bound else None
+    small = small_problem(rng, objective, times=seed % 3 > 0, contention=contention, memory_model=model)
+    if small.memory_model == "sum" and (bound or rng.random() < CHANCE_OF_TIERS):
+        small = with_changes(small, **_tiers(small, rng))
+    room = [60 - total.bit_length() for total in _totals(small)]
+    bits = [min(int(rng.choice([0, 20, 47, 51, 53, 60])), most) for most in room]
+    while True:
+        with suppress(UsageError):  # a ratio beyond 62 bits
+            large = _enlarged(small, *bits, np.random.default_rng(seed))
+            if max(_totals(large)) <= LIMIT:
+                return large
+        bits = [max(each - 1, 0) for each in bits]
+
+
+def _enlarged(small: Problem, time: int, size: int, power: int, rng: np.random.Generator) -> Problem:
+    """The problem with so many bits more in each amount."""
+    ticks, sizes = _Scale(time, rng), _Scale(size, rng)
+    rate = Fraction(2) ** (time - size)
+    changes: dict[str, Any] = {
+        name: ticks(getattr(small, name)) for name in ("duration", "release", "deadline", "latency", "relocation")
+    }
+    changes |= {name: sizes(getattr(small, name)) for name in ("resident", "output", "scratch", "capacity", "payload")}
+    changes["byte_ticks_num"], changes["byte_ticks_den"] = _ratios(small.byte_ticks_num, small.byte_ticks_den, rate)
+    joules = Fraction(2) ** (power - time)
+    changes["power_num"], changes["power_den"] = _ratios(small.power_num, small.power_den, joules)
+    joules = Fraction(2) ** (power - size)
+    found = _ratios(small.byte_energy_num, small.byte_energy_den, joules)
+    changes["byte_energy_num"], changes["byte_energy_den"] = found
+    if small.tiers is not None:
+        changes["tiers"] = _large_tiers(small.tiers, changes["capacity"], sizes, rate)
+        changes["capacity"] = changes["tiers"].capacity
+    return with_changes(small, **changes)
+
+
+class _Scale:
+    """Multiplies small amounts by a large number and adds noise; equal amounts stay equal, and 0 stays 0."""
+
+    def __init__(self, bits: int, rng: np.random.Generator) -> None:
+        self.bits, self.rng, self.known = bits, rng, {0: 0, UNLIMITED: UNLIMITED}
+
+    def __call__(self, amounts: np.ndarray) -> np.ndarray:
+        return np.array([self.one(each) for each in amounts.ravel().tolist()], dtype=np.int64).reshape(amounts.shape)
+
+    def one(self, amount: int) -> int:
+        """The large amount."""
+        if amount not in self.known:
+            top = amount << self.bits
+            noise = int(self.rng.integers(-3, 4)) if self.rng.random() < 0.5 else int(self.rng.integers(-1, 2) * 1000)
+            self.known[amount] = min(max(top + (noise if self.bits > 12 else 0), 0), UNLIMITED - 1)
+        return self.known[amount]
+
+
+def _ratios(num: np.ndarray, den: np.ndarray, factor: Fraction) -> tuple[np.ndarray, np.ndarray]:
+    """Ratios times a factor, with a product of numerator and denominator below 2^62."""
+    nums, dens = np.zeros_like(num), np.ones_like(den)
+    for place in np.ndindex(num.shape):
+        ratio = Fraction(int(num[place]), int(den[place])) * factor
+        nums[place], dens[place] = ratio.numerator, ratio.denominator
+    return nums, dens
+
+
+def _tiers(problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
+    """Tiers of slower memory after the first one of some devices."""
+    total = int(problem.memory.sum())
+    first = np.where(problem.capacity == UNLIMITED, ENDLESS, problem.capacity)
+    further: list[list[tuple[int, int, int]]] = []
+    for d, size in enumerate(first.tolist()):
+        count = int(rng.integers(0, 3)) if size != ENDLESS or rng.random() < 0.7 else 0
+        if count and size == ENDLESS:
+            first[d] = int(rng.integers(0, total + 2))
+        rates = sorted(Fraction(int(rng.integers(1, 4)), int(rng.integers(1, 4))) for _ in range(count))
+        sizes = [int(rng.integers(1, total + 2)) for _ in rates]
+        if count and rng.random() < 0.5:
+            sizes[-1] = ENDLESS
+        further.append([(size, rate.numerator, rate.denominator) for size, rate in zip(sizes, rates, strict=True)])
+    tiers = build_tiers(first, further)
+    return {"tiers": tiers, "capacity": tiers.capacity} if any(further) else {}
+
+
+def _large_tiers(tiers: Tiers, capacity: np.ndarray, sizes: _Scale, rate: Fraction) -> Tiers:
+    first = [ENDLESS if each == ENDLESS else sizes.one(each) for each in tiers.end[:, 0].tolist()]
+    further = []
+    for d in range(len(capacity)):
+        rows = []
+        for size, num, den in tiers.further(d):
+            ratio = Fraction(num, den) * rate
+            rows.append((ENDLESS if size == ENDLESS else sizes.one(size), ratio.numerator, ratio.denominator))
+        further.append(rows)
+    return build_tiers(first, further)
+
+
+def _totals(problem: Problem) -> tuple[int, int, int]:
+    """The largest sums of ticks, bytes and nanojoules that docs/spec.md limits to 2^60, in Python integers."""
+    m = range(problem.n_devices)
+    pairs = [(a, b) for a in m for b in m if a != b]
+    payload = problem.payload.tolist()
+    durations = problem.duration.max(axis=1, initial=0).tolist()
+
+    def slowest(amount: int, num: np.ndarray, den: np.ndarray) -> int:
+        return max((_up(amount, num[pair], den[pair]) for pair in pairs), default=0)
+
+    moving = sum(slowest(each, problem.byte_ticks_num, problem.byte_ticks_den) for each in payload)
+    moving += len(payload) * int(problem.latency.max(initial=0))
+    last = max([*problem.release.tolist(), *(_swap(problem, d) for d in m)], default=0)
+    joules = sum(max(_up(ticks, problem.power_num[d], problem.power_den[d]) for d in m) for ticks in durations)
+    joules += sum(slowest(each, problem.byte_energy_num, problem.byte_energy_den) for each in payload)
+    amounts = sum(sum(getattr(problem, name).tolist()) for name in ("resident", "output", "scratch"))
+    due, room = (
+        max((each for each in limits.tolist() if each != UNLIMITED), default=0)
+        for limits in (problem.deadline, problem.capacity)
+    )
+    relocation = sum(problem.relocation.max(axis=1, initial=0).tolist())
+    return max(last + sum(durations) + moving, relocation, due), max(amounts, sum(payload), room), joules
+
+
+def _swap(problem: Problem, d: int) -> int:
+    """The longest swap time of a device in Python integers."""
+    if problem.tiers is None:
+        return 0
+    left = max(sum(problem.memory.tolist()) - int(problem.tiers.end[d, 0]), 0)
+    ticks = 0
+    for size, num, den in problem.tiers.further(d):
+        ticks += _up(min(left, size), num, den)
+        left = max(left - size, 0)
+    return ticks
+
+
+def _up(amount: int, num: Any, den: Any) -> int:
+    return -(-amount * int(num) // int(den))
+
+
+BASE = 12
+"""Amounts of small pipelines are multiplied by this number, so that teams of up to four devices divide them."""
+
+
+def large_pipeline(seed: int) -> tuple[Problem, Problem, int]:
+    """A pipeline with small amounts, the same with all amounts multiplied by a large number, and this number.
+
+    The period of the second is exactly that number times the period of the first: no ratio is rounded.
+    """
+    rng = np.random.default_rng(seed)
+    small = _times(random_pipeline(seed) if seed % 2 else unlike_pipeline(seed), BASE)
+    factor = int(rng.integers(1, 2 ** int(rng.choice([20, 30, 36]))))
+    return small, _times(small, factor), factor
+
+
+def _times(problem: Problem, factor: int) -> Problem:
+    """The pipeline with all times, bytes and capacities times a factor."""
+    assert problem.pipeline is not None
+    names = ("duration", "latency", "payload", "resident", "output", "scratch")
+    changes: dict[str, Any] = {name: getattr(problem, name) * factor for name in names}
+    changes["capacity"] = np.where(problem.capacity == UNLIMITED, UNLIMITED, problem.capacity * factor)
+    changes["pipeline"] = replace(
+        problem.pipeline, launch=problem.pipeline.launch * factor, gradient=problem.pipeline.gradient * factor
+    )
+    return with_changes(problem, **changes)
