@@ -7,6 +7,7 @@ import html
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,18 @@ class TestExamples:
         if missing := re.search(r".*pip install 'placeopt\[\w+\]'", done.err):
             pytest.skip(missing[0])
         assert done.code == example.exit_code, f"{page_id(path)}:{example.line}: {example.text}\n{done.err}"
+
+    def test_readme_starts_with_a_command_that_solves_and_one_that_tests(self) -> None:
+        """CI takes its test command from there."""
+        start = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Start\n")[1].split("\n## ")[0]
+        commands = re.findall(r"^    (pip install .*)$", start, re.MULTILINE)
+        assert [command.split(" && ")[1].split()[0] for command in commands] == ["placeopt", "pytest"]
+        pattern = re.search(r"sed -n '(.*?)' README.md", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))
+        assert pattern is not None
+        if shutil.which("sed") is None:
+            pytest.skip("sed is not installed")
+        done = subprocess.run(["sed", "-n", pattern[1], ROOT / "README.md"], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines() == [commands[1]]
 
     @pytest.mark.parametrize("path", PAGES, ids=page_id)
     def test_reasons_for_not_running_are_known(self, path: Path) -> None:

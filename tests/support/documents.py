@@ -80,7 +80,7 @@ def examples(path: Path) -> list[Example]:
             while line.endswith("\\"):
                 k += 1
                 line = f"{line[:-1]} {lines[k].strip()}"
-            command = line.strip()
+            command = line.strip().removeprefix("pip install -e . && ")
             if command.startswith("placeopt "):
                 reason = marks.get("not run")
                 if reason is None and _PLACEHOLDER.search(command.split(" #")[0]):

@@ -18,9 +18,8 @@ from pipelines import random_pipeline, unlike_pipeline
 from placeopt.errors import UsageError
 from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Objective, Problem
+from placeopt.model.ranges import LARGEST, first_excess
 from placeopt.model.tiers import ENDLESS, Tiers, build_tiers
-
-LIMIT = 2**60
 
 CHANCE_OF_TIERS = 0.3
 
@@ -41,7 +40,7 @@ def large_problem(seed: int, objective: Objective | None = None, *, bound: bool 
     while True:
         with suppress(UsageError):  # a ratio beyond 62 bits
             large = _enlarged(small, *bits, np.random.default_rng(seed))
-            if max(_totals(large)) <= LIMIT:
+            if max(_totals(large)) <= LARGEST and first_excess(large) is None:
                 return large
         bits = [max(each - 1, 0) for each in bits]
 
@@ -163,8 +162,8 @@ def _up(amount: int, num: Any, den: Any) -> int:
     return -(-amount * int(num) // int(den))
 
 
-BASE = 12
-"""Amounts of small pipelines are multiplied by this number, so that teams of up to four devices divide them."""
+BASE = 144
+"""Amounts of small pipelines are multiplied by this number: teams of up to four devices then round nothing."""
 
 
 def large_pipeline(seed: int) -> tuple[Problem, Problem, int]:
@@ -174,7 +173,7 @@ def large_pipeline(seed: int) -> tuple[Problem, Problem, int]:
     """
     rng = np.random.default_rng(seed)
     small = _times(random_pipeline(seed) if seed % 2 else unlike_pipeline(seed), BASE)
-    factor = int(rng.integers(1, 2 ** int(rng.choice([20, 30, 36]))))
+    factor = int(rng.integers(1, 2 ** int(rng.choice([20, 28, 32]))))
     return small, _times(small, factor), factor
 
 
