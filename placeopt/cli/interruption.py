@@ -80,14 +80,14 @@ def end_on_second_signal() -> None:
     signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)  # gets the number of each signal that has a handler
 
     def watch() -> None:
-        first = None
+        earliest: float | None = None  # of the second signal
         while True:
             (number,) = os.read(ours, 1)
-            now = time.monotonic()
-            if number in ENDING and first is None:
-                first = now
-            elif number in ENDING and now - first >= REPEAT:
-                end_at_once(number)
+            if number in ENDING:
+                now = time.monotonic()
+                earliest = earliest or now + REPEAT
+                if now >= earliest:
+                    end_at_once(number)
 
     threading.Thread(target=watch, name="signals", daemon=True).start()
 
