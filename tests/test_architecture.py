@@ -183,8 +183,8 @@ def test_importing_placeopt_loads_no_solver_and_nothing_heavy() -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     statement = (
-        "import contextlib, io\nfrom placeopt.cli import main\nsys.argv = ['placeopt', '--help']\n"
-        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main()"
+        "import contextlib, io\nfrom placeopt.cli import run\nsys.argv = ['placeopt', '--help']\n"
+        "with contextlib.redirect_stdout(io.StringIO()): run()"
     )
     loaded = loaded_after(statement)
     assert not [name for name in loaded if name.split(".")[0] in (*HEAVY, "placeopt_solvers", "numpy", "pydantic")]

@@ -9,6 +9,7 @@ written.
 
 from __future__ import annotations
 
+import os
 import sys
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,15 @@ ISSUES = 100
 
 
 def main() -> None:
-    """Run the command line and exit the process with its code."""
+    """Run the command line and end this process with its exit code."""
+    from placeopt.cli.interruption import end_on_second_signal, leave
+
+    end_on_second_signal()
+    leave(run())
+
+
+def run() -> int:
+    """Run the command line in this process and return its exit code."""
     from placeopt.cli.interruption import Interrupted, end_on_signals, raise_on_signals
     from placeopt.cli.streams import final_code, open_streams
 
@@ -31,9 +40,9 @@ def main() -> None:
         code = final_code(copy_context().run(_run))  # the context holds the output files of this run
         end_on_signals()
     except Interrupted as stop:
-        print(f"placeopt: interrupted{stop.by}", file=sys.stderr)
+        print(stop.message, file=sys.stderr)
         code = final_code(stop.code)
-    sys.exit(code)
+    return code
 
 
 def _run() -> int:
@@ -42,9 +51,11 @@ def _run() -> int:
 
     try:
         from placeopt.cli.app import app
-        from placeopt.errors import InternalError, PlaceoptError
+        from placeopt.errors import InternalError, PlaceoptError, UsageError
 
         try:
+            if _folder_is_deleted():
+                raise UsageError("the current folder has been deleted; change to another one with `cd`")
             app(prog_name="placeopt")
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else 0
@@ -67,6 +78,15 @@ def _run() -> int:
         print(f"placeopt: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _folder_is_deleted() -> bool:
+    """Whether the current folder no longer exists: relative paths, child processes and libraries would fail."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _message(error: Exception) -> str:

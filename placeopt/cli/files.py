@@ -166,17 +166,19 @@ def _plan(result: Result) -> dict[str, Any]:
 
 def save_exports(trace: Path | None, report: Path | None, result: Result) -> bool:
     """Write the requested files and return whether all were written; errors are printed on stderr."""
-    from placeopt.views.page import write_report
-    from placeopt.views.traces import write_trace
-
-    schedule = result.schedule
-    done = True
+    schedule, done = result.schedule, True
     if trace is not None and schedule is None:
         print(f"placeopt: there is no schedule to write to {_shown(trace)}", file=sys.stderr)
         done = False
-    elif schedule is not None:
+    elif trace is not None and schedule is not None:
+        from placeopt.views.traces import write_trace
+
         done = written(trace, lambda path: write_trace(path, result.problem, schedule))
-    return written(report, lambda path: write_report(path, result)) and done
+    if report is not None:
+        from placeopt.views.page import write_report
+
+        done = written(report, lambda path: write_report(path, result)) and done
+    return done
 
 
 def save_dump(dump: Mapping[str, Any]) -> str:

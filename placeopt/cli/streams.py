@@ -58,8 +58,11 @@ class Stream(io.TextIOWrapper):
 def open_streams() -> None:
     """Replace stdout and stderr by a `Stream`; characters that their encodings lack are escaped.
 
-    Exits with code 2 if stdout is closed, because results could not be printed.
+    A width of 0 columns in the environment means that the width is unknown, as for terminals. Exits with code 2 if
+    stdout is closed, because results could not be printed.
     """
+    if not os.environ.get("COLUMNS", "").strip("0"):
+        os.environ.pop("COLUMNS", None)
     if sys.stderr is None:  # closed by the caller: messages are discarded
         # `__stderr__` keeps the file open, because the Stream below only holds its buffer.
         sys.stderr = sys.__stderr__ = open(os.devnull, "w", encoding="utf-8")  # type: ignore[misc]  # noqa: SIM115

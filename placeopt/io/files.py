@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from io import FileIO
 from pathlib import Path
 
 from placeopt.errors import UsageError, visible
@@ -127,8 +128,11 @@ def read_start(path: StrPath, size: int) -> bytes:
     UnreadableError
         If the file does not exist, cannot be read, or is not a regular file.
     """
-    with _explained(), open(checked_path(path), "rb", opener=_regular) as file:
-        return file.read(size)
+    with _explained(), open(checked_path(path), "rb", buffering=0, opener=_regular) as file:
+        content = b""
+        while len(content) < size and (chunk := _chunk(file, size - len(content))):
+            content += chunk
+        return content
 
 
 @contextmanager
@@ -160,13 +164,7 @@ def text_of(content: bytes) -> str:
 
 def _read(path: StrPath, most: Callable[[bytes], int]) -> bytes:
     given = descriptor(path)
-    # Without O_NONBLOCK, opening a named pipe waits for a writer, and files such as trace_pipe for an event.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
-    if given is None:
-        kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))  # checked before opening, which may affect a device
-        if kind is not None:
-            raise UnreadableError(kind)
-    number = os.open(path, flags) if given is None else os.dup(given)
+    number = _regular(checked_path(path)) if given is None else os.dup(given)
     with open(number, "rb", buffering=0) as file:
         status = os.fstat(number)
         kind = _KINDS.get(stat.S_IFMT(status.st_mode))
@@ -177,12 +175,7 @@ def _read(path: StrPath, most: Callable[[bytes], int]) -> bytes:
         content = bytearray()
         limit = None
         while True:
-            chunk = file.read(_CHUNK)
-            if chunk is None:  # no data yet; the read does not block
-                if given is None:
-                    raise UnreadableError("has no end, expected a regular file")
-                select.select([number], [], [])
-                continue
+            chunk = _chunk(file, _CHUNK, waits=given is not None)
             content += chunk
             if limit is None:
                 limit = largest(most(bytes(content)))
@@ -192,12 +185,23 @@ def _read(path: StrPath, most: Callable[[bytes], int]) -> bytes:
                 return bytes(content)
 
 
-def _regular(path: str, flags: int) -> int:
+def _regular(path: str, _flags: int = 0) -> int:
     """Open a regular file; anything else raises an UnreadableError."""
-    kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))
+    kind = _KINDS.get(stat.S_IFMT(os.stat(path).st_mode))  # checked before opening, which may affect a device
     if kind is not None:
         raise UnreadableError(kind)
+    # Without O_NONBLOCK, opening a named pipe waits for a writer, and files such as trace_pipe for an event.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
     return os.open(path, flags)
+
+
+def _chunk(file: FileIO, size: int, *, waits: bool = False) -> bytes:
+    """Read up to `size` bytes. A file that has none yet, and is not at its end, is awaited or rejected."""
+    while (chunk := file.read(size)) is None:  # the read does not block
+        if not waits:
+            raise UnreadableError("has no end, expected a regular file")
+        select.select([file], [], [])
+    return chunk
 
 
 def _too_large(limit: int, size: int) -> str:

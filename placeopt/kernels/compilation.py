@@ -77,7 +77,7 @@ class _Queue:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.loading = threading.Lock()  # held while machine code is loaded: the process must not exit then
+        self.loading = threading.RLock()  # held while machine code is loaded: the process must not exit then
         self.jobs: dict[tuple[int, Signature], Job] = {}
         self.waiting: list[tuple[float, int, Job]] = []  # a heap: kernels that compile fastest first
         self.numbers = count()  # break ties in the heap, so that jobs are never compared

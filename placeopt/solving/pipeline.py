@@ -29,6 +29,7 @@ from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.solver import Answer, Options, Progress, Solver, Termination
 from placeopt.solver.cluster import pool_at
 from placeopt.solving.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
+from placeopt.solving.keyboard import stopped_by_keyboard
 from placeopt.solving.result import LARGE, Result, WallTime
 from placeopt.solving.run import Run, prepare
 from placeopt.solving.usage import peak_resident
@@ -76,7 +77,9 @@ def solve(
         Called with every new incumbent or bound, possibly from another thread, one call at a time. From call to call,
         times and bounds never fall and objectives never rise. An exception that it raises ends the run.
     should_stop
-        Called regularly; once it returns True, the solver stops and returns its incumbent.
+        Called regularly; once it returns True, the solver stops and returns its incumbent. None: Ctrl-C in the main
+        thread does the same for a search, unless the program handles SIGINT itself. Another Ctrl-C within two seconds
+        raises KeyboardInterrupt.
     passes
         Passes that make the problem smaller for the solver, in order: names, as `placeopt passes` lists them, with
         settings after a colon (`celeritas-fusion:range=100`), or objects. None: the exact passes for an exact solver,
@@ -123,7 +126,10 @@ def solve(
     with pool_at(dask) as pool:
         if pool is not None:
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
-        return _solve(run, begun)
+        if should_stop is not None or not (run.solver.info.anytime or run.solver.info.exact):
+            return _solve(run, begun)
+        with stopped_by_keyboard() as pressed:
+            return _solve(replace(run, options=replace(run.options, should_stop=pressed)), begun)
 
 
 def _solve(run: Run, begun: float) -> Result:

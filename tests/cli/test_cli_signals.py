@@ -269,6 +269,67 @@ class TestProcesses:
         assert is_plan(plan)
 
 
+class TestImports:
+    """Signals while a solver is imported, which native modules turn into an ImportError, and other code drops."""
+
+    @staticmethod
+    def solve(folder: Path, module: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line with an installed solver `faulty` in a module with this text."""
+        (folder / "faulty.py").write_text("import hashlib, os, signal, threading, time\n" + module)
+        package = folder / "faulty-1.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1\n")
+        (package / "entry_points.txt").write_text("[placeopt.solvers]\nfaulty = faulty:Solver\n")
+        return subprocess.run(
+            [*PLACEOPT, "solve", HEFT_10, "-s", "faulty"],
+            env=os.environ | {"PYTHONPATH": str(folder)}, capture_output=True, text=True, check=False, timeout=30,
+        )  # fmt: skip
+
+    @pytest.mark.parametrize(("number", "code"), CODES)
+    def test_a_signal_is_no_import_error(self, tmp_path: Path, number: int, code: int) -> None:
+        done = self.solve(
+            tmp_path,
+            f"try:\n    signal.raise_signal({int(number)})\n"
+            "except BaseException as error:\n    raise ImportError('initialization failed') from error\n",
+        )
+        by = "" if number == signal.SIGINT else f" by {signal.Signals(number).name}"
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", f"placeopt: interrupted{by}\n")
+
+    def test_an_import_cannot_drop_a_signal(self, tmp_path: Path) -> None:
+        done = self.solve(
+            tmp_path, "try:\n    signal.raise_signal(signal.SIGINT)\nexcept BaseException:\n    print('goes on')\n"
+        )
+        assert (done.returncode, done.stdout) == (130, "")
+
+    def test_a_second_signal_ends_a_native_call(self, tmp_path: Path) -> None:
+        """The call takes minutes and runs no handlers."""
+        done = self.solve(
+            tmp_path,
+            "def send():\n"
+            "    for _ in range(2):\n"
+            f"        time.sleep({interruption.REPEAT + 0.1})\n"
+            "        os.kill(os.getpid(), signal.SIGTERM)\n"
+            "threading.Thread(target=send, daemon=True).start()\n"
+            "hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)\n",
+        )
+        assert done.returncode == 143
+
+
+def test_exit_functions_run_and_no_module_is_torn_down() -> None:
+    program = (
+        "import atexit, os, sys\n"
+        "class Module:\n    def __del__(self, write=os.write): write(1, b'torn down')\n"
+        "module = Module()\n"
+        "atexit.register(print, 'exit function')\n"
+        "from placeopt.cli import main\n"
+        "sys.argv = ['placeopt', 'solvers', 'unknown']\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "exit function\n")
+    assert 'unknown solver "unknown"' in done.stderr
+
+
 class TestProcessesOfOurs:
     """Slurm and systemd signal all processes of a job, those of runs and of engines among them."""
 

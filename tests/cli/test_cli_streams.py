@@ -87,6 +87,16 @@ class TestEncodings:
         assert rb"gro\xdfes Problem" in done.stdout
 
 
+@pytest.mark.parametrize("columns", ["0", "00", ""])
+def test_a_width_of_zero_is_unknown(problem: Path, columns: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "placeopt", "solve", problem],
+        env=os.environ | {"COLUMNS": columns}, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert b"feasible: the verifier found no violation" in done.stdout
+
+
 class Broken(io.RawIOBase):
     """A device that takes no more."""
 

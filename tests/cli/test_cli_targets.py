@@ -169,3 +169,14 @@ class TestWriteWhole:
         done = run(*command.split(), "--out", "out.yaml")
         assert done.code == 2
         assert contents(folder) == before
+
+
+@pytest.mark.parametrize("arguments", ["solve {}/p.yaml --out plan.json", "solve {}/p.yaml", "solve p.yaml"])
+def test_a_deleted_folder(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str) -> None:
+    gone = folder / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    done = run(*arguments.format(folder).split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "placeopt: the current folder has been deleted; change to another one with `cd`\n"

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import placeopt as po
 from placeopt.errors import DocumentError, SpecError, UsageError
 from placeopt.io import document, files, validation
 from placeopt.io.document import NamedFiles, read_document
-from placeopt.io.files import UnreadableError, read_file, size_limit, temporary_folder, write_whole
+from placeopt.io.files import UnreadableError, read_file, read_start, size_limit, temporary_folder, write_whole
 
 FIVE = Path(__file__).parents[2] / "problems" / "five-node.yaml"
 LINE = {"placeopt": 1, "devices": {"a": {}}, "tasks": {"x": {"time": 1}}}
@@ -99,6 +100,20 @@ class TestKinds:
         monkeypatch.setattr(os, "stat", lambda _path: regular)
         with pytest.raises(UnreadableError, match="is a named pipe"):
             read_file("fifo")
+
+    @pytest.mark.parametrize("read", [read_file, lambda path: read_start(path, 4)], ids=["whole", "start"])
+    def test_a_file_that_waits_for_data_does_not_block(
+        self, monkeypatch: pytest.MonkeyPatch, read: Callable[[str], bytes]
+    ) -> None:
+        """As /proc/kmsg does, which calls itself a regular file."""
+        monkeypatch.setattr(files, "_KINDS", {})
+        writer = os.open("fifo", os.O_RDWR)
+        os.write(writer, b"{a")
+        try:
+            with pytest.raises(UnreadableError, match="has no end, expected a regular file"):
+                read("fifo")
+        finally:
+            os.close(writer)
 
 
 @needs_descriptors

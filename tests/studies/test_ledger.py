@@ -265,7 +265,13 @@ class TestBelief:
 
 
 class TestCsv:
-    @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
+    @pytest.mark.parametrize(
+        "start",
+        [
+            *("=", "+", "-", "@", "\t", "\r", "\n", " =", " \t=", "\u00a0+", "\u3000=", "\x00=", "\ufeff=", "\u200b@"),
+            *("\uff1d", "\uff0b", "\uff0d", " \uff20"),  # full-width
+        ],
+    )
     def test_no_cell_is_a_formula(self, start: str) -> None:
         text = f"{start}cmd|' /C calc'!A0"
         record = replace(failed("crashed", text, problem=text, file=text, solver=text), fingerprint=text)

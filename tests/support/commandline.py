@@ -9,8 +9,8 @@ import sys
 from dataclasses import dataclass
 from unittest import mock
 
+from placeopt import cli
 from placeopt.bounding.engines.signals import ENDING
-from placeopt.cli import main
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def run(*arguments: object, encoding: str = "utf-8") -> Outcome:
         contextlib.redirect_stderr(streams[1]),
     ):
         try:
-            main()
+            code = cli.run()
         except SystemExit as stop:
             code = stop.code
         finally:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable
 from typing import TextIO
+from unicodedata import category, normalize
 
 from rich.console import Console
 from rich.padding import Padding
@@ -65,10 +66,15 @@ def write_csv(out: TextIO, comparison: Comparison) -> None:
 
 
 def _cell(value: object) -> object:
-    """Return a cell; text that looks like a spreadsheet formula is prefixed by an apostrophe, as OWASP recommends."""
+    """Return a cell; text that looks like a spreadsheet formula is prefixed by an apostrophe, as OWASP recommends.
+
+    Spreadsheets may drop white space and invisible characters before a formula, and read variants of its first
+    character, such as the full-width equals sign.
+    """
     if not isinstance(value, str):
         return value
-    formula = value.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+    first = next((char for char in value if not char.isspace() and category(char) not in ("Cc", "Cf")), "")
+    formula = value[:1] in ("\t", "\r", "\n") or normalize("NFKC", first) in ("=", "+", "-", "@")
     # Python before 3.13 does not quote \r, which would end the line.
     return "'" * formula + value.replace("\r", "\n")
 
