@@ -73,10 +73,13 @@ class Trained:
 
 
 class Store:
-    """Policies and results in a folder."""
+    """Policies and results in a folder, each with the version of the code that made it.
 
-    def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
-        self.folder, self.report = folder, report
+    `used` collects the versions of what is read.
+    """
+
+    def __init__(self, folder: Path, report: Callable[[str], None], version: str, used: set[str]) -> None:
+        self.folder, self.report, self.version, self.used = folder, report, version, used
         (folder / "policies").mkdir(parents=True, exist_ok=True)
         (folder / "results").mkdir(exist_ok=True)
 
@@ -105,13 +108,15 @@ class Store:
             training = Training(folder, self.recipe(what), resume=resume)
             training.run()
             steps = sum(2 * problem.n_tasks for problem in _drawn(training))
-            done.write_text(json.dumps({"seconds": time.process_time() - start, "steps": steps, "resumed": resume}))
+            spent = {"seconds": time.process_time() - start, "steps": steps, "resumed": resume, "code": self.version}
+            done.write_text(json.dumps(spent))
+        self.used.add(json.loads(done.read_text())["code"])
         return folder / POLICY
 
-    def seconds(self, what: Trained) -> dict[str, float]:
+    def seconds(self, what: Trained) -> dict[str, Any]:
         """CPU seconds of a training with its evaluations, and the number of its steps."""
         self.agent(what)
-        found: dict[str, float] = json.loads((self.folder / "policies" / what.key / "seconds.json").read_text())
+        found: dict[str, Any] = json.loads((self.folder / "policies" / what.key / "seconds.json").read_text())
         return found
 
     def curve(self, what: Trained) -> list[tuple[int, float]]:
@@ -129,9 +134,11 @@ class Store:
             self.report(text)
             values = compute()
             with (self.folder / "results" / f"{name}.part").open("wb") as file:
-                np.savez_compressed(file, values=values, key=np.array(text))
+                np.savez_compressed(file, values=values, key=np.array(text), code=np.array(self.version))
             (self.folder / "results" / f"{name}.part").rename(path)
-        return np.asarray(np.load(path)["values"])
+        kept = np.load(path)
+        self.used.add(str(kept["code"]))
+        return np.asarray(kept["values"])
 
 
 def _drawn(training: Training) -> list[Problem]:

@@ -27,7 +27,8 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
     class Evaluation(PaperParts, FurtherParts):
         """All experiments."""
 
-    store = Store(workplace.measurements.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"))
+    kept = workplace.measurements
+    store = Store(kept.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"), kept.version, kept.used)
     evaluation = Evaluation(store, workplace.cases, workplace.seeds, workplace.images)
 
     def experiments() -> None:
@@ -43,7 +44,7 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
 def item(name: str, title: str, duration: str, *parts: str, **pictures: str) -> Item:
     """An item of some experiments; pictures by file, with underscores for hyphens."""
     named = tuple((file.replace("_", "-"), description) for file, description in pictures.items())
-    return Item(name, title, partial(run, parts=parts, pictures=named), duration)
+    return Item(name, title, partial(run, parts=parts, pictures=named), duration, kept=f"takes {duration}")
 
 
 BEYOND = "beyond the paper: "
@@ -60,8 +61,9 @@ GIPH = Paper(
         Item("figure-1", "gpNet of an example", None, why="an illustration; tests/learning builds gpNet from the text"),
         Item("figure-2", "the search as a Markov decision process", None, why="an illustration"),
         Item("figure-3", "the network", None, why="an illustration; tests/learning compares it with the text"),
-        item("figure-4", "SLR against search steps", "2 hours", "steps", "noisy",
+        item("figure-4", "SLR against search steps", "1 hour", "steps",
              **{"steps_giph_unseen_0.0": "SLR against search steps on unseen networks"}),
+        item("figure-4-noise", "the same with noise of 20 %", "1 hour", "noisy"),
         item("figure-5", "SLR against the depth of the graph", "after figure-4, 1 minute", "depth"),
         item("figure-6", "SLR on changing networks", "20 minutes", "changes",
              adaptivity="SLR after changes of the network"),
@@ -93,4 +95,5 @@ GIPH = Paper(
         item("seconds", BEYOND + "the solver giph and other searches with equal time limits, on an idle machine",
              "20 minutes", "seconds"),
     ),
+    ("seeds", "cases"),
 )  # fmt: skip
