@@ -20,12 +20,12 @@ import numpy as np
 
 import placeopt as po
 from placeopt.generate.giph.sets import SETS
-from placeopt.learning.networks.variants import Agent
+from placeopt.learning.networks.variants import Agent, make_agent
 from placeopt.learning.search import Search, guide
 from placeopt.learning.training.cases import Cases
 from placeopt.learning.training.checkpoints import load_policy
 from placeopt.learning.training.folder import CHECKPOINT, POLICY, Recipe, Training
-from placeopt.learning.training.reinforce import Settings
+from placeopt.learning.training.reinforce import Progress, Settings, Trainer
 from placeopt.model.levels import bottom_levels, falling
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem, Term
@@ -107,7 +107,7 @@ class Store:
             start = time.process_time()
             training = Training(folder, self.recipe(what), resume=resume)
             training.run()
-            steps = sum(2 * problem.n_tasks for problem in _drawn(training))
+            steps = sum(2 * problem.n_tasks for problem in _drawn(training.trainer))
             spent = {"seconds": time.process_time() - start, "steps": steps, "resumed": resume, "code": self.version}
             done.write_text(json.dumps(spent))
         self.used.add(json.loads(done.read_text())["code"])
@@ -141,16 +141,34 @@ class Store:
         return np.asarray(kept["values"])
 
 
-def _drawn(training: Training) -> list[Problem]:
+def _drawn(trainer: Trainer) -> list[Problem]:
     """The problems of the training's episodes, to count their steps."""
-    rng = np.random.default_rng([training.recipe.settings.seed, 0])
-    problems = training.trainer.train_set
+    rng = np.random.default_rng([trainer.settings.seed, 0])
+    problems = trainer.train_set
     found = []
-    for _ in range(training.trainer.progress.episode // max(training.recipe.settings.peers, 1)):
+    for _ in range(trainer.progress.episode // max(trainer.settings.peers, 1)):
         problem = problems[int(rng.integers(len(problems)))]
         random_placement(problem, rng)
         rng.integers(2**31)
         found.append(problem)
+    return found
+
+
+def timed_training(variant: str, count: int = 12) -> np.ndarray:
+    """(count,) CPU seconds of a step in each episode of a training without evaluations, after a first episode."""
+    cases = Cases(SETS["giph-multiple"]()[0])
+    problems = [cases[index] for index in range(count)]
+    agent = make_agent(variant, devices=problems[0].n_devices)
+    trainer = Trainer(agent, problems, problems, Settings(episodes=count + 1, every=10**6, cases=1))
+    times: list[float] = []
+
+    def note(_: Progress) -> bool:
+        times.append(time.process_time())
+        return False
+
+    trainer.run(note)
+    steps = np.array([2 * problem.n_tasks for problem in _drawn(trainer)[1:]])
+    found: np.ndarray = np.diff(times) / steps
     return found
 
 

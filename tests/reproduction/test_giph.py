@@ -22,6 +22,8 @@ DIRECT = {"changes", "relocation_and_energy", "total_cost", "seconds"}
 
 @pytest.fixture(autouse=True)
 def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("torch", "safetensors"):
+        pytest.importorskip(library, reason=f"{library} is not installed: pip install 'placeopt[torch]'")
     monkeypatch.syspath_prepend(BENCHMARKS)
     monkeypatch.syspath_prepend(BENCHMARKS / "papers")
 
