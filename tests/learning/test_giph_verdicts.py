@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
 
-from giph_paper import below_random, faster
+from giph_paper import COMPILED, TABLE_7, below_random, faster, timed_cells
 from giph_sets import student
 
 GRID = np.linspace(0, 2, 5)
@@ -54,3 +55,26 @@ def test_only_the_maximum_of_the_paper_is_the_same(share: float, ours: str, verd
 )
 def test_quantiles_of_student(count: int, quantile: float) -> None:
     assert student(count) == pytest.approx(quantile, rel=0.01)
+
+
+def test_seconds_are_compared_by_their_ratio_to_those_of_giph() -> None:
+    as_published = {name: (train / 100, run / 100) for name, (train, run) in TABLE_7.items()}
+    cells = timed_cells(as_published)
+    assert len(cells) == 14
+    assert {cell.verdict for cell in cells} == {"same"}
+    faster_giph = as_published | {"giph": (0.0001, 0.0001)}
+    cells = timed_cells(faster_giph)
+    assert {(cell.verdict, cell.reason) for cell in cells} == {("reversed", COMPILED)}
+    assert cells[0].ours == "0.0001, 6 of 6 are slower"
+    assert cells[1].paper == "0.145 (x 0.26)"
+
+
+def test_a_search_stops_when_its_best_value_stays() -> None:
+    for library in ("torch", "safetensors"):
+        pytest.importorskip(library, reason=f"{library} is not installed: pip install 'placeopt[torch]'")
+    from giph_further import stops
+
+    rows = curve(3.0, 2.0, 2.0, 2.0, 1.0)
+    assert np.unique(stops(rows, 1)).tolist() == [2]
+    assert np.unique(stops(rows, 2)).tolist() == [3]
+    assert np.unique(stops(rows, 3)).tolist() == [4]
