@@ -73,7 +73,8 @@ def shorter_cell(what: str, paper: float, ours: tuple[float | None, float | None
     if own is None or other is None:
         return Claim(what, f"{paper:.1f} % shorter", "out of memory", "not comparable", "no time to compare with")
     verdict = ratio_verdict(1 / (1 - paper / 100), other / own)
-    return Claim(what, f"{paper:.1f} % shorter", f"{100 * (1 - own / other):.1f} % shorter", verdict)
+    share = 100 * (1 - own / other)
+    return Claim(what, f"{paper:.1f} % shorter", f"{abs(share):.1f} % {'shorter' if share > 0 else 'longer'}", verdict)
 
 
 def fusion_cells(model: str, before: tuple[int, float], after: tuple[int, float]) -> list[Claim]:
