@@ -689,6 +689,7 @@ def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
         (("--inputs", "missing.npz"), "missing.npz: no such file"),
         (("--optimization", "much"), "--optimization: much is not a level; known are none, basic, extended, all"),
         (("--trace", "no/such/folder.json"), "there is no folder"),
+        (("--in-plan",), "--in-plan needs --fit, which measures the times"),
     ],
 )
 def test_the_command_with_wrong_arguments(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
