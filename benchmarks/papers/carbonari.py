@@ -122,31 +122,34 @@ def trends(_: Workplace) -> Report:
 def times(workplace: Workplace) -> Report:
     """CPU time and memory of the process in tables 1 to 3; both depend on the machine and on what else it does."""
     found = {key: resources(workplace, *key) for key in product(MODELS, NETWORKS, COSTS, SOLVERS)}
-    cells, growth = [], []
+    growth, cells = [], []
     for model, name in COMPARED:
-        ours = []
-        for network in NETWORKS:
-            mine, base = (found[model, network, "paper", each] for each in (name, "heuristic-g"))
-            ours.append((percent(mine.process, base.process), percent(mine.seconds, base.seconds)))
-        for (network, count), (memory, seconds) in zip(NETWORKS.items(), ours, strict=True):
-            paper = PAPER[network, model][name]
-            cells.append(changed(f"{model}, {name}, {count} devices: memory", paper[2], memory, 1.0))
-            cells.append(changed(f"{model}, {name}, {count} devices: CPU time", paper[3], seconds, 5.0))
-        published = [PAPER[network, model][name][3] for network in NETWORKS]
-        spent = [seconds for _, seconds in ours]
-        cells.append(trend(f"{model}, {name}: CPU time, from network to network", published, spent, 5.0))
-        growth += [memory for memory, _ in ours]
+        pairs = [[found[model, network, "paper", each] for each in (name, "heuristic-g")] for network in NETWORKS]
+        memory = [percent(mine.process, base.process) for mine, base in pairs]
+        growth += memory
+        cells += resource_cells(model, name, memory, [percent(mine.seconds, base.seconds) for mine, base in pairs])
     report = Report()
     report.claims("changes to heuristic-g", [*cells, memory_claim(max(growth))])
+    headers = [f"{what}: {count} devices" for what, count in product(("process, MiB", "CPU ms"), NETWORKS.values())]
     for costs, (title, _) in COSTS.items():
         rows = []
-        for model, name in product(NODES, SOLVERS):
+        for model, name in product(MODELS, SOLVERS):
             each = [found[model, network, costs, name] for network in NETWORKS]
             process = (f"{one.process / MIB:,.0f}" for one in each)
             rows.append((model, name, *process, *(f"{one.seconds * 1000:,.2f}" for one in each)))
-        headers = (f"{what}: {count} devices" for what, count in product(("process, MiB", "CPU ms"), NETWORKS.values()))
         report.table(title, ("model", "solver", *headers), rows)
     return report
+
+
+def resource_cells(model: str, name: str, memory: list[float], seconds: list[float]) -> list[Claim]:
+    """The cells of memory and CPU time on all networks, as changes in per cent, and the trend of the CPU time."""
+    papers = [PAPER[network, model][name] for network in NETWORKS]
+    cells = []
+    for count, paper, grown, spent in zip(NETWORKS.values(), papers, memory, seconds, strict=True):
+        cells.append(changed(f"{model}, {name}, {count} devices: memory", paper[2], grown, 1.0))
+        cells.append(changed(f"{model}, {name}, {count} devices: CPU time", paper[3], spent, 5.0))
+    what = f"{model}, {name}: CPU time, from network to network"
+    return [*cells, trend(what, [paper[3] for paper in papers], seconds, 5.0)]
 
 
 def memory_claim(growth: float) -> Claim:

@@ -146,6 +146,18 @@ def test_tables_measure_neither_times_nor_processes(carbonari: ModuleType, monke
     assert not any(word in header for block in report for header in block.headers for word in ("process", "CPU"))
 
 
+def test_cpu_time_that_falls_with_the_network_is_reversed(carbonari: ModuleType) -> None:
+    cells = carbonari.resource_cells("ResNet-50", "submodular-g", [205.5, 205.5, 207.2], [1533.0, 892.0, 310.8])
+    assert [(cell.text, cell.paper, cell.verdict) for cell in cells[::2]] == [
+        ("ResNet-50, submodular-g, 3 devices: memory, change to heuristic-g", "+2.73 %", "direction"),
+        ("ResNet-50, submodular-g, 30 devices: memory, change to heuristic-g", "+3.25 %", "direction"),
+        ("ResNet-50, submodular-g, 60 devices: memory, change to heuristic-g", "+5.31 %", "direction"),
+        ("ResNet-50, submodular-g: CPU time, from network to network", "+10,383 %, +307,872 %, +386,137 %", "reversed"),
+    ]
+    assert carbonari.memory_claim(207.2).verdict == "reversed"
+    assert carbonari.memory_claim(3.0).verdict == "same"
+
+
 def test_section_3_claims_no_more_than_the_paper(carbonari: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """It proves that the first function is submodular, and states it of the second; nothing is said of monotonicity."""
     outcome = SimpleNamespace(violations=1, cases=2)
