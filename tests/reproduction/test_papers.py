@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from sources import written
 
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -169,6 +170,37 @@ def test_every_record_has_the_version_of_a_commit(reports: ModuleType) -> None:
         for name, record in reports.load_records(paper).items():
             assert record.code, f"{paper.name} {name}"
             assert set(record.code) <= known, f"{paper.name} {name}: not the code of any commit"
+
+
+def test_every_claim_is_a_text_of_the_benchmarks(reports: ModuleType) -> None:
+    for paper in papers():
+        for name, record in reports.load_records(paper).items():
+            for block in record.report:
+                texts = [] if block.kind == "text" else [block.title]
+                texts += [text for claim in block.claims for text in (claim.text, claim.reason)]
+                strange = [text for text in texts if text and not written(text)]
+                assert not strange, f"{paper.name} {name}: no benchmark writes this"
+
+
+def test_invented_claims_are_noticed() -> None:
+    assert written("GiPH below random-task-eft")
+    assert written("figure 4, giph-unseen, noise 0.2")
+    for text in ("GiPH is the best search", "giph : the best", "VGG-19: much better"):
+        assert not written(text)
+
+
+@pytest.mark.parametrize(
+    ("paper", "item"),
+    [("baechi", "figure-1"), ("baechi", "figure-3"), ("baechi", "figure-4"), ("baechi", "figure-6"),
+     ("carbonari", "appendix")],
+)  # fmt: skip
+def test_short_items_repeat_exactly(reports: ModuleType, paper: str, item: str, tmp_path: Path) -> None:
+    if item == "figure-1":
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'placeopt[plots]'")
+    (found,) = (each for each in papers() if each.name == paper)
+    (chosen,) = (each for each in found.items if each.name == item)
+    values = import_module("measurements").Measurements(tmp_path, version="test")
+    assert chosen.run(reports.Workplace(values, tmp_path, 3, 150, None)) == reports.load_records(found)[item].report
 
 
 def git(*words: str) -> str:
