@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from claims import Claim, Verdict, holds
+from claims import Claim, Verdict, holds, ratio_verdict
 
 # Tables 1 to 3: JCT, and the changes of JCT, memory and CPU time against Heuristic-G in per cent.
 PAPER: dict[tuple[str, str], dict[str, tuple[int, float, float, float]]] = {
@@ -80,6 +80,8 @@ REASONS = {
     "Inception-v3": "neither the graph nor the inferred costs explain any JCT of this model",
 }
 """Why a JCT that depends on no assumed cost differs."""
+NOISE = 0.5
+"""By how much the ratio of two CPU times of milliseconds varies."""
 ASSUMED = "it depends on costs on a core, which are not published for most of the tasks"
 MAKESPAN = "the published JCT is our makespan, the longest path, and not equation 4"
 
@@ -131,6 +133,21 @@ def trend(what: str, paper: Sequence[float], ours: Sequence[float], flat: float)
     agreed = [one == other for one, other in zip(*steps, strict=True)]
     verdict: Verdict = "same" if all(agreed) else "in part" if any(agreed) else "reversed"
     return Claim(what, *(", ".join(map(signed, each)) for each in (paper, ours)), verdict)
+
+
+def overhead(what: str, paper: Sequence[float], ours: Sequence[float]) -> Claim:
+    """The claim that a CPU time, as a multiple of that of heuristic-g, grows from the first network to the last.
+
+    Ours varies by up to NOISE from run to run, so that a smaller growth is none.
+    """
+    texts, factors = [], []
+    for changes in (paper, ours):
+        first, *_, last = (1 + change / 100 for change in changes)
+        factors.append(last / first)
+        texts.append(f"{first:,.1f} to {last:,.1f} times (x {last / first:.2g})")
+    if factors[1] <= 1 + NOISE:
+        return Claim(what, *texts, "reversed", "it does not grow")
+    return Claim(what, *texts, ratio_verdict(*factors))
 
 
 def signed(change: float) -> str:
