@@ -94,7 +94,7 @@ GIPH = Paper(
         item("features", BEYOND + "GiPH with fewer and more features", "1 hour", "features"),
         item("faults", BEYOND + "what the faults of the released code change", "2 hours", "faults"),
         item("packaged", BEYOND + "the policies that come with placeopt", "30 minutes", "packaged"),
-        item("networks", BEYOND + "the main differences, with intervals for new networks", "1 minute after order", "networks"),
+        item("networks", BEYOND + "the main differences, with intervals for networks", "1 minute after order", "networks"),
         item("training", BEYOND + "a shared baseline of episodes from one placement", "1 hour", "beyond"),
         item("seconds", BEYOND + "the solver giph and other searches with equal time limits, on an idle machine",
              "20 minutes", "seconds", kept="searches have time limits"),
