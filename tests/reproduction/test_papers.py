@@ -237,6 +237,23 @@ def test_unknown_names_are_rejected(
     assert message in capsys.readouterr().err
 
 
+def test_nothing_is_measured_with_changes_that_are_not_committed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measurements = import_module("measurements")
+
+    def changed() -> str:
+        raise measurements.UncommittedError("placeopt/a.py changed since the last commit")
+
+    monkeypatch.setattr(measurements, "code_version", changed)
+    monkeypatch.setattr(sys, "argv", ["papers", "baechi", "figure-3"])
+    with pytest.raises(SystemExit, match="2"):
+        run_path(str(BENCHMARKS / "papers"), run_name="__main__")
+    assert "a.py changed since the last commit; commit first, or use --draft" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
 def test_cells_of_step_times(claims: ModuleType) -> None:
     cell = import_module("celeritas").step_cell
     assert cell("c", (None, 2.0), (None, 1.0)).verdict == "same"
