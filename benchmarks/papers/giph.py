@@ -27,7 +27,8 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
     class Evaluation(PaperParts, FurtherParts):
         """All experiments."""
 
-    store = Store(workplace.measurements.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"))
+    kept = workplace.measurements
+    store = Store(kept.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"), kept.version, kept.used)
     evaluation = Evaluation(store, workplace.cases, workplace.seeds, workplace.images)
 
     def experiments() -> None:
@@ -40,10 +41,10 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
     return report
 
 
-def item(name: str, title: str, duration: str, *parts: str, **pictures: str) -> Item:
+def item(name: str, title: str, duration: str, *parts: str, kept: str = "", **pictures: str) -> Item:
     """An item of some experiments; pictures by file, with underscores for hyphens."""
     named = tuple((file.replace("_", "-"), description) for file, description in pictures.items())
-    return Item(name, title, partial(run, parts=parts, pictures=named), duration)
+    return Item(name, title, partial(run, parts=parts, pictures=named), duration, kept=kept or f"takes {duration}")
 
 
 BEYOND = "beyond the paper: "
@@ -60,12 +61,16 @@ GIPH = Paper(
         Item("figure-1", "gpNet of an example", None, why="an illustration; tests/learning builds gpNet from the text"),
         Item("figure-2", "the search as a Markov decision process", None, why="an illustration"),
         Item("figure-3", "the network", None, why="an illustration; tests/learning compares it with the text"),
-        item("figure-4", "SLR against search steps", "2 hours", "steps", "noisy",
+        item("figure-4", "SLR against search steps, unseen networks", "30 minutes", "steps",
              **{"steps_giph_unseen_0.0": "SLR against search steps on unseen networks"}),
-        item("figure-5", "SLR against the depth of the graph", "after figure-4, 1 minute", "depth"),
-        item("figure-6", "SLR on changing networks", "20 minutes", "changes",
+        item("figure-4-multiple", "the same on the networks of the training", "5 minutes after figure-4",
+             "steps_multiple"),
+        item("figure-4-single", "the same on one network", "30 minutes", "steps_single"),
+        item("figure-4-noise", "the same with noise of 20 %", "1 hour", "noisy"),
+        item("figure-5", "SLR against the depth of the graph", "1 minute after figure-4", "depth"),
+        item("figure-6", "SLR on changing networks", "1 hour", "changes",
              adaptivity="SLR after changes of the network"),
-        item("figure-7", "deep learning graphs", "20 minutes", "learning",
+        item("figure-7", "deep learning graphs", "30 minutes", "learning",
              **{"steps_enas_0.0": "SLR against search steps on deep learning graphs"}),
         Item("figure-8", "the simulated traffic", None, why="a picture of the town; ours is a model"),
         item("figure-9", "case study: sensor fusion of connected vehicles", "40 minutes", "traffic",
@@ -74,23 +79,26 @@ GIPH = Paper(
         item("figure-11", "relocation cost; energy", "20 minutes", "relocation_and_energy"),
         Item("figure-12", "example task graphs", None, why="the released generator is repeated bit for bit"),
         Item("figure-13", "a cell of ENAS", None, why="an example; the set enas has cells of this kind"),
-        item("figure-14", "convergence of the training; figure 15, without the start-time potential", "1 hour",
+        item("figure-14", "convergence of the training; figure 15, without the start-time potential", "2 hours",
              "convergence", convergence_giph_multiple_paper="SLR during the training on ten networks"),
         item("figure-16", "total cost", "10 minutes", "total_cost"),
         Item("table-1", "durations on three types of devices", None, why="data of the case study, used by figure-9"),
         Item("table-2", "relocation overheads", None, why="data of the case study, used by figure-11"),
         Item("table-4", "dimensions; table 5, layers", None, why="tests/learning compares the network with it"),
         item("table-6", "pairs of variants", "1 hour", "table6"),
-        item("table-7", "seconds for each sample; figure 17", "10 minutes", "table7"),
+        item("table-7", "seconds for each sample; figure 17", "10 minutes", "table7", kept="measures CPU seconds"),
         item("rnn", "section 5: the RNN placer, trained on each problem", "1 hour", "rnn"),
-        item("order", BEYOND + "the variants after a training with a less noisy gradient", "1 hour", "order"),
-        item("noise", BEYOND + "noise from 0 to 0.5", "30 minutes", "noise"),
-        item("features", BEYOND + "GiPH with fewer and more features", "10 minutes", "features"),
-        item("faults", BEYOND + "what the faults of the released code change", "1 hour", "faults"),
-        item("packaged", BEYOND + "the policies that come with placeopt", "10 minutes", "packaged"),
-        item("networks", BEYOND + "the main differences, with intervals for new networks", "1 minute", "networks"),
-        item("training", BEYOND + "a shared baseline of episodes from one placement", "30 minutes", "beyond"),
+        item("order", BEYOND + "the variants after a training with a less noisy gradient", "2 hours", "order"),
+        item("stopping", "section 6: the stopping criterion", "1 minute after figure-4", "stopping"),
+        item("noise", BEYOND + "noise from 0 to 0.5", "1 hour", "noise"),
+        item("features", BEYOND + "GiPH with fewer and more features", "1 hour", "features"),
+        item("faults", BEYOND + "what the faults of the released code change", "2 hours", "faults"),
+        item("packaged", BEYOND + "the policies that come with placeopt", "30 minutes", "packaged"),
+        item("networks", BEYOND + "the main differences, with intervals for networks", "1 minute after order",
+             "networks"),
+        item("training", BEYOND + "a shared baseline of episodes from one placement", "1 hour", "beyond"),
         item("seconds", BEYOND + "the solver giph and other searches with equal time limits, on an idle machine",
-             "20 minutes", "seconds"),
+             "20 minutes", "seconds", kept="searches have time limits"),
     ),
+    ("seeds", "cases"),
 )  # fmt: skip
