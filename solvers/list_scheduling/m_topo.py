@@ -18,15 +18,15 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem, group_memory
-from placeopt.solver import Info
+from placeopt.solver import Info, Options
 from placeopt.solver.citations import BAECHI
 
-from .._constructive.adjusting import Adjustable, AdjustSettings
-from .._constructive.construction import Build
+from .._constructive.adjusting import AdjustSettings, construct_adjusted
+from .._constructive.construction import Build, Construction, Constructive
 from .._constructive.sequences import fill_devices
 
 
-class MTopo(Adjustable):
+class MTopo(Constructive):
     name = "m-topo"
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
@@ -40,6 +40,10 @@ class MTopo(Adjustable):
 
     def builder(self, problem: Problem, settings: AdjustSettings) -> Build:
         return lambda groups: fill_devices(problem, groups, problem.order, cap(problem))
+
+    def construct(self, problem: Problem, options: Options, settings: AdjustSettings) -> Construction:
+        """Run the heuristic, with repair, and adjust its placement if the settings say so."""
+        return construct_adjusted(problem, lambda case: self.builder(case, settings), settings.adjust)
 
 
 def cap(problem: Problem) -> int:

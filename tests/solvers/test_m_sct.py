@@ -56,7 +56,9 @@ def pairs(n: int, *chosen: tuple[int, int]) -> Favourites:
 
 def timeline(given: Problem, favourites: Favourites, urgent_first: bool = True) -> Timeline:
     work = detours(given, StartSettings())
-    return favourites_first(given, grouped(given), favourites, np.arange(given.n_tasks), work, urgent_first).line
+    return favourites_first(
+        given, grouped(given), favourites, np.arange(given.n_tasks), work, urgent_first=urgent_first
+    ).line
 
 
 def placed(given: Problem, favourites: Favourites, urgent_first: bool = True) -> list[tuple[int, int]]:
