@@ -14,7 +14,7 @@ Departures from the paper:
 
 - The paper does not state the order of groups, ties, and what happens if a device lacks memory. Here groups move in the
   order of their indices, and ties go to the lower device. If a device lacks memory, the next best one by the rule
-  follows, at last the devices without operators of the group. The published code then fails, or ignores memory.
+  follows, at last the devices without operators of the group. The released code then fails, or ignores memory.
 - Tasks are then scheduled by the rule of the heuristic on these devices; TensorFlow executed the paper's placements.
 - If no device has room for a group, the heuristic places it as without this setting. By live memory, room counts what
   groups hold for the whole run. If the heuristic then finds no schedule, it runs without this setting.

@@ -5,14 +5,14 @@ operator i, m the number of devices, Cap = sum_i d_i / m + max_i d_i.
 
 Departures from the paper:
 
-- Each colocation group counts as one operator with the memory of all its members, also in max_i d_i; the published code
+- Each colocation group counts as one operator with the memory of all its members, also in max_i d_i; the released code
   takes the largest operator. Cap is rounded up to bytes. A device is full at the first operator that would exceed Cap
   or the device's memory.
 - If devices have less memory than Cap, the last one may be full before all operators are placed. The remaining ones go
   to the first device with room. A task that the current device cannot take goes to the next one that can.
 - Under the memory model `peak`, a device is full if it holds Cap, counted as under `sum`, or has no live memory left.
 - If no task has memory, Cap is 0. No task exceeds it, and all go to the first device.
-- The paper names no order. Here it is `Problem.order`, breadth first, as in the published code.
+- The paper names no order. Here it is `Problem.order`, breadth first, as in the released code.
 """
 
 from __future__ import annotations

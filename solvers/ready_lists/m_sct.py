@@ -115,7 +115,7 @@ class MSct(Constructive):
         tiers=True,
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
-        "and ports, with threshold=0.5",
+        "and ports, with threshold=0.5 and released=false",
         complexity="O(n m log n + e m), and O(e) for each of a few hundred rounds of the linear program",
         citation=CITATION,
     )
@@ -136,7 +136,7 @@ class MSct(Constructive):
             )
 
         answer = as_answer(problem, construct_adjusted(problem, build_for, settings.adjust, settings.reserve))
-        text = found.text(problem)
+        text = found.text(problem, proved=not settings.released)
         return replace(
             answer, stats=found.stats(problem), message=f"{answer.message}; {text}" if answer.message else text
         )

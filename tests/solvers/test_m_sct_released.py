@@ -6,6 +6,7 @@ hand: the schedule that the rules give, and the one that `m-sct` gives by defaul
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from placeopt_solvers._constructive.sct import SctSettings, relaxed
 from placeopt_solvers._constructive.timeline import schedule_of
 from placeopt_solvers.ready_lists._clock import schedule_by_clock
 from placeopt_solvers.ready_lists._pairs import StartSettings, detours
+from placeopt_solvers.ready_lists.m_etf import MEtf, MEtfSettings
 from placeopt_solvers.ready_lists.m_sct import favourites_first
 
 import placeopt as po
@@ -196,13 +198,26 @@ def test_every_choice_is_that_of_the_rules(seed: int) -> None:
     assert released(given, favourites) == tick_by_tick(given, grouped(given), favourites.child)
 
 
-def test_without_favourites_the_loop_is_m_etf_with_topological_ties() -> None:
-    for seed in range(30):
+@pytest.mark.parametrize("closing", [False, True])
+def test_without_favourites_the_loop_is_m_etf_with_topological_ties(closing: bool) -> None:
+    """With memory enough for all tasks, and with little of it. At a dead end both leave the same group."""
+    closed = 0
+    for seed in range(40):
         given = drawn(np.random.default_rng(seed))
-        found = po.solve(given, "m-etf", ties="topological", detour=False, passes=[]).schedule
-        assert found is not None
-        placed = list(zip(found.device.tolist(), found.start.tolist(), strict=True))
-        assert placed == released(given, children(given.n_tasks)), seed
+        if seed % 4:
+            sizes = np.random.default_rng(seed).integers(0, 5, given.n_tasks)
+            room = int(sizes.sum()) // given.n_devices + 4
+            given = replace(given, resident=sizes, capacity=np.full(given.n_devices, room))
+        settings = MEtfSettings(ties="topological", detour=False, closing=closing)
+        pairs = MEtf().builder(given, settings)(grouped(given))
+        clock = schedule_by_clock(given, grouped(given), np.full(given.n_tasks, -1), given.order, closing=closing)
+        assert pairs.stuck == clock.stuck, seed
+        if pairs.stuck is None:
+            assert pairs.line.device.tolist() == clock.line.device.tolist(), seed
+            assert pairs.line.start.tolist() == clock.line.start.tolist(), seed
+        assert pairs.line.closed.tolist() == clock.line.closed.tolist(), seed
+        closed += int(clock.line.closed.sum())
+    assert (closed > 5) == closing
 
 
 def test_compiled_and_plain_code_agree(monkeypatch: pytest.MonkeyPatch) -> None:
