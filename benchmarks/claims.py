@@ -8,13 +8,14 @@ from typing import Literal, NamedTuple
 from rich.markup import escape
 from rich.table import Table
 
-Verdict = Literal["same", "direction", "in part", "open", "reversed", "not comparable"]
+Verdict = Literal["same", "direction", "in part", "open", "differs", "reversed", "not comparable"]
 
 MEANING: dict[Verdict, str] = {
     "same": "our value is that of the paper within the stated tolerance or our 95 % interval, or the order is the same",
     "direction": "our value differs from the paper's, but the effect has the same sign",
     "in part": "a claim about several graphs or trainings holds for some of them",
     "open": "no difference can be stated: our two values are equal, or the interval of their difference contains 0",
+    "differs": "our value is not that of the paper within the stated tolerance, and has no sign to compare",
     "reversed": "our results contradict the paper",
     "not comparable": "with the reason",
 }

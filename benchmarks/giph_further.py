@@ -1,4 +1,4 @@
-"""Experiments that are not in GiPH's paper, : `papers/giph.py` says what each is."""
+"""Experiments that are not in GiPH's paper: `papers/giph.py` says what each is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from giph_paper import below, near, plus_minus
 from giph_results import COMES, Results
-from giph_runs import WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid, test_pairs
+from giph_runs import GRID, WITHOUT_GAPS, Trained, episodes, longest_paths, on_grid, test_pairs
 from rich.table import Table
 from shown import show, show_claims
 
@@ -38,6 +38,16 @@ SOLVERS: dict[str, dict[str, Any]] = {
 }
 """Solvers and their settings; the name of the weights follows a comma."""
 LIMITS, SECONDS_CASES = (1.0, 5.0), 20
+
+
+PATIENCE = (2, 4, 6, 10)
+"""Places of `GRID`: steps without a better placement after which a search ends."""
+
+
+def stops(rows: np.ndarray, patience: int) -> np.ndarray:
+    """(trainings, cases) the place on the grid where a search ends, from values (trainings, cases, grid)."""
+    still = rows[:, :, patience:] >= rows[:, :, :-patience]
+    return np.where(still.any(axis=2), still.argmax(axis=2) + patience, rows.shape[2] - 1)
 
 
 class FurtherParts(Results):
@@ -71,6 +81,23 @@ class FurtherParts(Results):
                 ]
                 claims.append(near(f"GiPH{suffix} comparable with HEFT", best, found["heft"][:, :, -1]))
                 show_claims(f"{data_set}{suffix}", claims)
+
+    def stopping(self) -> None:
+        """Searches that end after some steps without a better placement (section 6 of the paper)."""
+        table = Table(title=f"giph-unseen: SLR (steps for each task) by the stopping criterion; {self.cases} cases")
+        table.add_column("search")
+        table.add_column("2 |V| steps", justify="right")
+        for patience in PATIENCE:
+            table.add_column(f"{GRID[patience]:.1f} |V| without gain", justify="right")
+        for name in ("random-task-eft", "annealing", "giph", "giph-task-eft"):
+            rows = self.slrs("giph-unseen", name)
+            cells = []
+            for patience in PATIENCE:
+                ends = stops(rows, patience)
+                last = np.take_along_axis(rows, ends[:, :, None], axis=2)[:, :, 0]
+                cells.append(f"{plus_minus(last)} ({GRID[ends].mean():.2f})")
+            table.add_row(name, plus_minus(rows[:, :, -1]), *cells)
+        show(table)
 
     def features(self) -> None:
         """Node features of GiPH."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import giph_adaptivity
@@ -19,17 +20,19 @@ from giph_paper import (
     faster,
     near,
     plus_minus,
+    timed_cells,
     wins,
     yes,
 )  # fmt: skip
 from giph_results import HEADLINE, SEARCHES, VARIANTS, Results
-from giph_runs import FIFO, GRID, WITHOUT_GAPS, Trained, episodes, first_placements, longest_paths
+from giph_runs import FIFO, GRID, WITHOUT_GAPS, Trained, episodes, first_placements, longest_paths, timed_training
 from giph_sets import denominator
 from rich.table import Table
 from shown import show, show_claims
 
 import placeopt as po
 from placeopt.generate.random_graphs import random_document
+from placeopt.learning.networks.variants import Agent, make_agent
 from placeopt.learning.rnn_placer import place_by_rnn
 from placeopt.learning.search import Search, guide
 from placeopt.learning.training.checkpoints import PACKAGED, load_policy
@@ -39,6 +42,8 @@ from placeopt.model.problem import Problem
 PLUS = "giph-plus, packaged"
 RNN_CASES, RNN_PLACEMENTS = 30, 400
 DEPTHS = (0, 12, 18, 26, 34, 100)
+TIMED = 12
+"""Problems, and episodes of a training, of table 7."""
 
 
 class PaperParts(Results):
@@ -79,15 +84,23 @@ class PaperParts(Results):
                 self.draw("convergence", data_set, potential, curves)
 
     def steps(self) -> None:
-        """Figure 4 without noise."""
-        self._steps(0.0)
+        """Figure 4, unseen networks."""
+        self._steps(0.0, "giph-unseen")
+
+    def steps_multiple(self) -> None:
+        """Figure 4, the networks of the training."""
+        self._steps(0.0, "giph-multiple")
+
+    def steps_single(self) -> None:
+        """Figure 4, one network."""
+        self._steps(0.0, "giph-single")
 
     def noisy(self) -> None:
         """Figure 4 with noise."""
-        self._steps(0.2)
+        self._steps(0.2, "giph-unseen", "giph-multiple", "giph-single")
 
-    def _steps(self, noise: float) -> None:
-        for data_set in ("giph-unseen", "giph-multiple", "giph-single"):
+    def _steps(self, noise: float, *data_sets: str) -> None:
+        for data_set in data_sets:
             names = (*SEARCHES, *HEADLINE, PLUS)
             each = {name: self.slrs(data_set, name, noise) for name in names}
             each["heft"] = self.slrs(data_set, "heft")
@@ -166,39 +179,37 @@ class PaperParts(Results):
 
     def table7(self) -> None:
         """Table 7 and figure 17."""
-        problems = self.problems("giph-multiple")[:12]
-        starts = first_placements(problems)
-        table = Table(title="seconds for each sample; ours: CPU seconds of one core, one search at a time")
-        for header in ("variant", "training, paper", "ours", "running, paper", "ours", "ratio", "ours by |V|"):
+        sizes = np.array([problem.n_tasks for problem in self.problems("giph-multiple")[:TIMED]])
+        table = Table(title="CPU seconds of one core, one search at a time")
+        for header in ("variant", "training, paper", "ours", "running, paper", "ours", "ours by |V|"):
             table.add_column(header, justify="right")
+        found = {}
         for name, (train, run) in TABLE_7.items():
-            spent = self.store.seconds(Trained(name, "giph-multiple"))
-            agent = self.store.agent(Trained(name, "giph-multiple"))
-            each = []
-            # The first search loads kernels.
-            for problem, device in zip((problems[0], *problems), (starts[0], *starts), strict=True):
-                search = Search(problem, device, agent.make_view, steps=2 * problem.n_tasks)
-                start = time.process_time()
-                guide([search], agent.network)
-                each.append((problem.n_tasks, (time.process_time() - start) / (2 * problem.n_tasks)))
-            del each[0]
-            mean = float(np.mean([seconds for _, seconds in each]))
-            slope = np.polyfit([n for n, _ in each], [1e3 * seconds for _, seconds in each], 1)[0]
+            key = ("seconds", "giph-multiple", TIMED, name)
+            training = self.store.result(partial(timed_training, name), *key, "training")
+            running = self.store.result(partial(self._timed, name), *key)
+            found[name] = float(training.mean()), float(running.mean())
+            slope = np.polyfit(sizes, 1e3 * running, 1)[0]
             table.add_row(
-                name, f"{train:.3f}", f"{spent['seconds'] / spent['steps']:.4f}", f"{run:.3f}", f"{mean:.4f}",
-                f"{run / mean:.0f}", f"{slope:+.3f} ms/task",
+                name, f"{train:.3f}", f"{found[name][0]:.4f}", f"{run:.3f}", f"{found[name][1]:.4f}",
+                f"{slope:+.3f} ms/task",
             )  # fmt: skip
+        show_claims("table 7: seconds for each sample, and their ratio to those of GiPH", timed_cells(found))
         show(table)
-        show("Our training seconds contain the 41 evaluations of 20 cases, the paper's do not.")
+        show(f"The weights are the initial ones. Training: {TIMED} episodes without evaluations.")
         whole = self.store.seconds(Trained("giph", "giph-multiple"))["seconds"]
         show(f"200 episodes of giph on giph-multiple with all evaluations: {whole:.0f} CPU seconds")
-        large = po.compile(random_document(40, 20, seed=1))  # all tasks on all devices
-        for name, path in PACKAGED.items():
-            agent = load_policy(path).agent
-            search = Search(large, first_placements([large])[0], agent.make_view, steps=400)
-            start = time.process_time()
-            guide([search], agent.network)
-            show(f"{name}: {1e3 * (time.process_time() - start) / 400:.2f} ms a step on 40 tasks x 20 devices")
+        for name in PACKAGED:
+            each = self.store.result(partial(_timed_packaged, name), "seconds", "40 x 20", name)
+            show(f"{name}: {1e3 * float(each.mean()):.2f} ms a step on 40 tasks x 20 devices")
+
+    def _timed(self, variant: str) -> np.ndarray:
+        """(TIMED,) CPU seconds of a step on each of the first problems."""
+        problems = self.problems("giph-multiple")[:TIMED]
+        starts = first_placements(problems)
+        agent = make_agent(variant, devices=problems[0].n_devices)
+        _seconds_of_step(problems[0], starts[0], agent)  # loads kernels
+        return np.array([_seconds_of_step(*each, agent) for each in zip(problems, starts, strict=True)])
 
     def learning(self) -> None:
         """Figure 7."""
@@ -206,13 +217,9 @@ class PaperParts(Results):
         problems = self.problems("enas")
         single = np.array([min(_on_one(problem)) for problem in problems]) / longest_paths(problems)
         show(f"enas: all tasks on the best single device: SLR {plus_minus(single)}")
-        agent = self.store.agent(Trained("giph", "enas"))
-        counts: list[int] = []
-        spreads: list[float] = []
-        for problem, episode in zip(problems, episodes(problems[:20], agent), strict=False):
-            moves = np.bincount([step.task for step in episode.history], minlength=problem.n_tasks)
-            counts += moves[moves > 0].tolist()
-            spreads.append(float(moves.var() / moves.mean()))
+        every = self.store.result(lambda: self._moves(problems[:20]), "moves", "enas", 20)
+        counts = every[every > 0].astype(int)
+        spreads = [each.var() / each.mean() for each in (row[row >= 0] for row in every)]
         values, number = np.unique(counts, return_counts=True)
         pairs = ", ".join(f"{v}: {100 * n / len(counts):.0f} %" for v, n in zip(values, number, strict=True))
         spread = float(np.mean(spreads))
@@ -221,6 +228,14 @@ class PaperParts(Results):
             [yes("some tasks move more often", spread > 1.5, f"variance / mean {spread:.1f}; 1 if tasks are drawn")],
         )
         show(f"moves of a task, of the tasks that moved: {pairs}")
+
+    def _moves(self, problems: Sequence[Problem]) -> np.ndarray:
+        """(problems, tasks) how often GiPH moves each task; -1: a problem has fewer tasks."""
+        found = np.full((len(problems), max(problem.n_tasks for problem in problems)), -1)
+        agent = self.store.agent(Trained("giph", "enas"))
+        for row, problem, episode in zip(found, problems, episodes(problems, agent), strict=True):
+            row[: problem.n_tasks] = np.bincount([step.task for step in episode.history], minlength=problem.n_tasks)
+        return found
 
     def traffic(self) -> None:
         """Figure 9."""
@@ -249,17 +264,17 @@ class PaperParts(Results):
         self.draw("steps", data_set, 0.0, found)
 
     def changes(self) -> None:
-        """Figure 6."""
-        trained = {
-            "giph": Trained("giph", "giph-sizes"),
-            "giph-task-eft": Trained("giph-task-eft", "giph-sizes"),
-            "placeto": Trained("placeto", "giph-multiple"),
-        }
-        policies = [f"{name}={self.store.policy(what)}" for name, what in trained.items()]
+        """Figure 6: searches go on from their own placements, or from random ones as in the released code."""
+        trained_on = {"giph": "giph-sizes", "giph-task-eft": "giph-sizes", "placeto": "giph-multiple"}
+        policies = [
+            f"{name}{giph_adaptivity.TRAINING}{seed}={self.store.policy(Trained(name, data_set, seed=seed))}"
+            for seed in range(self.seeds)
+            for name, data_set in trained_on.items()
+        ]
         images = [] if self.images is None else ["--images", str(self.images)]
-        giph_adaptivity.main(
-            ["--graphs", "5", "--networks", "2", "--rnn", *images, "--policies", *policies, "giph-plus"]
-        )
+        rest = ["--graphs", "5", "--networks", "2", "--policies", *policies, "giph-plus"]
+        giph_adaptivity.main(["--rnn", *images, *rest])
+        giph_adaptivity.main(["--restart", *rest])
 
     def relocation_and_energy(self) -> None:
         """Figure 11."""
@@ -294,6 +309,21 @@ class PaperParts(Results):
         for name, row in sorted(found.items(), key=lambda item: float(item[1].mean())):
             table.add_row(name, plus_minus(row))
         show(table)
+
+
+def _timed_packaged(name: str) -> np.ndarray:
+    """(1,) CPU seconds of a step of a policy that comes with placeopt, if all tasks can run on all devices."""
+    large = po.compile(random_document(40, 20, seed=1))
+    agent = load_policy(PACKAGED[name]).agent
+    return np.array([_seconds_of_step(large, first_placements([large])[0], agent, 400)])
+
+
+def _seconds_of_step(problem: Problem, device: np.ndarray, agent: Agent, steps: int | None = None) -> float:
+    steps = steps or 2 * problem.n_tasks
+    search = Search(problem, device, agent.make_view, steps=steps)
+    start = time.process_time()
+    guide([search], agent.network)
+    return (time.process_time() - start) / steps
 
 
 def _on_one(problem: Problem) -> list[int]:

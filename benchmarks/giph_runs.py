@@ -20,12 +20,12 @@ import numpy as np
 
 import placeopt as po
 from placeopt.generate.giph.sets import SETS
-from placeopt.learning.networks.variants import Agent
+from placeopt.learning.networks.variants import Agent, make_agent
 from placeopt.learning.search import Search, guide
 from placeopt.learning.training.cases import Cases
 from placeopt.learning.training.checkpoints import load_policy
 from placeopt.learning.training.folder import CHECKPOINT, POLICY, Recipe, Training
-from placeopt.learning.training.reinforce import Settings
+from placeopt.learning.training.reinforce import Progress, Settings, Trainer
 from placeopt.model.levels import bottom_levels, falling
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem, Term
@@ -73,10 +73,13 @@ class Trained:
 
 
 class Store:
-    """Policies and results in a folder."""
+    """Policies and results in a folder, each with the version of the code that made it.
 
-    def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
-        self.folder, self.report = folder, report
+    `used` collects the versions of what is read.
+    """
+
+    def __init__(self, folder: Path, report: Callable[[str], None], version: str, used: set[str]) -> None:
+        self.folder, self.report, self.version, self.used = folder, report, version, used
         (folder / "policies").mkdir(parents=True, exist_ok=True)
         (folder / "results").mkdir(exist_ok=True)
 
@@ -104,14 +107,16 @@ class Store:
             start = time.process_time()
             training = Training(folder, self.recipe(what), resume=resume)
             training.run()
-            steps = sum(2 * problem.n_tasks for problem in _drawn(training))
-            done.write_text(json.dumps({"seconds": time.process_time() - start, "steps": steps, "resumed": resume}))
+            steps = sum(2 * problem.n_tasks for problem in _drawn(training.trainer))
+            spent = {"seconds": time.process_time() - start, "steps": steps, "resumed": resume, "code": self.version}
+            done.write_text(json.dumps(spent))
+        self.used.add(json.loads(done.read_text())["code"])
         return folder / POLICY
 
-    def seconds(self, what: Trained) -> dict[str, float]:
+    def seconds(self, what: Trained) -> dict[str, Any]:
         """CPU seconds of a training with its evaluations, and the number of its steps."""
         self.agent(what)
-        found: dict[str, float] = json.loads((self.folder / "policies" / what.key / "seconds.json").read_text())
+        found: dict[str, Any] = json.loads((self.folder / "policies" / what.key / "seconds.json").read_text())
         return found
 
     def curve(self, what: Trained) -> list[tuple[int, float]]:
@@ -129,21 +134,41 @@ class Store:
             self.report(text)
             values = compute()
             with (self.folder / "results" / f"{name}.part").open("wb") as file:
-                np.savez_compressed(file, values=values, key=np.array(text))
+                np.savez_compressed(file, values=values, key=np.array(text), code=np.array(self.version))
             (self.folder / "results" / f"{name}.part").rename(path)
-        return np.asarray(np.load(path)["values"])
+        kept = np.load(path)
+        self.used.add(str(kept["code"]))
+        return np.asarray(kept["values"])
 
 
-def _drawn(training: Training) -> list[Problem]:
+def _drawn(trainer: Trainer) -> list[Problem]:
     """The problems of the training's episodes, to count their steps."""
-    rng = np.random.default_rng([training.recipe.settings.seed, 0])
-    problems = training.trainer.train_set
+    rng = np.random.default_rng([trainer.settings.seed, 0])
+    problems = trainer.train_set
     found = []
-    for _ in range(training.trainer.progress.episode // max(training.recipe.settings.peers, 1)):
+    for _ in range(trainer.progress.episode // max(trainer.settings.peers, 1)):
         problem = problems[int(rng.integers(len(problems)))]
         random_placement(problem, rng)
         rng.integers(2**31)
         found.append(problem)
+    return found
+
+
+def timed_training(variant: str, count: int = 12) -> np.ndarray:
+    """(count,) CPU seconds of a step in each episode of a training without evaluations, after a first episode."""
+    cases = Cases(SETS["giph-multiple"]()[0])
+    problems = [cases[index] for index in range(count)]
+    agent = make_agent(variant, devices=problems[0].n_devices)
+    trainer = Trainer(agent, problems, problems, Settings(episodes=count + 1, every=10**6, cases=1))
+    times: list[float] = []
+
+    def note(_: Progress) -> bool:
+        times.append(time.process_time())
+        return False
+
+    trainer.run(note)
+    steps = np.array([2 * problem.n_tasks for problem in _drawn(trainer)[1:]])
+    found: np.ndarray = np.diff(times) / steps
     return found
 
 

@@ -27,7 +27,8 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
     class Evaluation(PaperParts, FurtherParts):
         """All experiments."""
 
-    store = Store(workplace.measurements.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"))
+    kept = workplace.measurements
+    store = Store(kept.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"), kept.version, kept.used)
     evaluation = Evaluation(store, workplace.cases, workplace.seeds, workplace.images)
 
     def experiments() -> None:
@@ -43,7 +44,7 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
 def item(name: str, title: str, duration: str, *parts: str, **pictures: str) -> Item:
     """An item of some experiments; pictures by file, with underscores for hyphens."""
     named = tuple((file.replace("_", "-"), description) for file, description in pictures.items())
-    return Item(name, title, partial(run, parts=parts, pictures=named), duration)
+    return Item(name, title, partial(run, parts=parts, pictures=named), duration, kept=f"takes {duration}")
 
 
 BEYOND = "beyond the paper: "
@@ -60,10 +61,14 @@ GIPH = Paper(
         Item("figure-1", "gpNet of an example", None, why="an illustration; tests/learning builds gpNet from the text"),
         Item("figure-2", "the search as a Markov decision process", None, why="an illustration"),
         Item("figure-3", "the network", None, why="an illustration; tests/learning compares it with the text"),
-        item("figure-4", "SLR against search steps", "2 hours", "steps", "noisy",
+        item("figure-4", "SLR against search steps, unseen networks", "30 minutes", "steps",
              **{"steps_giph_unseen_0.0": "SLR against search steps on unseen networks"}),
-        item("figure-5", "SLR against the depth of the graph", "after figure-4, 1 minute", "depth"),
-        item("figure-6", "SLR on changing networks", "20 minutes", "changes",
+        item("figure-4-multiple", "the same on the networks of the training", "5 minutes after figure-4",
+             "steps_multiple"),
+        item("figure-4-single", "the same on one network", "30 minutes", "steps_single"),
+        item("figure-4-noise", "the same with noise of 20 %", "1 hour", "noisy"),
+        item("figure-5", "SLR against the depth of the graph", "1 minute after figure-4", "depth"),
+        item("figure-6", "SLR on changing networks", "1 hour", "changes",
              adaptivity="SLR after changes of the network"),
         item("figure-7", "deep learning graphs", "20 minutes", "learning",
              **{"steps_enas_0.0": "SLR against search steps on deep learning graphs"}),
@@ -84,6 +89,7 @@ GIPH = Paper(
         item("table-7", "seconds for each sample; figure 17", "10 minutes", "table7"),
         item("rnn", "section 5: the RNN placer, trained on each problem", "1 hour", "rnn"),
         item("order", BEYOND + "the variants after a training with a less noisy gradient", "1 hour", "order"),
+        item("stopping", "section 6: the stopping criterion", "1 minute after figure-4", "stopping"),
         item("noise", BEYOND + "noise from 0 to 0.5", "30 minutes", "noise"),
         item("features", BEYOND + "GiPH with fewer and more features", "10 minutes", "features"),
         item("faults", BEYOND + "what the faults of the released code change", "1 hour", "faults"),
@@ -93,4 +99,5 @@ GIPH = Paper(
         item("seconds", BEYOND + "the solver giph and other searches with equal time limits, on an idle machine",
              "20 minutes", "seconds"),
     ),
+    ("seeds", "cases"),
 )  # fmt: skip

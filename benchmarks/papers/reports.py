@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,8 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 from shown import Claims, Shown, console, shown
 
-RECORDS = Path(__file__).parent / "records"
-"""A JSON file for each paper: the reports from which docs/reproduction.md is made."""
+FOLDERS = (Path(__file__).parent / "records", Path(__file__).parent / "kept")
+"""A folder for each paper with a JSON file for each item: items that repeat exactly in minutes, and all others."""
 
 
 @dataclass(slots=True)
@@ -127,6 +128,8 @@ class Item:
         Measures it; None if `why` states why that is not possible, or that there is nothing to measure.
     duration
         About how long it takes on two cores.
+    kept
+        Why another run does not give the same report in at most five minutes: it takes hours, or it measures seconds.
     """
 
     name: str
@@ -134,55 +137,83 @@ class Item:
     run: Callable[[Workplace], Report] | None
     duration: str = ""
     why: str = ""
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper and its items."""
+    """A paper and its items; `settings` are those of the command that change its items."""
 
     name: str
     title: str
     citation: str
     conditions: str
     items: tuple[Item, ...]
+    settings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Record:
-    """A kept report, with the version of the code that it was measured with."""
+    """A kept report.
 
-    code: str
+    Attributes
+    ----------
+    command
+        The command that made it, with its settings.
+    code
+        The versions of the code that its values were measured with, that of the report last (`measurements.versions`).
+    date
+        The day of the report, if it does not repeat exactly.
+    """
+
     command: str
+    code: list[str]
     report: Report
+    date: str = ""
 
 
-def load_records(paper: str, folder: Path = RECORDS) -> dict[str, Record]:
-    """The kept reports of a paper by item."""
-    path = folder / f"{paper}.json"
-    if not path.exists():
-        return {}
-    found: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return {
-        name: Record(each["code"], each["command"], Report(Block(**block) for block in each["report"]))
-        for name, each in found.items()
-    }
+class ChangedRecordError(Exception):
+    """A record that no command wrote."""
 
 
-def save_record(paper: Paper, item: str, record: Record, folder: Path = RECORDS) -> None:
-    """Keep a report; items stay in the order of the paper."""
-    records = load_records(paper.name, folder) | {item: record}
-    names = [each.name for each in paper.items if each.name in records]
-    document = {
-        name: {
-            "code": records[name].code,
-            "command": records[name].command,
-            "report": [_without_defaults(block) for block in records[name].report],
-        }
-        for name in names
-    }
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{paper.name}.json"
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def load_records(paper: Paper, folders: Sequence[Path] = FOLDERS) -> dict[str, Record]:
+    """The kept reports of a paper by item, in the order of the paper.
+
+    Raises
+    ------
+    ChangedRecordError
+        If a record was changed after it had been written.
+    """
+    found = {}
+    for item in paper.items:
+        path = record_path(paper, item, folders)
+        if path.exists():
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document.pop("digest", None) != _digest(document):
+                raise ChangedRecordError(f"{path} was changed by hand; write it again by its command")
+            report = Report(Block(**block) for block in document.pop("report"))
+            found[item.name] = Record(report=report, **document)
+    return found
+
+
+def save_record(paper: Paper, item: Item, record: Record, folders: Sequence[Path] = FOLDERS) -> None:
+    """Keep a report."""
+    document: dict[str, Any] = {"command": record.command, "date": record.date, "code": record.code}
+    document["report"] = [_without_defaults(block) for block in record.report]
+    path = record_path(paper, item, folders)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document | {"digest": _digest(document)}, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def record_path(paper: Paper, item: Item, folders: Sequence[Path] = FOLDERS) -> Path:
+    """The file of an item's report."""
+    return folders[bool(item.kept)] / paper.name / f"{item.name}.json"
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """A hash of a record, by which changes by hand are noticed."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _without_defaults(block: Block) -> dict[str, Any]:

@@ -45,7 +45,8 @@ MakeView = Callable[..., View]
 class Search:
     """A search from a placement (n,): the placement, its execution and the record of an episode.
 
-    The policy and the noise have separate streams of random numbers, as in `placeopt.policies.run_episode`.
+    The policy and the noise have separate streams of random numbers, as in `placeopt.policies.run_episode`. With
+    `patience`, it ends after this many moves in a row without a better value.
 
     Raises
     ------
@@ -63,9 +64,11 @@ class Search:
         noise: float = 0.0,
         seed: int = 0,
         objective: Objective | None = None,
+        patience: int | None = None,
     ) -> None:
-        self.first, self.simulator, self.rng = prepare(problem, device, steps, noise, seed, objective)
-        self.steps = steps
+        self.first, self.simulator, self.rng = prepare(problem, device, steps, noise, seed, objective, 1, patience)
+        self.steps, self.patience = steps, patience
+        self._since = 0  # moves since the best placement
         self.history: list[Step] = []
         self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
         self.run = self.start = self.simulator.run(self.first)
@@ -77,7 +80,7 @@ class Search:
     @property
     def active(self) -> bool:
         """Whether moves are left."""
-        return len(self.history) < self.steps
+        return len(self.history) < self.steps and self._since != self.patience
 
     @property
     def expected(self) -> float:
@@ -89,12 +92,13 @@ class Search:
         task, device = self.view.decode(choice)
         before = self.run.value
         changed = int(self.view.device[task]) != device
+        self._since += 1
         self.view.move(task, device)
         expected = self._rows[-1][2]
         if changed:
             self.run = self.simulator.run(self.view.device)
             if self.run.value < self.best:
-                self.best, self.kept = self.run.value, self.view.device.copy()
+                self.best, self.kept, self._since = self.run.value, self.view.device.copy(), 0
                 expected = self.simulator.expected(self.kept)
         self.history.append(Step(task, device, self.run.makespan, kept=True, value=self.run.value))
         self._record(expected)

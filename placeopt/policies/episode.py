@@ -71,6 +71,7 @@ def run_episode(
     seed: int = 0,
     objective: Objective | None = None,
     repeats: int = 1,
+    patience: int | None = None,
 ) -> Episode:
     """Run a policy from a placement (n,), whose execution counts as the first evaluation.
 
@@ -83,25 +84,31 @@ def run_episode(
     With `repeats`, each observed value is the mean of this number of executions, all of which count. The released code
     of GiPH has three for the baseline random-task-eft, and one for all other searches.
 
+    With `patience`, the episode ends after this many steps in a row without a better observed value. Section 6 of
+    GiPH's paper names the stopping criterion as an open question; its searches make all steps.
+
     Raises
     ------
     UsageError
-        If `device` is not a placement, `steps`, `noise` or `repeats` is out of range, a move is not among
+        If `device` is not a placement, `steps`, `noise`, `repeats` or `patience` is out of range, a move is not among
         the options of its task, or the objective has several levels, the metric `period`, or, with memory model `peak`,
         `memory_balance`.
     """
-    placement, simulator, rng = prepare(problem, device, steps, noise, seed, objective, repeats)
+    placement, simulator, rng = prepare(problem, device, steps, noise, seed, objective, repeats, patience)
     space = Space(problem)
     policy.begin(problem, steps, rng)
     run = simulator.run(placement)
     state = State(problem, placement, run, 0, steps, run.value, (), space, simulator)
-    best, kept = run.value, placement
+    best, kept, since = run.value, placement, 0
     rows: list[Row] = [(run.value, best, simulator.expected(kept), repeats, 0)]
     for _ in range(steps):
+        if since == patience:
+            break
         task, to = _checked(policy, state)
         moved, run = state.look(task, to)
+        since += 1
         if run.value < best:
-            best, kept = run.value, moved
+            best, kept, since = run.value, moved, 0
         made = Step(task, to, run.makespan, kept=True, value=run.value)
         after = state.after(moved, run, best, made)
         if moved is state.device or policy.keep(state, after):
@@ -183,6 +190,7 @@ def prepare(
     seed: int,
     objective: Objective | None,
     repeats: int = 1,
+    patience: int | None = None,
 ) -> tuple[Int, Simulator, Generator]:
     """The checked first placement, a simulator for `steps` more placements, and random numbers for the search."""
     if problem.n_tasks == 0:
@@ -191,6 +199,8 @@ def prepare(
         raise UsageError(f"steps: {steps} is negative; expected an integer from 0 up")
     if repeats < 1:
         raise UsageError(f"repeats: {repeats} is out of range; expected an integer from 1 up")
+    if patience is not None and patience < 1:
+        raise UsageError(f"patience: {patience} is out of range; expected an integer from 1 up")
     if not 0 <= noise < 1:
         raise UsageError(f"noise: {noise} is out of range; expected a share from 0 to less than 1")
     placement = checked_placement(problem, device)

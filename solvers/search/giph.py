@@ -12,6 +12,8 @@ Departures from the paper, and choices:
   placement so far.
 - Networks of other variants run several searches in lockstep: PyTorch evaluates a batch of small graphs in little more
   time than one.
+- The paper's searches make all moves; its section 6 leaves other stopping criteria open. With the setting `patience`, a
+  search ends after this many moves in a row without a better placement.
 - The default policy `giph-plus` has two more features, from the execution, and was trained with a baseline of episodes
   that start from the same placement. With the setting `weights=giph`, the policy is that of the paper.
 - The policy was trained on makespans. Other objectives, deadlines and memory decide which placement is the best, not
@@ -66,6 +68,8 @@ class GiphSettings(Settings):
     other than giph, giph-plus and giph-task-eft need placeopt[torch]."""
     steps: int | None = Field(default=None, ge=1)
     """Moves after each starting placement; by default two for each task."""
+    patience: int | None = Field(default=None, ge=1)
+    """Moves in a row without a better placement after which a search ends; by default, it makes all its moves."""
     restarts: int | None = Field(default=None, ge=1)
     """Number of starting placements; by default as many as fit into the time limit, or into ten seconds without one."""
     searches: int | None = Field(default=None, ge=1, le=1024)
@@ -146,7 +150,7 @@ class _Run:
 
         self.problem, self.options, self.sampler, self.network = problem, options, sampler, policy.agent.network
         self.steps = 2 * problem.n_tasks if settings.steps is None else settings.steps
-        self.left = settings.restarts
+        self.left, self.patience = settings.restarts, settings.patience
         self.bound = best_bound(problem).value
         self.moves = self.started = 0
         self.note = ""
@@ -177,15 +181,16 @@ class _Run:
             searches: list[Search] = []
             while len(searches) < count:
                 seed = int(self.rng.integers(2**31))
-                searches.append(Search(problem, self._start(), make_view, steps=self.steps, seed=seed))
+                start = self._start()
+                searches.append(Search(problem, start, make_view, steps=self.steps, seed=seed, patience=self.patience))
                 self.started += 1
                 self._look(searches[-1])
                 if (why := self._stop()) is not None:
                     return why
-            for _ in range(self.steps):
+            while searches := [search for search in searches if search.active]:
                 runs = [search.run for search in searches]
                 step(searches, self.network)
-                self.moves += count
+                self.moves += len(searches)
                 planned -= 1
                 for search, before in zip(searches, runs, strict=True):
                     if search.run is not before:

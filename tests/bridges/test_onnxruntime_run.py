@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,12 +165,12 @@ def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path, mon
 
         def __exit__(self, *_: object) -> None: ...
         def run(self) -> None: ...
-        def profile(self) -> Path:
-            return profile
+        def profiles(self) -> list[Path]:
+            return [profile]
 
     monkeypatch.setattr(fitting, "Pool", Profiled)
-    whole = Segment("whole.onnx", (), ())
-    assert fitting.node_seconds(whole, {}, tmp_path, Settings(1, "none", 60.0), 2) == {"a": 10e-6, "b": 20e-6}
+    whole = Job("profiling", (Segment("whole.onnx", (), ()),), {})
+    assert fitting.node_seconds([whole], tmp_path, Settings(1, "none", 60.0), 2) == {"a": 10e-6, "b": 20e-6}
 
 
 @pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
@@ -589,6 +590,28 @@ def test_a_fit_is_a_profile_that_applies_to_the_problem(tmp_path: Path) -> None:
     assert all(set(task) == {"time"} for task in tasks.values())
 
 
+def test_a_fit_in_the_plan_measures_every_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Celeritas's step 2: the times come from the processes of the plan."""
+    profiled = []
+
+    class Watched(Pool):
+        def __init__(self, jobs: Sequence[Job], *rest: Any, profile: bool = False) -> None:
+            profiled.extend(job.name for job in jobs if profile)
+            super().__init__(jobs, *rest, profile=profile)
+
+    monkeypatch.setattr(fitting, "Pool", Watched)
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    schedule = po.simulate(problem, [0, 1, 0, 1])
+    report = po.run_onnx(problem, schedule, model, runs=2, fit=True, in_plan=True)
+    assert len(report.segment_tasks) > 1
+    assert report.fit is not None
+    assert set(report.fit.seconds) == set(problem.task_names)
+    assert profiled == [problem.device_names[d] for d in (0, 1)]
+    with pytest.raises(po.UsageError, match="in_plan needs fit, which measures the times"):
+        po.run_onnx(problem, schedule, model, in_plan=True)
+
+
 def test_runs_that_vary_are_stated(tmp_path: Path) -> None:
     model = saved(FUNCTIONS, tmp_path)
     problem = problem_of(model)
@@ -666,6 +689,7 @@ def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
         (("--inputs", "missing.npz"), "missing.npz: no such file"),
         (("--optimization", "much"), "--optimization: much is not a level; known are none, basic, extended, all"),
         (("--trace", "no/such/folder.json"), "there is no folder"),
+        (("--in-plan",), "--in-plan needs --fit, which measures the times"),
     ],
 )
 def test_the_command_with_wrong_arguments(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:

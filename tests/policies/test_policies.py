@@ -245,6 +245,20 @@ class TestEpisode:
         with pytest.raises(UsageError, match="repeats: 0 is out of range"):
             run_episode(problem, POLICIES["random-task-eft"](), device, steps=4, repeats=0)
 
+    def test_patience_ends_an_episode(self) -> None:
+        problem = giph(1)
+        device = random_placement(problem, np.random.default_rng(0))
+        whole = run_episode(problem, POLICIES["random-task-eft"](), device, steps=40)
+        short = run_episode(problem, POLICIES["random-task-eft"](), device, steps=40, patience=4)
+        steps = len(short.history)
+        assert 4 <= steps < 40
+        assert np.array_equal(short.best, whole.best[: steps + 1])
+        gains = np.flatnonzero(np.diff(short.best) < 0)
+        assert steps - (gains[-1] + 1 if len(gains) else 0) == 4
+        assert (np.diff(gains, prepend=-1) <= 4).all()
+        with pytest.raises(UsageError, match="patience: 0 is out of range; expected an integer from 1 up"):
+            run_episode(problem, POLICIES["random-task-eft"](), device, steps=4, patience=0)
+
     def test_shared_transfer_has_one_time(self) -> None:
         problem = build_problem(
             task_names=["a", "b", "c"],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from runpy import run_path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,11 @@ def claims() -> ModuleType:
 @pytest.fixture
 def reports() -> ModuleType:
     return import_module("reports")
+
+
+def papers() -> list[Any]:
+    """The four papers."""
+    return [getattr(import_module(name), name.upper()) for name in ("baechi", "celeritas", "giph", "carbonari")]
 
 
 @pytest.mark.parametrize(
@@ -54,28 +61,61 @@ def test_claims_about_several_cases(claims: ModuleType) -> None:
     ]
 
 
-def test_records_are_kept_in_the_order_of_the_paper(reports: ModuleType, claims: ModuleType, tmp_path: Path) -> None:
-    items = tuple(reports.Item(name, name, None) for name in ("table-1", "table-2"))
-    paper = reports.Paper("p", "P", "A. Author", "Conditions.", items)
-    for name in ("table-2", "table-1"):
-        report = reports.Report()
-        report.claims("cells", [claims.Claim("c", "1", "2", "open", "why")])
-        report.table("values", ("a", "b"), [(1, "x|y")])
-        report.text("A text.")
-        report.picture("p.png", "a picture")
-        reports.save_record(paper, name, reports.Record("abc", f"python benchmarks/papers p {name}", report), tmp_path)
-    records = reports.load_records("p", tmp_path)
-    assert list(records) == ["table-1", "table-2"]
-    assert records["table-1"].report == report
-    assert records["table-1"].report.counted == "1 open"
-    page = import_module("page").page([paper], tmp_path)
+@pytest.fixture
+def kept(reports: ModuleType, claims: ModuleType, tmp_path: Path) -> tuple[Any, list[Path]]:
+    """A paper with two reports, and the folders that these are in."""
+    paper = reports.Paper(
+        "p", "P", "A. Author", "See [a page](page.md).",
+        (
+            reports.Item("table-1", "First", None, why="unknown"),
+            reports.Item("table-2", "Second", len, "1 second"),
+            reports.Item("table-3", "Third", len, "2 hours", kept="takes 2 hours"),
+            reports.Item("table-4", "Fourth", len, "3 hours", kept="takes 3 hours"),
+        ),
+    )  # fmt: skip
+    folders = [tmp_path / "records", tmp_path / "kept"]
+    report = reports.Report()
+    report.claims("cells", [claims.Claim("c", "1", "2", "open", "why")])
+    report.table("values", ("a", "b"), [(1, "x|y")])
+    report.text("A text, see [here](page.md).")
+    report.picture("p.png", "a picture")
+    for item, day in ((paper.items[2], "2026-01-02"), (paper.items[1], "")):
+        record = reports.Record(f"python -m benchmarks.papers p {item.name}", ["a.b.c", "d.e.f"], report, day)
+        reports.save_record(paper, item, record, folders)
+    return paper, folders
+
+
+def test_pages_are_made_from_records_in_the_order_of_the_paper(kept: tuple[Any, list[Path]], tmp_path: Path) -> None:
+    paper, folders = kept
+    records = import_module("reports").load_records(paper, folders)
+    assert list(records) == ["table-2", "table-3"]
+    assert records["table-3"].report.counted == "1 open"
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.json")) == [
+        "kept/p/table-3.json",
+        "records/p/table-2.json",
+    ]
+    index, page = import_module("page").pages([paper], folders).values()
+    assert "| [P](pages/p.md) | 2 of 3 | 2 |" in index
+    assert "See [a page](../../../docs/page.md)." in page
     assert "| c | 1 | 2 | open: why |" in page
     assert r"| 1 | x\|y |" in page
-    assert "![a picture](images/p.png)" in page
-    assert "[P](#p) | 2 |" in page
+    assert "see [here](../../../docs/page.md)" in page
+    assert "![a picture](../../../docs/images/p.png)" in page
+    assert "Kept on 2026-01-02: takes 2 hours. Measured with placeopt a, solvers b, benchmarks c; reported with" in page
+    assert page.count("Kept on") == 1
+    assert "*Not measured*: unknown." in page
+    assert "*Not measured yet*: takes 3 hours." in page
 
 
-def test_values_are_measured_once_for_each_version_of_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_record_that_was_changed_by_hand_is_rejected(reports: ModuleType, kept: tuple[Any, list[Path]]) -> None:
+    paper, folders = kept
+    path = reports.record_path(paper, paper.items[2], folders)
+    path.write_text(path.read_text(encoding="utf-8").replace('"open"', '"same"'), encoding="utf-8")
+    with pytest.raises(reports.ChangedRecordError, match=r"table-3\.json was changed by hand"):
+        reports.load_records(paper, folders)
+
+
+def test_values_are_measured_once_for_each_version_of_the_code(tmp_path: Path) -> None:
     measurements = import_module("measurements")
     calls = []
 
@@ -83,29 +123,67 @@ def test_values_are_measured_once_for_each_version_of_the_code(monkeypatch: pyte
         calls.append(1)
         return len(calls)
 
-    kept = measurements.Measurements(tmp_path)
-    assert [kept.value(compute, "key", 1), kept.value(compute, "key", 1), kept.value(compute, "key", 2)] == [1, 1, 2]
-    monkeypatch.setattr(measurements, "code_version", lambda: "another")
-    assert measurements.Measurements(tmp_path, reuse=True).value(compute, "key", 1) == 1
-    assert kept.value(compute, "key", 1) == 3
+    first = measurements.Measurements(tmp_path, version="p.s.b")
+    assert [first.value(compute, "key", 1), first.value(compute, "key", 1), first.value(compute, "key", 2)] == [1, 1, 2]
+    assert first.used == {"p.s.b"}
+    benchmarks = measurements.Measurements(tmp_path, version="p.s.other")
+    assert benchmarks.value(compute, "key", 1) == 1
+    assert benchmarks.used == {"p.s.other", "p.s.b"}
+    reused = measurements.Measurements(tmp_path, version="p.other.b", reuse=True)
+    assert reused.value(compute, "key", 1) == 1
+    assert reused.used == {"p.other.b", "p.s.b"}
+    again = measurements.Measurements(tmp_path, version="p.other.b")
+    assert again.value(compute, "key", 1) == 3
+    assert again.used == {"p.other.b"}
 
 
 def test_every_item_is_measured_or_says_why_not() -> None:
-    for name in ("baechi", "celeritas", "giph", "carbonari"):
-        paper = getattr(import_module(name), name.upper())
+    for paper in papers():
         assert len({item.name for item in paper.items}) == len(paper.items)
         for item in paper.items:
-            assert (item.run is None) == bool(item.why), f"{name} {item.name}"
-            assert (item.run is None) == (not item.duration), f"{name} {item.name}"
+            assert (item.run is None) == bool(item.why), f"{paper.name} {item.name}"
+            assert (item.run is None) == (not item.duration), f"{paper.name} {item.name}"
+            assert not (item.kept and item.why), f"{paper.name} {item.name}"
 
 
-def test_the_page_is_made_from_the_records() -> None:
-    page = import_module("page")
-    papers = [getattr(import_module(name), name.upper()) for name in ("baechi", "celeritas", "giph", "carbonari")]
-    assert page.PAGE.read_text(encoding="utf-8") == page.page(papers), "run python benchmarks/papers --page"
-    for paper in papers:
-        records = import_module("reports").load_records(paper.name)
-        assert set(records) == {item.name for item in paper.items if item.run is not None}
+def test_pages_are_made_from_the_records() -> None:
+    for path, text in import_module("page").pages(papers()).items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run python -m benchmarks.papers --page"
+
+
+def test_every_record_is_that_of_an_item(reports: ModuleType) -> None:
+    expected = {reports.record_path(paper, item): item for paper in papers() for item in paper.items}
+    for folder in reports.FOLDERS:
+        for path in folder.rglob("*.json"):
+            assert path in expected, f"{path} is the record of no item"
+    missing = [path.name for path, item in expected.items() if item.run and not item.kept and not path.exists()]
+    assert not missing, "run python -m benchmarks.papers --short"
+
+
+def test_every_record_has_the_version_of_a_commit(reports: ModuleType) -> None:
+    shallow = git("rev-parse", "--is-shallow-repository")
+    if shallow != "false":
+        pytest.skip("the Git history is absent or shallow, so versions of the code cannot be looked up")
+    known = set(import_module("measurements").versions(git("log", "--format=%H").split()))
+    for paper in papers():
+        for name, record in reports.load_records(paper).items():
+            assert record.code, f"{paper.name} {name}"
+            assert set(record.code) <= known, f"{paper.name} {name}: not the code of any commit"
+
+
+def git(*words: str) -> str:
+    """The output of a Git command; empty if it fails."""
+    try:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
+def test_changes_that_are_not_committed_have_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    measurements = import_module("measurements")
+    monkeypatch.setattr(measurements, "_git", lambda *_, **__: " M placeopt/a.py\n M solvers/b.py\n")
+    with pytest.raises(measurements.UncommittedError, match=r"placeopt/a\.py and 1 more changed since the last commit"):
+        measurements.code_version.__wrapped__()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +220,7 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for name in [name for name in sys.modules if name == "pictures" or name.startswith("placeopt.views.plots")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "argv", ["papers", "baechi", "figure-1", "--folder", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["papers", "baechi", "figure-1", "--draft", "--folder", str(tmp_path)])
     with pytest.raises(SystemExit, match="1"):
         run_path(str(BENCHMARKS / "papers"), run_name="__main__")
     assert "placeopt[plots]" in " ".join(capsys.readouterr().out.split())

@@ -151,6 +151,22 @@ def test_the_number_of_moves_follows_from_the_limit_not_from_the_clock(monkeypat
     assert one.stats["moves"] > 100
 
 
+def test_a_search_ends_without_progress() -> None:
+    whole, patient, hasty = (solve(restarts=10, patience=patience) for patience in (None, 24, 5))
+    assert whole.stats == patient.stats == {"moves": 10 * 2 * 12, "starts": 10}
+    assert patient.objective == whole.objective
+    assert hasty.stats["starts"] == 10
+    assert hasty.stats["moves"] < 200
+
+
+@pytest.mark.parametrize("name", ["giph", "placeto"])
+def test_searches_in_lockstep_end_one_by_one(name: str, tmp_path: Path) -> None:
+    weights = untrained(tmp_path / "weights", name)
+    one, four = (solve(weights=weights, restarts=4, searches=k, patience=3) for k in (1, 4))
+    assert one.stats["starts"] == four.stats["starts"] == 4
+    assert 4 * 3 <= four.stats["moves"] < 4 * 24
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_weights_of_every_variant_can_be_used(name: str, tmp_path: Path) -> None:
     result = solve(weights=untrained(tmp_path / "weights", name), restarts=2)

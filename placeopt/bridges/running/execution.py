@@ -40,6 +40,7 @@ def run_onnx(
     runs: int = 5,
     warmup: int = 1,
     fit: bool = False,
+    in_plan: bool = False,
     inputs: Mapping[str, Any] | StrPath | None = None,
     seed: int = 0,
     threads: int = 1,
@@ -64,6 +65,8 @@ def run_onnx(
         Measured runs, and runs before them.
     fit
         Whether to measure each node of the unsplit model and transfers between processes, and predict times from that.
+    in_plan
+        Whether a fit measures the nodes while all processes run the plan, and not in the unsplit model.
     inputs
         An array for each input of the model, or an .npz file of them; by default, random ones.
     seed
@@ -91,6 +94,8 @@ def run_onnx(
         If onnxruntime is not installed.
     """
     check_schedule("run_onnx", problem, schedule)
+    if in_plan and not fit:
+        raise UsageError("in_plan needs fit, which measures the times")
     check_arguments(runs, warmup, threads, seed, optimization)
     if not 0 < timeout < float("inf"):
         raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
@@ -118,12 +123,14 @@ def run_onnx(
             writer.write(folder / WHOLE, whole_submodel(writer.model))
             one_device, _ = _alone(_whole(writer, WHOLE), files, folder, settings, runs, warmup)
             split = split_model(problem, schedule, writer.model, few_segments=few_segments)
-        fitted, measured = (
-            _fit(problem, schedule, writer, split, files, folder, settings, runs) if fit else (None, None)
-        )
         names = writer.write_segments(split, folder)
         devices = list(dict.fromkeys(split.segments.device.tolist()))
         jobs = _jobs(problem, split, names, files, devices, threads)
+        fitted, measured = None, None
+        if fit:
+            profiled = jobs if in_plan else [_whole_job(writer, files, folder, threads)]
+            seconds = node_seconds(profiled, folder, settings, runs)
+            fitted, measured = _fit(problem, schedule, writer, split, seconds, folder, settings, runs)
         with Pool(jobs, folder, settings) as pool:
             times = _measured(pool, runs, warmup)
             outputs = pool.outputs()
@@ -218,21 +225,26 @@ def _alone(
         return _measured(pool, runs, warmup)[:, 0, 1], pool.outputs()
 
 
+def _whole_job(writer: Writer, files: Mapping[str, str], folder: Path, threads: int) -> Job:
+    """Return the job of a worker that runs the unsplit model, with the names of tasks."""
+    if not (folder / WHOLE).exists():
+        writer.write(folder / WHOLE, whole_submodel(writer.model))
+    whole = _whole(writer, WHOLE)
+    (cores,) = core_shares(1, threads)
+    return Job("profiling", (whole,), _used(files, (whole,)), cores)
+
+
 def _fit(
     problem: Problem,
     schedule: Schedule,
     writer: Writer,
     split: Split,
-    files: Mapping[str, str],
+    seconds: Mapping[str, float],
     folder: Path,
     settings: Settings,
     runs: int,
 ) -> tuple[Prediction, Fit]:
-    """Measure nodes and transfers, and predict times from them."""
-    if not (folder / WHOLE).exists():
-        writer.write(folder / WHOLE, whole_submodel(writer.model))
-    whole = _whole(writer, WHOLE)
-    seconds = node_seconds(whole, _used(files, (whole,)), folder, settings, runs)
+    """Measure transfers, and predict times from them and from the durations of nodes in seconds."""
     moved = [writer.model.tensors[name].bytes for name in split.crossing]
     link, overhead = transfers(moved, folder, settings, runs)
     here = fitted_problem(problem, seconds, link)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +19,21 @@ _PROFILE = 1 << 32
 """Size limit of a profile in bytes; `--max-size` is for files of the user."""
 
 
-def node_seconds(
-    whole: Segment, inputs: Mapping[str, str], folder: Path, settings: Settings, runs: int
-) -> dict[str, float]:
-    """Return the duration of each node of a model by name, from ONNX Runtime's profiler.
+def node_seconds(jobs: Sequence[Job], folder: Path, settings: Settings, runs: int) -> dict[str, float]:
+    """Return the duration of each node of the jobs' segments by name, from ONNX Runtime's profiler.
 
     It is the median over the runs, without the first one. The time of a run that the profiler assigns to no node does
     not count, because most of it is the work of the profiler.
     """
-    (cores,) = core_shares(1, settings.threads)
-    with Pool([Job("profiling", (whole,), inputs, cores)], folder, settings, profile=True) as pool:
+    with Pool(jobs, folder, settings, profile=True) as pool:
         for _ in range(runs + 1):
             pool.run()
-        file = pool.profile()
+        files = pool.profiles()
+    return {name: seconds for file in files for name, seconds in _medians(file, runs).items()}
+
+
+def _medians(file: Path, runs: int) -> dict[str, float]:
+    """Return the median duration of each node in a profile."""
     with size_limit(_PROFILE):
         found = read_onnxruntime_profile(file)
     count = len(found.series)

@@ -130,9 +130,9 @@ class Pool:
         files = {name: file for answer in self._all({"save": {}}) for name, file in answer["files"].items()}
         return {name: read_array(self._folder / file) for name, file in files.items()}
 
-    def profile(self) -> Path:
-        """End the profile of the first segment of the first job and return its file."""
-        return Path(self._all({"profile": {}})[0]["file"])
+    def profiles(self) -> list[Path]:
+        """End the profiles of all segments and return their files."""
+        return [Path(file) for answer in self._all({"profile": {}}) for file in answer["files"]]
 
     def _start(self) -> None:
         script = Path(__file__).with_name("worker.py")

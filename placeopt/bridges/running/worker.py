@@ -7,7 +7,7 @@ output. Sockets connect it directly to other workers. A tensor travels as two le
     {"run": at}     run all segments; the first one starts at `at`, in nanoseconds of `time.perf_counter_ns`, which all
                     processes of a machine share. Answer: {"times": [[start, end] of each segment]}
     {"save": {}}    write the outputs of the last run to files. Answer: {"files": {tensor: file}}
-    {"profile": {}} end the profile of the first session. Answer: {"file": name}
+    {"profile": {}} end the profiles of all sessions. Answer: {"files": [name of each segment]}
 
 An error is answered with {"error": text, "lost": whether another worker has ended, "segment": number or null}. The
 process ends when its standard input ends, so it does not outlive the process that started it. The script imports only
@@ -175,9 +175,9 @@ class Device:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         if config["profile"]:
             options.enable_profiling = True
-            options.profile_file_prefix = str(self._folder / "profile")
         for number, segment in enumerate(self._segments):
             self.running = number
+            options.profile_file_prefix = str(self._folder / f"profile-{os.getpid()}-{number}")
             path = str(self._folder / segment["file"])
             self._sessions.append(onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
         self.running = None
@@ -246,9 +246,9 @@ class Device:
             write_array(self._folder / files[name], value)
         return files
 
-    def end_profile(self) -> str:
-        """End the profile of the first session and return its file."""
-        return str(self._sessions[0].end_profiling())
+    def end_profiles(self) -> list[str]:
+        """End the profiles of all sessions and return their files."""
+        return [str(session.end_profiling()) for session in self._sessions]
 
 
 def main() -> None:
@@ -283,7 +283,7 @@ def main() -> None:
             elif "save" in command:
                 send({"files": device.save()})
             else:
-                send({"file": device.end_profile()})
+                send({"files": device.end_profiles()})
     except Exception as error:  # noqa: BLE001 - reported to the parent
         send({
             "error": str(error) or type(error).__name__,

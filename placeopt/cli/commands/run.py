@@ -24,6 +24,12 @@ def run(
     fit: Annotated[
         bool, typer.Option("--fit", help="First measure nodes and transfers, and predict times from them, too.")
     ] = False,
+    in_plan: Annotated[
+        bool,
+        typer.Option(
+            "--in-plan", help="With --fit, measure the nodes while the plan runs, and not in the unsplit model."
+        ),
+    ] = False,
     profile: Annotated[
         Path | None,
         output_option("--profile", help="With --fit, write the measured times for `placeopt profile apply`."),
@@ -63,6 +69,8 @@ def run(
 
     if profile is not None and not fit:
         raise UsageError("--profile needs --fit, which measures the times")
+    if in_plan and not fit:
+        raise UsageError("--in-plan needs --fit, which measures the times")
     check_arguments(runs, warmup, threads, seed, optimization, prefix="--")
     check_count("--batch", batch)
     limit = seconds(timeout, "--timeout")
@@ -79,6 +87,7 @@ def run(
         runs=runs,
         warmup=warmup,
         fit=fit,
+        in_plan=in_plan,
         inputs=inputs,
         seed=seed,
         threads=threads,
