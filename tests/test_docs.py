@@ -23,6 +23,8 @@ from placeopt.verifier import Rule
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+_PAPERS = ROOT / "benchmarks" / "papers"
+PAPERS = [_PAPERS / "README.md", *sorted((_PAPERS / "pages").glob("*.md"))]
 sys.path.insert(0, str(ROOT / "docs" / "_pages"))
 
 from links import is_relative, replaced, site_links, targets  # noqa: E402
@@ -120,7 +122,7 @@ def anchors(path: Path) -> set[str]:
 
 
 class TestLinks:
-    @pytest.mark.parametrize("path", PAGES, ids=page_id)
+    @pytest.mark.parametrize("path", [*PAGES, *PAPERS], ids=page_id)
     def test_links_are_valid_in_the_repository(self, path: Path) -> None:
         for target in targets(path.read_text(encoding="utf-8")):
             if is_relative(target):
@@ -140,6 +142,10 @@ class TestLinks:
         assert changed("[`a`](../solvers/ready_lists/m_sct.py)", "docs/x.md", "x.md") == ("[`a`](solvers/m-sct.md)", [])
         assert changed("[a](../docs/x.md)", "solvers/m-sct.md", "solvers/m-sct.md") == ("[a](../x.md)", [])
         assert changed("[a](../benchmarks/gaps.py)", "docs/x.md", "x.md") == ("[a](benchmarks.md#gapspy)", [])
+        assert changed("[a](../benchmarks/papers/README.md)", "docs/x.md", "x.md") == ("[a](papers/index.md)", [])
+        assert changed("[a](../../../docs/x.md)", "benchmarks/papers/pages/giph.md", "papers/giph.md") == (
+            "[a](../x.md)", [],
+        )  # fmt: skip
         assert changed("![a](../problems/vgg19.yaml)", "docs/x.md", "x.md") == (
             "![a](files/problems/vgg19.yaml)", ["problems/vgg19.yaml"],
         )  # fmt: skip
@@ -238,6 +244,7 @@ def test_site_builds_without_warnings(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     pages = {str(path.relative_to(tmp_path / "site")) for path in (tmp_path / "site").rglob("index.html")}
     assert pages >= {"index.html", "tutorial/index.html", "reference/index.html", "benchmarks/index.html"}
+    assert pages >= {"papers/index.html", "papers/giph/index.html"}
     assert pages >= {f"solvers/{name}/index.html" for name in our_solvers()}
     text = (tmp_path / "site" / "solvers" / "m-sct" / "index.html").read_text(encoding="utf-8")
     assert "favourite child" in text

@@ -121,4 +121,6 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return wrap(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    whole = re.sub(r"\[[^]]*\]\([^)]*\)", lambda link: link[0].replace(" ", "\0"), text)  # links stay on one line
+    lines = wrap(whole, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\0", " ") for line in lines]

@@ -5,6 +5,7 @@ targets become:
 
     README.md, CONTRIBUTING.md, CHANGELOG.md    index, contributing, changelog
     docs/solvers.md                             the index of the pages of solvers
+    benchmarks/papers/README.md, pages/NAME.md  papers/index, papers/NAME
     docs/NAME                                   NAME
     solvers/NAME.py                             the page of the solver (the source file with `?source`)
     benchmarks/NAME.py, benchmarks              the section of the script on the page of benchmarks
@@ -24,7 +25,10 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "docs/solvers.md": "solvers/index.md",
+    "benchmarks/papers/README.md": "papers/index.md",
 }
+for _paper in ("baechi", "celeritas", "giph", "carbonari"):
+    PAGES[f"benchmarks/papers/pages/{_paper}.md"] = f"papers/{_paper}.md"
 _FENCE = re.compile(r"^( *)(```|~~~)")
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\()([^()\s]+)(\))")
 _CODE = re.compile(r"(``[^`]+``|`[^`]*`)")
