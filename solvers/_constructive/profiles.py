@@ -100,7 +100,8 @@ def reserved(live: Live, group: Int, sequence: Int) -> Live:
     owner, *columns = (np.concatenate(column) for column in zip(*rows, strict=True))
     order = np.argsort(owner, kind="stable")
     start = np.searchsorted(owner[order], np.arange(g + 1)).astype(np.int64)
-    wider = Live(True, live.leaves, start, *(column[order] for column in columns), np.zeros(g, dtype=np.int64))
+    begin, end, output, scratch = (column[order] for column in columns)
+    wider = Live(True, live.leaves, start, begin, end, output, scratch, np.zeros(g, dtype=np.int64))
     fill_peaks.select(20 * len(order))(wider, np.zeros(2 * live.leaves, dtype=np.int64))
     return wider
 

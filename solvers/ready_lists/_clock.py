@@ -54,8 +54,8 @@ class Clock(NamedTuple):
     missing: Int
     """(n,) number of each task's producers that have not ended."""
     ready: Int
-    count: Int
-    """The ready tasks without a device are ready[:count[0]], in no order."""
+    size: Int
+    """The ready tasks without a device are ready[:size[0]], in no order."""
     arrival: Int
     """(n, m) the tick at which the data of each ready task is on each device."""
     last: Int
@@ -93,8 +93,8 @@ def note_arrival(instance: Instance, line: Timeline, clock: Clock, i: int) -> No
 @kernel(note_arrival, allocates=False)
 def become_ready(instance: Instance, line: Timeline, clock: Clock, i: int) -> None:
     """Add task i to the ready tasks."""
-    clock.ready[clock.count[0]] = i
-    clock.count[0] += 1
+    clock.ready[clock.size[0]] = i
+    clock.size[0] += 1
     note_arrival(instance, line, clock, i)
 
 
@@ -102,7 +102,7 @@ def become_ready(instance: Instance, line: Timeline, clock: Clock, i: int) -> No
 def advance(instance: Instance, line: Timeline, clock: Clock, now: int) -> None:
     """End the tasks that have run until `now`: their consumers become ready. Arrivals that may change are updated."""
     if instance.port or len(instance.tiers.memory) > 0:
-        for k in range(clock.count[0]):
+        for k in range(clock.size[0]):
             note_arrival(instance, line, clock, clock.ready[k])
     for d in range(len(line.free)):
         i = clock.running[d]
@@ -121,7 +121,7 @@ def schedulable(instance: Instance, line: Timeline, clock: Clock, i: int, d: int
     """Return the schedulable tick of ready task i on device d, NEVER if it may not run there."""
     if not contends(instance, line, i, d):
         return NEVER
-    return max(clock.arrival[i, d], line.free[d], now)
+    return int(max(clock.arrival[i, d], line.free[d], now))
 
 
 @kernel(schedulable, allocates=False)
@@ -158,7 +158,7 @@ def choose(instance: Instance, line: Timeline, clock: Clock, d: int, now: int) -
         return -1, int(line.free[d])
     j = awaited(instance, line, clock, d, now)
     first, least = -1, NEVER
-    for k in range(clock.count[0]):
+    for k in range(clock.size[0]):
         i = clock.ready[k]
         if j >= 0:
             tick = schedulable_everywhere(instance, line, clock, i, d, now)
@@ -178,10 +178,10 @@ def start_task(instance: Instance, line: Timeline, clock: Clock, i: int, d: int,
     """Start ready task i on device d."""
     append(instance, line, i, d, now)
     clock.last[d] = clock.running[d] = i
-    for k in range(clock.count[0]):
+    for k in range(clock.size[0]):
         if clock.ready[k] == i:
-            clock.count[0] -= 1
-            clock.ready[k] = clock.ready[clock.count[0]]
+            clock.size[0] -= 1
+            clock.ready[k] = clock.ready[clock.size[0]]
             break
 
 

@@ -1,7 +1,7 @@
 """`m-sct` with `released` decides as the code that Baechi's authors released: by a clock, each rule of which is shown.
 
-The rules are those of `m_etf.py` and `m_sct.py` in https://github.com/beomyeol/baechi. Each example is worked out by
-hand: the schedule that the rules give, and the one that `m-sct` gives by default.
+The rules are those of `m_etf.py` and `m_sct.py` in https://github.com/beomyeol/baechi. Each example
+states the schedule that the rules give, computed by hand, and the one that `m-sct` gives by default.
 """
 
 from __future__ import annotations
