@@ -11,6 +11,7 @@ Parts, all by default:
 
 - figures: the worked examples of figures 1, 3, 4 and 6. The graph of figure 1 is in BaechiPyTorch (`dummy_graphs.py`).
   Edges of figure 2 are inferred from the text of figures 4 and 6.
+- theorem: theorem 1's ratio, with and without limits on memory, of proven optima.
 - steps: step times of Inception-v3, batch 64, next to measured ones; of GNMT, batch 128, on four devices of 4 GiB.
 - adjust: post-adjustment of colocation groups (section 3.1) relative to placing each group with its first operator.
 - variants: m-SCT by rule and by favourites on training graphs of four models on four V100 GPUs (`v100x4`), with and
@@ -21,6 +22,7 @@ Parts, all by default:
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -75,6 +77,12 @@ MEASURED = {"single": (457.4, 460.1), "m-etf": (466.0, 465.4), "m-sct": (462.5, 
 main_training/results/result_details.txt of BaechiPyTorch."""
 MEASURED_PEAK = 6.2
 """GB at the peak of one GPU that runs the whole model: singlegpu_inception_v3.txt there."""
+TASKS, DEVICES, LIMITED = 9, 3, 25
+"""Size and number of the random graphs for theorem 1."""
+PLENTY = (None, 2.0, 1.5)
+"""K: the memory of all devices over that of all tasks; None for no limit."""
+WAYS = ("", "closing", "released")
+"""Settings of m-SCT that are true."""
 WORSE = 406
 """Percent by which post-adjustment was worse than an expert, at most (section 3.1)."""
 SEEDS = 100
@@ -220,7 +228,9 @@ def variants() -> Iterable[Table | Claims]:
         "interior point": interior_point,
         "m-ETF, topological": by("m-etf", ties="topological"),
         "m-SCT, topological": by("m-sct", ties="topological"),
+        "m-SCT, released": by("m-sct", released=True),
     }
+    topological = list(columns).index("m-ETF, topological")
     ratios: dict[tuple[str, str], list[float]] = {}
     headers = ("graph", "passes", "rho", *columns)
     moved = table_of("GiB between devices; contention: port", headers, text=2)
@@ -236,8 +246,8 @@ def variants() -> Iterable[Table | Claims]:
             if contention == "port":
                 sizes = (problem.payload[moved_edges(problem, each.device)].sum() / 2**30 for each in found)
                 moved.add_row(*row, *(f"{size:.2f}" for size in sizes))
-            for column, each in zip(columns, ticks, strict=True):
-                base = ticks[0] if "topological" not in column else ticks[-2]
+            for place, (column, each) in enumerate(zip(columns, ticks, strict=True)):
+                base = ticks[topological if place >= topological else 0]
                 ratios.setdefault((contention, column), []).append(each / base)
         yield table
     yield moved
@@ -248,6 +258,57 @@ def variants() -> Iterable[Table | Claims]:
     for contention in CONTENTIONS:
         table.add_row(contention, *(summary(ratios[contention, column]) for column in columns))
     yield table
+
+
+def theorem() -> Iterable[Table | Claims]:
+    """Theorem 1's ratio on graphs that satisfy its assumption: with and without limits on memory."""
+    headers = ("K", "alpha + (1 - beta / m) / (K - 1)", *("m-SCT" + (f", {way}=true" if way else "") for way in WAYS))
+    title = f"makespan by optimum, at most, threshold=0.5; {LIMITED} graphs of {TASKS} tasks on {DEVICES} devices"
+    table, cells = table_of(title, headers), []
+    for plenty in PLENTY:
+        bound, worst = worst_ratios(plenty)
+        name = "no limit" if plenty is None else f"{plenty:g}"
+        table.add_row(name, f"{bound:.2f}", *(f"{each:.3f}" for each in worst))
+        text = f"theorem 1: ratio of m-SCT to the optimum, K: {name}"
+        cells.append(Claim(text, f"at most {bound:.2f}", f"at most {worst[0]:.3f}", same(worst[0] <= bound)))
+    case, bound = closing_chain()
+    closed, default = (ticks(case, closing=each) for each in (True, False))
+    text = (
+        f"theorem 1, if a device closes when a task does not fit: K = 1.67, 200 of {case.n_tasks} tasks without memory"
+    )
+    ours = f"at least {closed / default:.2f}: {closed} ticks, the optimum takes at most {default}"
+    reason = "the proof takes only devices without a byte left for full"
+    cells.append(Claim(text, f"at most {bound:.2f}", ours, same(closed / default <= bound), reason))
+    yield table
+    yield Claims("ratio of m-SCT", cells)
+
+
+def worst_ratios(plenty: float | None) -> tuple[float, list[float]]:
+    """The least of theorem 1's ratios of the random graphs, and the greatest ratio of each way to the optimum."""
+    bounds, worst = [], [0.0] * len(WAYS)
+    for seed in range(LIMITED):
+        case = with_memory(seed, plenty)
+        best = po.solve(case, "cp-sat", workers=1, passes=[], time_limit=60)
+        assert best.makespan is not None
+        assert best.gap == 0
+        bounds.append(ratio_of(case))
+        found = [ticks(case, **({way: True} if way else {})) / best.makespan for way in WAYS]
+        worst = [max(pair) for pair in zip(worst, found, strict=True)]
+    return min(bounds), worst
+
+
+def ticks(problem: Problem, **settings: bool) -> int:
+    """The makespan of m-SCT at the threshold for which its ratio is stated."""
+    makespan = po.solve(problem, "m-sct", threshold=0.5, passes=[], **settings).makespan
+    assert makespan is not None
+    return makespan
+
+
+def ratio_of(problem: Problem) -> float:
+    """Theorem 1's ratio."""
+    ratio = ratios_of(problem).m_sct
+    assert ratio is not None
+    return float(ratio)
 
 
 def assumption() -> Iterable[Table | Claims]:
@@ -276,7 +337,7 @@ def assumption() -> Iterable[Table | Claims]:
     yield table
 
 
-PARTS = {each.__name__: each for each in (figures, steps, adjust, variants, assumption)}
+PARTS = {each.__name__: each for each in (figures, theorem, steps, adjust, variants, assumption)}
 
 
 def main() -> None:
@@ -438,6 +499,34 @@ def figure_1(room: int | None = None) -> Problem:
     memory = np.array([1, 2, 2, 1, 1, 1])
     rest = {"resident": memory, "capacity": np.full(2, memory.sum() if room is None else room)}
     return small([f"t{i}" for i in range(6)], [1, 3, 3, 1, 3, 1], edges, 1, 2, **rest)
+
+
+def with_memory(seed: int, plenty: float | None) -> Problem:
+    """A random graph that satisfies the SCT assumption, with K about `plenty`."""
+    case = layered_problem(
+        TASKS,
+        DEVICES,
+        width=5,
+        duration=(100, 200),
+        payload=(50_000, 99_000),
+        latency=1,
+        speed_heterogeneity=0.0,
+        seed=seed,
+    )
+    if plenty is None:
+        return case
+    sizes = np.random.default_rng(seed).integers(1, 6, TASKS)
+    room = max(math.ceil(int(sizes.sum()) * plenty / DEVICES), int(sizes.max()))
+    return replace(case, resident=sizes, capacity=np.full(DEVICES, room))
+
+
+def closing_chain() -> tuple[Problem, float]:
+    """A chain that closes two devices of three, and 200 tasks without memory after it; with theorem 1's ratio."""
+    others = 200
+    edges = [(0, 1), (1, 2), *((2, 3 + k) for k in range(others))]
+    memory = {"resident": np.array([6] * 3 + [0] * others), "capacity": np.full(3, 10)}
+    case = small([f"t{i}" for i in range(3 + others)], [1] * (3 + others), edges, 1, 3, **memory)
+    return case, ratio_of(case)
 
 
 def tensordot() -> Problem:

@@ -14,7 +14,7 @@ Departures from the paper:
 
 - The paper does not state the order of groups, ties, and what happens if a device lacks memory. Here groups move in the
   order of their indices, and ties go to the lower device. If a device lacks memory, the next best one by the rule
-  follows, at last the devices without operators of the group. The published code then fails, or ignores memory.
+  follows, at last the devices without operators of the group. The released code then fails, or ignores memory.
 - Tasks are then scheduled by the rule of the heuristic on these devices; TensorFlow executed the paper's placements.
 - If no device has room for a group, the heuristic places it as without this setting. By live memory, room counts what
   groups hold for the whole run. If the heuristic then finds no schedule, it runs without this setting.
@@ -24,15 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.solver import Options, Settings
+from placeopt.solver import Settings
 
-from .construction import Build, Construction, Constructive, construct_with_repair
+from .construction import Build, Construction, construct_with_repair
 from .groups import Groups, with_homes
 
 Rule = Literal["compute", "memory", "majority"]
@@ -47,33 +47,41 @@ class AdjustSettings(Settings):
     operator of a group decides."""
 
 
-class Adjustable(Constructive):
-    """Base class of heuristics with the setting `adjust`."""
+class RoomSettings(AdjustSettings):
+    """Settings of heuristics whose devices Baechi closes or reserves memory on."""
 
-    def construct(self, problem: Problem, options: Options, settings: Any) -> Construction:
-        """Run the heuristic, with repair, and adjust its placement if the settings say so."""
-        return construct_adjusted(problem, lambda case: self.builder(case, settings), settings.adjust)
+    closing: bool = False
+    """Whether a device is closed when it lacks memory for a task that would start there next, as section 2.4 of Baechi
+    says: it takes no further colocation groups. false: it stays open to groups that still fit, as in section 2.3 and in
+    the released code."""
+    reserve: bool = False
+    """Whether a colocation group reserves memory from its first task to its last under the memory model peak, as in the
+    reserve-memory mode of Baechi's released code: its resident bytes, its largest output and its largest scratch.
+    false: it holds what its tasks hold at each time. Under the memory model sum it holds everything."""
 
 
 def construct_adjusted(
-    problem: Problem, build_for: Callable[[Problem], Build], adjust: Literal[Rule, "no"]
+    problem: Problem, build_for: Callable[[Problem], Build], adjust: Literal[Rule, "no"], reserve: bool = False
 ) -> Construction:
     """Run a heuristic with repair; with a rule, first without colocation, then with each group on its device.
 
-    `build_for` prepares the heuristic for the problem, and for the problem without colocation.
+    `build_for` prepares the heuristic for the problem, and for the problem without colocation; `reserve` is as in
+    `construct_with_repair`.
     """
     build = build_for(problem)
-    if adjust == "no" or problem.n_groups == problem.n_tasks:
-        return construct_with_repair(problem, build)
-    loose = replace(problem, group=np.arange(problem.n_tasks))
-    free = construct_with_repair(loose, build_for(loose))
-    if free.schedule is None:
-        return construct_with_repair(problem, build)
-    device = free.schedule.device
-    moved = construct_with_repair(
-        problem, lambda groups: build(with_homes(groups, adjusted(problem, groups, device, adjust)))
-    )
-    return construct_with_repair(problem, build) if moved.schedule is None else moved
+    if adjust != "no" and problem.n_groups < problem.n_tasks:
+        loose = replace(problem, group=np.arange(problem.n_tasks))
+        free = construct_with_repair(loose, build_for(loose), reserve)
+        if free.schedule is not None:
+            device = free.schedule.device
+            moved = construct_with_repair(
+                problem,
+                lambda groups: build(with_homes(groups, adjusted(problem, groups, device, adjust))),
+                reserve,
+            )
+            if moved.schedule is not None:
+                return moved
+    return construct_with_repair(problem, build, reserve)
 
 
 def adjusted(problem: Problem, groups: Groups, device: Int, rule: Rule) -> Int:

@@ -116,16 +116,17 @@ def run_loop(
     *arguments: Any,
     steps: int | None = None,
     insertion: bool = False,
+    closing: bool = False,
     **options: bool,
 ) -> PartialSchedule:
     """Fill a timeline with a kernel that takes an `Instance`, a `Timeline` and the other arguments.
 
     The kernel returns DONE or the task that it could not place. `steps` are its elementary steps, by default
-    `work_steps`; `insertion` is whether `slot` uses gaps; `options` are those of `Kernel.select`.
+    `work_steps`; `insertion` and `closing` are as in `Instance`; `options` are those of `Kernel.select`.
     """
     line = make_timeline(problem, groups)
     run = loop.select(work_steps(problem) if steps is None else steps, **options)
-    task = run(make_instance(problem, groups, insertion), line, *arguments)
+    task = run(make_instance(problem, groups, insertion, closing=closing), line, *arguments)
     return PartialSchedule(line, None if task == DONE else int(problem.group[task]))
 
 
@@ -142,15 +143,16 @@ def as_answer(problem: Problem, found: Construction) -> Answer:
     return Answer(Termination.COMPLETED, found.schedule, message="; ".join(notes))
 
 
-def construct_with_repair(problem: Problem, build: Build) -> Construction:
+def construct_with_repair(problem: Problem, build: Build, reserve: bool = False) -> Construction:
     """Run a heuristic with repair; under the memory model `peak` also by live memory, if memory is scarce.
 
-    Of both schedules the one with less lateness is returned, then the shorter one, then the one under `sum`.
+    Of both schedules the one with less lateness is returned, then the shorter one, then the one under `sum`. With
+    `reserve`, groups reserve live memory (`profiles.reserved`); under `sum` they hold more than that anyway.
     """
     if not scarce_live_memory(problem):
         return construct_by_sum(problem, build)
     found = construct_by_sum(problem, build) if fits_as_sum(problem) else Construction(None)
-    live = construct_live(problem, build, wanted=found.schedule is None)
+    live = construct_live(problem, build, wanted=found.schedule is None, tasks=own_tasks(problem, reserve))
     return live if found.schedule is None else best_of(problem, [found, live])
 
 
@@ -205,7 +207,8 @@ def fits_as_sum(problem: Problem) -> bool:
 def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks | None = None) -> Construction:
     """Run a heuristic by live memory, with repair.
 
-    1. It runs without limits on memory. If the devices have room for that schedule at all times, it is the result.
+    1. It runs without limits on memory. If the devices have room for that schedule at all times, it is the result,
+       unless groups reserve memory.
     2. The order of tasks in time is the sequence along which live memory counts (`profiles`). The heuristic runs again,
        and a device takes a group only if it has room along the sequence. After a dead end groups are evicted
        (`room_made`), and it starts again as in `construct_by_sum`. Tasks may wait for memory (`with_waits`).
@@ -233,7 +236,7 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
     limitless = grouped(replace(problem, capacity=np.full(problem.n_devices, UNLIMITED)), np.zeros_like(resident))
     _, trial, note = _repaired(build, limitless, lambda line, k: with_room_for(limitless, line.home, line.room, k))
     sequence = problem.order if trial.stuck is not None else time_order(problem, trial.line.start)
-    if trial.stuck is None and add(trial.line, sequence, note=note):
+    if trial.stuck is None and not tasks.reserve and add(trial.line, sequence, note=note):
         return found[0]
     failure = ""
     for each in [sequence, *(order(problem) for order in ORDERS.values())] if wanted else [sequence]:

@@ -29,7 +29,7 @@ from placeopt.simulation import retime
 from .groups import Groups
 from .heaps import Heaps, make_heaps, pop, push
 from .placement_ops import append, assign_group, can_host, link_ticks, ready_time, release_group
-from .profiles import Live, count_group, fullest, make_live, most_bytes
+from .profiles import Live, count_group, fullest, make_live, most_bytes, reserved
 from .timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, schedule_of, work_steps
 
 EVICTIONS = 1000
@@ -48,6 +48,8 @@ class Tasks:
     """Turns a topological sequence of the placed problem's tasks into one of these (n,)."""
     restore: Callable[[Schedule], Schedule]
     """Turns a schedule of the placed problem into one of these tasks; under port contention without valid times."""
+    reserve: bool = False
+    """Whether groups reserve memory from their first task to their last, see `profiles.reserved`."""
 
     def resident(self, n_groups: int) -> Int:
         """Return the resident bytes of each group (g,)."""
@@ -57,16 +59,16 @@ class Tasks:
 
     def live(self, n_groups: int, sequence: Int) -> Live:
         """Return what the groups hold along a sequence of the placed problem's tasks."""
-        own = self.problem
-        return make_live(
-            self.unit, n_groups, own.output, own.scratch, own.edge_source, own.edge_target, self.expand(sequence),
-            own.n_devices,
-        )  # fmt: skip
+        own, fine = self.problem, self.expand(sequence)
+        live = make_live(
+            self.unit, n_groups, own.output, own.scratch, own.edge_source, own.edge_target, fine, own.n_devices
+        )
+        return reserved(live, self.unit, fine) if self.reserve else live
 
 
-def own_tasks(problem: Problem) -> Tasks:
-    """Return the tasks of a problem whose own groups are placed."""
-    return Tasks(problem, problem.group, lambda sequence: sequence, lambda schedule: schedule)
+def own_tasks(problem: Problem, reserve: bool = False) -> Tasks:
+    """Return the tasks of a problem whose own groups are placed; `reserve` is as in `Tasks`."""
+    return Tasks(problem, problem.group, lambda sequence: sequence, lambda schedule: schedule, reserve)
 
 
 def time_order(problem: Problem, start: Int) -> Int:

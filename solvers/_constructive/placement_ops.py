@@ -5,6 +5,7 @@
     has_room              whether a device has the memory for a group without a home
     can_host              whether a device can take a group without a home
     can_run               whether a device can take a task: if its group has a home, only that
+    contends              the same, and with `closing` whether the task would find the device full and close it
     earliest_start        the earliest start on a device, in a gap between tasks (insertion) or after the last task
     slot                  the earliest start on a device, in a gap or not by the setting `insertion`
     occupy                place a task in a gap; the first task of a group decides the home of the group
@@ -191,6 +192,21 @@ def can_run(instance: Instance, line: Timeline, i: int, d: int) -> bool:
     """Return whether device d can take task i: if its group has a home, only that."""
     home = line.home[instance.group[i]]
     return bool(home == d) if home >= 0 else can_host(instance, line, instance.group[i], d)
+
+
+@kernel(can_host, stays_apart, allocates=False, inline=True)
+def contends(instance: Instance, line: Timeline, i: int, d: int) -> bool:
+    """Return whether task i competes for device d: if it can run there, or with `closing`, if d has too little room.
+
+    A task that is chosen for a device without room closes the device: only groups with a home there remain.
+    """
+    g = instance.group[i]
+    home = line.home[g]
+    if home >= 0:
+        return bool(home == d)
+    if instance.closing:
+        return bool(instance.feasible[g, d]) and not line.closed[d] and stays_apart(instance, line, g, d)
+    return can_host(instance, line, g, d)
 
 
 @kernel(allocates=False, inline=True)

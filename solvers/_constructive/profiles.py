@@ -32,7 +32,7 @@ class Live(NamedTuple):
     leaves: int
     """Leaves of each tree, a power of two."""
     row: Int
-    """(g + 1,) the rows of group k are row[k]:row[k + 1]."""
+    """(g + 1,) the rows of group k are row[k]:row[k + 1]. With `reserved`, a row may also be a reservation."""
     first: Int
     last: Int
     output: Int
@@ -71,6 +71,39 @@ def make_live(
     live = Live(True, leaves, row, position[held] >> shift, last[held] >> shift, output[held], scratch[held], peak)
     fill_peaks.select(20 * len(held))(live, np.zeros(2 * leaves, dtype=np.int64))
     return live
+
+
+def reserved(live: Live, group: Int, sequence: Int) -> Live:
+    """Return what groups hold if each reserves memory from its first task in `sequence` (n,) to its last.
+
+    `group` (n,) is that of each task. In all leaves between these tasks a group holds at least its largest output and
+    its largest scratch: what its own outputs and scratch leave of this amount is added as rows.
+    """
+    n, g = len(sequence), len(live.peak)
+    leaf = np.arange(n) * live.leaves // (1 << max(n - 1, 0).bit_length())
+    first, last = np.full(g, n), np.full(g, -1)
+    np.minimum.at(first, group[sequence], leaf)
+    np.maximum.at(last, group[sequence], leaf)
+    rows = [(np.repeat(np.arange(g), np.diff(live.row)), live.first, live.last, live.output, live.scratch)]
+    for k in np.flatnonzero((last > first) & (np.diff(live.row) > 0)).tolist():
+        own = slice(live.row[k], live.row[k + 1])
+        begin, end, output, scratch = live.first[own], live.last[own] + 1, live.output[own], live.scratch[own]
+        ends = np.unique(np.concatenate([begin, begin + 1, end, [first[k], last[k] + 1]]))
+        held = np.zeros(len(ends), dtype=np.int64)
+        np.add.at(held, np.searchsorted(ends, begin), output + scratch)
+        np.subtract.at(held, np.searchsorted(ends, begin + 1), scratch)
+        np.subtract.at(held, np.searchsorted(ends, end), output)
+        missing = output.max() + scratch.max() - np.cumsum(held)
+        free = np.flatnonzero((missing > 0) & (ends >= first[k]) & (ends <= last[k]))
+        none = np.zeros(len(free), dtype=np.int64)
+        rows.append((none + k, ends[free], ends[free + 1] - 1, missing[free], none))
+    owner, *columns = (np.concatenate(column) for column in zip(*rows, strict=True))
+    order = np.argsort(owner, kind="stable")
+    start = np.searchsorted(owner[order], np.arange(g + 1)).astype(np.int64)
+    begin, end, output, scratch = (column[order] for column in columns)
+    wider = Live(True, live.leaves, start, begin, end, output, scratch, np.zeros(g, dtype=np.int64))
+    fill_peaks.select(20 * len(order))(wider, np.zeros(2 * live.leaves, dtype=np.int64))
+    return wider
 
 
 def make_trees(live: Live, home: Int, m: int) -> Int:

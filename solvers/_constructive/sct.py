@@ -62,7 +62,7 @@ class Relaxed:
     solution: Solution
     favourites: Favourites
     ratios: Ratios
-    """Ratios of the papers, which prove them for favourites with x below 1/2."""
+    """Ratios of the papers, which state them for favourites with x below 1/2."""
     rounded: Ratios
     """Ratios at the threshold of the settings."""
 
@@ -91,8 +91,8 @@ class Relaxed:
             "favourite_pairs": [[names[i], names[j]] for i, j in self.favourites.pairs.tolist()],
         }
 
-    def text(self, problem: Problem) -> str:
-        """Return the statistics as one line of text."""
+    def text(self, problem: Problem, proved: bool = True) -> str:
+        """Return the statistics as one line of text; `proved` is whether the ratios hold for the schedule."""
         found, ratios, rounded = self.solution, self.ratios, self.rounded
         what = "integer" if found.method == "cp-sat" else "linear"
         parts = [
@@ -103,11 +103,15 @@ class Relaxed:
             f"SCT assumption (rho <= 1) {'holds' if ratios.assumption else 'fails'}",
         ]
         named = (("ETF", ratios.etf), ("SCT", rounded.sct), ("m-SCT", rounded.m_sct))
-        shown = [f"{name} {float(ratio):.4g}" for name, ratio in named if ratio is not None]
-        if shown:
+        if proved and ratios.sct is not None:
+            shown = [f"{name} {float(ratio):.4g}" for name, ratio in named if ratio is not None]
             parts.append(f"makespan at most this multiple of the optimum: {', '.join(shown)}")
-        if ratios.m_sct is not None and rounded.m_sct != ratios.m_sct:
-            parts.append(f"m-SCT {float(ratios.m_sct):.4g} with threshold=0.5, as the papers prove")
+            if rounded.sct != ratios.sct:
+                parts.append(f"m-SCT {float(ratios.sct):.4g} with threshold=0.5, as the papers prove")
+        elif proved and ratios.m_sct is not None:
+            parts.append(
+                f"theorem 1 of Baechi {float(ratios.m_sct):.4g} with threshold=0.5, if only full devices close"
+            )
         return ", ".join(parts)
 
 

@@ -66,6 +66,8 @@ class Instance(NamedTuple):
     """The in-edges in the order of in_source, and with ports whether they are shared."""
     insertion: bool
     """Whether `slot` uses gaps between tasks."""
+    closing: bool
+    """Whether `contends` counts devices without room until they are closed."""
     tiers: TierArrays
     capacity: Int
     """The memory tiers, empty without any, and (m,) bytes."""
@@ -80,6 +82,8 @@ class Timeline(NamedTuple):
     """(g,) device of each group, -1 for groups without a home."""
     room: Int
     """(m,) bytes left on each device; with live memory, bytes beyond the resident ones."""
+    closed: Bool
+    """(m,) with `closing`: the devices that take no further groups."""
     trees: Int
     """(m, t) with live memory: the profile of each device, see `profiles`."""
     device: Int
@@ -139,10 +143,12 @@ def links_of(problem: Problem) -> Links:
     )
 
 
-def make_instance(problem: Problem, groups: Groups, insertion: bool = False, links: Links | None = None) -> Instance:
+def make_instance(
+    problem: Problem, groups: Groups, insertion: bool = False, links: Links | None = None, closing: bool = False
+) -> Instance:
     """Return the problem and its groups as arrays for kernels.
 
-    `insertion` is as in `Instance`; `links` are those of the problem by kinds, if they are known.
+    `insertion` and `closing` are as in `Instance`; `links` are those of the problem by kinds, if they are known.
     """
     port = problem.contention != "none"
     return Instance(
@@ -164,6 +170,7 @@ def make_instance(problem: Problem, groups: Groups, insertion: bool = False, lin
         problem.in_edge,
         problem.shared[problem.in_edge] if port else problem.shared[:0],
         insertion,
+        closing,
         tier_arrays(problem),
         problem.capacity,
         groups.live,
@@ -181,6 +188,7 @@ def make_timeline(problem: Problem, groups: Groups) -> Timeline:
         **{name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()},
         home=groups.home.copy(),
         room=groups.room.copy(),
+        closed=np.zeros(m, dtype=np.bool_),
         trees=make_trees(groups.live, groups.home, m),
         first=np.full(m, NEVER, dtype=np.int64),
         device=np.full(n, -1, dtype=np.int64),

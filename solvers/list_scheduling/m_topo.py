@@ -5,28 +5,28 @@ operator i, m the number of devices, Cap = sum_i d_i / m + max_i d_i.
 
 Departures from the paper:
 
-- Each colocation group counts as one operator with the memory of all its members, also in max_i d_i; the published code
+- Each colocation group counts as one operator with the memory of all its members, also in max_i d_i; the released code
   takes the largest operator. Cap is rounded up to bytes. A device is full at the first operator that would exceed Cap
   or the device's memory.
 - If devices have less memory than Cap, the last one may be full before all operators are placed. The remaining ones go
   to the first device with room. A task that the current device cannot take goes to the next one that can.
 - Under the memory model `peak`, a device is full if it holds Cap, counted as under `sum`, or has no live memory left.
 - If no task has memory, Cap is 0. No task exceeds it, and all go to the first device.
-- The paper names no order. Here it is `Problem.order`, breadth first, as in the published code.
+- The paper names no order. Here it is `Problem.order`, breadth first, as in the released code.
 """
 
 from __future__ import annotations
 
 from placeopt.model.problem import Problem, group_memory
-from placeopt.solver import Info
+from placeopt.solver import Info, Options
 from placeopt.solver.citations import BAECHI
 
-from .._constructive.adjusting import Adjustable, AdjustSettings
-from .._constructive.construction import Build
+from .._constructive.adjusting import AdjustSettings, construct_adjusted
+from .._constructive.construction import Build, Construction, Constructive
 from .._constructive.sequences import fill_devices
 
 
-class MTopo(Adjustable):
+class MTopo(Constructive):
     name = "m-topo"
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
@@ -40,6 +40,10 @@ class MTopo(Adjustable):
 
     def builder(self, problem: Problem, settings: AdjustSettings) -> Build:
         return lambda groups: fill_devices(problem, groups, problem.order, cap(problem))
+
+    def construct(self, problem: Problem, options: Options, settings: AdjustSettings) -> Construction:
+        """Run the heuristic, with repair, and adjust its placement if the settings say so."""
+        return construct_adjusted(problem, lambda case: self.builder(case, settings), settings.adjust)
 
 
 def cap(problem: Problem) -> int:

@@ -16,7 +16,7 @@ grows. So each device has two heaps:
 The best pair of a device is the better of the two heads, and the best of all is found by a scan of the devices. Pairs
 of tasks that were placed elsewhere stay until they reach the head. So do pairs that became impossible: memory only
 shrinks, and homes and separation only rule out more, so they never become possible again. Once a group has a home, its
-tasks are queued there only.
+tasks are queued there only. With `closing`, pairs without room stay: the device closes when one of them is the best.
 
 Each pair is pushed and popped at most twice: O(n m log n) in all, plus O(e m) for the arrivals.
 
@@ -50,7 +50,16 @@ from placeopt.solver import Settings
 from .._constructive.construction import PartialSchedule, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
-from .._constructive.placement_ops import can_host, can_run, compute_ready_times, link_ticks, occupy, ready_time, slot
+from .._constructive.placement_ops import (
+    can_host,
+    can_run,
+    compute_ready_times,
+    contends,
+    link_ticks,
+    occupy,
+    ready_time,
+    slot,
+)
 from .._constructive.ready_list import ReadySettings, first_unplaced
 from .._constructive.timeline import NEVER, Instance, Timeline
 
@@ -97,7 +106,7 @@ class TieSettings(StartSettings):
 
     ties: Literal["index", "topological"] = "index"
     """Which of several tasks with equal starts comes first. index: the one with the lowest index. topological: the
-    first in topological order, breadth first, as in Baechi's published code."""
+    first in topological order, breadth first, as in Baechi's released code."""
 
 
 def tie_order(problem: Problem, settings: TieSettings) -> Int:
@@ -142,7 +151,12 @@ def make_pairs(problem: Problem, sequence: Int, work: Int, times: int = 1) -> Pa
 
 
 def schedule_pairs(
-    problem: Problem, groups: Groups, sequence: Int, work: Int, settings: ReadySettings | None = None
+    problem: Problem,
+    groups: Groups,
+    sequence: Int,
+    work: Int,
+    settings: ReadySettings | None = None,
+    closing: bool = False,
 ) -> PartialSchedule:
     """Schedule the best pair until none is left; ties go by `sequence` (n,), then by device.
 
@@ -150,13 +164,15 @@ def schedule_pairs(
     """
     settings = settings or ReadySettings(insertion=False, batches=False)
     pairs = make_pairs(problem, sequence, work)
-    return run_loop(problem, groups, place_pairs, pairs, settings.batches, insertion=settings.insertion)
+    return run_loop(
+        problem, groups, place_pairs, pairs, settings.batches, insertion=settings.insertion, closing=closing
+    )
 
 
-@kernel(can_run, allocates=False)
+@kernel(contends, allocates=False)
 def alive(instance: Instance, line: Timeline, i: int, d: int) -> bool:
-    """Return whether ready task i can still be placed on device d."""
-    return line.device[i] < 0 and can_run(instance, line, i, d)
+    """Return whether the pair of ready task i and device d still competes, see `contends`."""
+    return line.device[i] < 0 and contends(instance, line, i, d)
 
 
 @kernel(push, allocates=False)
@@ -221,17 +237,16 @@ def enqueue_on(instance: Instance, line: Timeline, pairs: Pairs, i: int, d: int,
         pairs.worth[d], pairs.head[d] = worth, i
 
 
-@kernel(compute_ready_times, ready_time, can_host, enqueue_on, allocates=False)
+@kernel(compute_ready_times, ready_time, contends, enqueue_on, allocates=False)
 def enqueue(instance: Instance, line: Timeline, pairs: Pairs, i: int) -> None:
     """Queue ready task i for its home, or for every device that can take it."""
-    g = instance.group[i]
-    home = line.home[g]
+    home = line.home[instance.group[i]]
     if home >= 0:
         enqueue_on(instance, line, pairs, i, home, ready_time(instance, line, i, home))
         return
     compute_ready_times(instance, line, i)
     for d in range(len(line.room)):
-        if can_host(instance, line, g, d):
+        if contends(instance, line, i, d):
             enqueue_on(instance, line, pairs, i, d, line.ready[d])
 
 
@@ -289,7 +304,7 @@ def reconsider(pairs: Pairs, d: int, begin: int, end: int) -> None:
         pop(now, d)
 
 
-@kernel(slot, occupy, best_device, enqueue, first_unplaced, reconsider, refresh, allocates=False)
+@kernel(can_run, slot, occupy, best_device, enqueue, first_unplaced, reconsider, refresh, allocates=False)
 def place_pairs(instance: Instance, line: Timeline, pairs: Pairs, batches: bool) -> int:
     """Place the best pair until none is left; return DONE or the first ready task that no device can take."""
     waiting = 0
@@ -306,6 +321,9 @@ def place_pairs(instance: Instance, line: Timeline, pairs: Pairs, batches: bool)
             waiting = 0
             continue
         i = pairs.head[d]
+        if instance.closing and not can_run(instance, line, i, d):
+            line.closed[d] = True
+            continue
         free = line.free[d]
         start, gap = slot(instance, line, i, d, pairs.worth[d] - pairs.work[i, d])
         occupy(instance, line, i, d, start, gap)

@@ -19,21 +19,25 @@ devices. The ratios that follow are in `placeopt.bounding.sct.ratios`; `--json` 
 
 `benchmarks/baechi_tables.py` measures these rules, the ties and the favourites (docs/baechi.md).
 
-Departures from the papers, and from the published code (https://github.com/beomyeol/baechi):
+With `released`, every decision is that of the released code (https://github.com/beomyeol/baechi) for the same
+favourites, see `_clock`, unless ports contend or memory is scarce.
+
+Departures from the papers, and by default from the released code:
 
 - Baechi says that a device waits for the favourite child. The code waits only while this device could start it soonest,
   as here, and once all producers of the child have ended; here once they are placed.
 - In the code a task is urgent once it could start on every device, after the task that runs there. Here only its data
   counts, and only the devices that may run it.
 - The papers do not define ties. Here they end on the index of the task, then of the device, with waiting devices after
-  idle ones. The code's order of tasks, breadth first, is the setting `ties`. Of several urgent tasks a device takes the
-  one that could start first there.
+  idle ones. In the code only tasks compare, breadth first (the setting `ties`), so a favourite child may go to an idle
+  device that could start it at the same time. Of several urgent tasks a device takes the one that could start first
+  there; in the code none is urgent before it can start.
 - x of the program is rounded at 0.1, as Baechi says and its code does by default. Hanen and Munier round at 0.5, and
   the ratio is proved only for that. Rounding is repaired if another threshold gives a task two favourites. The program
   has many optima; `placeopt.bounding.sct.favourites` describes which one is used. The paper takes the one that an
   interior-point method finds.
-- A full device is excluded from all further tasks in the paper, and in the proof of its theorem 1. Here, as in the
-  code, it stays open to groups that still fit.
+- A full device is excluded from all further tasks in the paper, and in the proof of its theorem 1: the setting
+  `closing`. By default, as in the code, it stays open to groups that still fit. `m_etf` describes the code's memory.
 - On unlike devices and links the program uses means. A start counts as later by the ticks that the task takes longer
   there than on its fastest device (`_pairs.detours`).
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
@@ -56,14 +60,15 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options
 
-from .._constructive.adjusting import AdjustSettings, construct_adjusted
+from .._constructive.adjusting import RoomSettings, construct_adjusted
 from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, run_loop
 from .._constructive.groups import Groups
 from .._constructive.heaps import Heaps, make_heaps, pop, push
-from .._constructive.placement_ops import append, can_run, ready_time
+from .._constructive.placement_ops import append, can_run, contends, ready_time
 from .._constructive.ready_list import first_unplaced
 from .._constructive.sct import CITATION, SctSettings, relaxed
 from .._constructive.timeline import NEVER, Instance, Timeline, work_steps
+from ._clock import schedule_by_clock
 from ._pairs import PATIENCE, Pairs, TieSettings, alive, detours, enqueue, make_pairs, postpone, refresh, tie_order
 
 FAVOURITE, EARLIEST, URGENT = 0, 1, 2
@@ -91,12 +96,15 @@ class Waiting(NamedTuple):
     """As in `MSctSettings`."""
 
 
-class MSctSettings(SctSettings, TieSettings, AdjustSettings):
+class MSctSettings(SctSettings, TieSettings, RoomSettings):
     """Settings of the linear program, and of the schedule."""
 
     urgent_first: bool = True
     """Whether a waiting device takes an urgent task also if its favourite child could start at the same time, as in
-    Baechi's published code. false: only if the urgent task starts sooner."""
+    Baechi's released code. false: only if the urgent task starts sooner."""
+    released: bool = False
+    """Whether every decision is that of Baechi's released code: a clock goes from event to event, and a task competes
+    when its producers have ended. Ties are then topological; `detour` and `urgent_first` have no effect."""
 
 
 class MSct(Constructive):
@@ -107,7 +115,7 @@ class MSct(Constructive):
         tiers=True,
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
-        "and ports, with threshold=0.5",
+        "and ports, with threshold=0.5 and released=false",
         complexity="O(n m log n + e m), and O(e) for each of a few hundred rounds of the linear program",
         citation=CITATION,
     )
@@ -117,22 +125,32 @@ class MSct(Constructive):
         """Return the schedule, and the statistics of the linear program."""
         # Groups are no part of the program, so the favourites are the same without colocation.
         found = relaxed(problem, options, settings)
+        favourites, closing = found.favourites, settings.closing
         work, sequence = detours(problem, settings), tie_order(problem, settings)
 
         def build_for(case: Problem) -> Build:
+            if settings.released:
+                return lambda groups: schedule_by_clock(case, groups, favourites.child, case.order, closing)
             return lambda groups: favourites_first(
-                case, groups, found.favourites, sequence, work, settings.urgent_first
+                case, groups, favourites, sequence, work, urgent_first=settings.urgent_first, closing=closing
             )
 
-        answer = as_answer(problem, construct_adjusted(problem, build_for, settings.adjust))
-        text = found.text(problem)
+        answer = as_answer(problem, construct_adjusted(problem, build_for, settings.adjust, settings.reserve))
+        text = found.text(problem, proved=not settings.released)
         return replace(
             answer, stats=found.stats(problem), message=f"{answer.message}; {text}" if answer.message else text
         )
 
 
 def favourites_first(
-    problem: Problem, groups: Groups, favourites: Favourites, sequence: Int, work: Int, urgent_first: bool = True
+    problem: Problem,
+    groups: Groups,
+    favourites: Favourites,
+    sequence: Int,
+    work: Int,
+    *,
+    urgent_first: bool = True,
+    closing: bool = False,
 ) -> PartialSchedule:
     """Schedule with given favourites on the devices there are; `sequence` (n,) and `work` (n, m) as in `make_pairs`."""
     n, m = problem.n_tasks, problem.n_devices
@@ -141,10 +159,10 @@ def favourites_first(
     arrival = np.full((m, m), NEVER, dtype=np.int64)
     urgent, due = make_heaps(n, m), make_heaps(n, m)
     waiting = Waiting(favourites.child, favourites.parent, last, awaited, arrival, urgent, due, urgent_first)
-    return run_loop(problem, groups, place_favourites, pairs, waiting, steps=4 * work_steps(problem))
+    return run_loop(problem, groups, place_favourites, pairs, waiting, steps=4 * work_steps(problem), closing=closing)
 
 
-@kernel(enqueue, ready_time, can_run, push, allocates=False)
+@kernel(enqueue, ready_time, contends, push, allocates=False)
 def welcome(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) -> None:
     """Queue ready task i, also as a candidate for urgency, and note if its favourite parent's device waits for it."""
     enqueue(instance, line, pairs, i)
@@ -154,7 +172,7 @@ def welcome(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, 
         line.ready[home] = ready_time(instance, line, i, home)
     everywhere = 0
     for d in range(len(line.room)):
-        if can_run(instance, line, i, d):
+        if contends(instance, line, i, d):
             everywhere = max(everywhere, line.ready[d])
     p = waiting.parent[i]
     a = -1
@@ -163,7 +181,7 @@ def welcome(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, 
         waiting.awaited[a] = i
         waiting.arrival[a, :] = NEVER
     for d in range(len(line.room)):
-        if can_run(instance, line, i, d):
+        if contends(instance, line, i, d):
             push(waiting.urgent, d, everywhere, pairs.rank[i])
             if a >= 0:
                 waiting.arrival[a, d] = line.ready[d]
@@ -222,7 +240,7 @@ def place_on(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting,
 
 
 @kernel(
-    alive, awaits, first_unplaced, most_urgent, refresh, ready_time, postpone, pop, push, place_on, welcome,
+    alive, awaits, can_run, first_unplaced, most_urgent, refresh, ready_time, postpone, pop, push, place_on, welcome,
     allocates=False,
 )  # fmt: skip
 def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting) -> int:
@@ -271,5 +289,8 @@ def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: 
                 else:
                     postpone(instance, line, pairs, best, arrival)
                 continue
-        place_on(instance, line, pairs, waiting, task, best, least)
         held = 0
+        if instance.closing and not can_run(instance, line, task, best):
+            line.closed[best] = True
+        else:
+            place_on(instance, line, pairs, waiting, task, best, least)

@@ -409,7 +409,10 @@ def test_ratios_at_other_thresholds() -> None:
 
 
 def test_ratio_of_m_sct_with_limited_memory() -> None:
-    """Equation 4: K / (K - 1) + (1 - K / ((K - 1) m)) beta, here with K = 8 * 100 / 400 = 2 and beta = 4/3."""
+    """Equation 4: K / (K - 1) + (1 - K / ((K - 1) m)) beta, here with K = 8 * 100 / 400 = 2 and beta = 4/3.
+
+    If each device has room for all tasks, memory does not count, and the other ratios hold, too.
+    """
     four = np.full(4, 100)
     found = ratios_of(uniform(4, 8, [(0, 1)], 5, 5, resident=four, capacity=np.full(8, 100)))
     assert found.m_sct == 2 + (1 - Fraction(2, 8)) * Fraction(4, 3)
@@ -417,6 +420,8 @@ def test_ratio_of_m_sct_with_limited_memory() -> None:
     assert found.etf is None
     tight = uniform(4, 4, [(0, 1)], 5, 5, resident=four, capacity=np.full(4, 100))  # K = 1
     assert ratios_of(tight).m_sct is None
+    enough = ratios_of(uniform(4, 8, [(0, 1)], 5, 5, resident=four, capacity=np.full(8, 400)))
+    assert enough == ratios_of(uniform(4, 8, [(0, 1)], 5, 5))
 
 
 @pytest.mark.parametrize(

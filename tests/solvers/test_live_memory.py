@@ -12,6 +12,7 @@ from placeopt_solvers._constructive.construction import construct_by_sum, run_he
 from placeopt_solvers._constructive.groups import Groups, grouped, with_homes
 from placeopt_solvers._constructive.live_memory import (
     append_with_waits,
+    bytes_at,
     make_held,
     make_moves,
     missing_bytes,
@@ -29,6 +30,7 @@ from placeopt_solvers._constructive.profiles import (
     make_live,
     make_trees,
     most_bytes,
+    reserved,
 )
 from placeopt_solvers._constructive.sequences import insert_tasks
 from placeopt_solvers._constructive.timeline import make_instance, make_timeline
@@ -366,3 +368,43 @@ def test_the_batch_of_celeritas_fits() -> None:
         schedule = solver.solve(case, Options(), solver.settings_type()).schedule
         assert schedule is not None
         assert verify(case, schedule).feasible
+
+
+def test_a_group_that_reserves_memory_holds_its_largest_output_and_scratch_between_its_tasks() -> None:
+    for seed in range(30):
+        case = drawn(seed)
+        rng = np.random.default_rng(seed)
+        group = rng.integers(0, 3, case.n_tasks)
+        given = (group, 3, case.output, case.scratch, case.edge_source, case.edge_target, case.order)
+        live = make_live(*given, m=1)
+        wider = reserved(live, group, case.order)
+        position = np.argsort(case.order)
+        for k in range(3):
+            own = group == k
+            held = [bytes_at(live, k, leaf) for leaf in range(case.n_tasks)]
+            if own.any():
+                amount = int(case.output[own].max() + case.scratch[own].max())
+                low, high = int(position[own].min()), int(position[own].max())
+                held = [max(each, amount) if low <= p <= high else each for p, each in enumerate(held)]
+            assert [bytes_at(wider, k, leaf) for leaf in range(case.n_tasks)] == held, (seed, k)
+            assert wider.peak[k] == max(held)
+
+
+@pytest.mark.parametrize(("reserve", "device", "end"), [(False, [0, 0, 0, 0], 4), (True, [0, 0, 1, 0], 22)])
+@pytest.mark.parametrize("name", ["m-etf", "m-sct"])
+def test_reserved_memory_is_not_for_other_groups(name: str, reserve: bool, device: list[int], end: int) -> None:
+    """t0 and t3 are one group. t0's output is freed before t2 runs, unless it stays reserved until t3 has run."""
+    case = problem(
+        [[1, 1]] * 4,
+        [(0, 1), (1, 2), (2, 3)],
+        payload=[9] * 3,
+        byte_ticks_num=1 - np.eye(2, dtype=np.int64),
+        group=[0, 1, 2, 0],
+        output=[4, 0, 0, 1],
+        scratch=[0, 0, 5, 0],
+        capacity=[6, 6],
+    )
+    found = po.solve(case, name, reserve=reserve, passes=[])
+    assert found.feasible
+    assert found.schedule is not None
+    assert (found.schedule.device.tolist(), found.makespan) == (device, end)

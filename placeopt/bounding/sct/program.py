@@ -13,7 +13,7 @@ the longest path.
 
 Departures: durations are means over the devices that may run the task, and transfers are means over all pairs of
 distinct devices (the paper has identical devices). A task does not start before its release time. Parallel edges count
-as one, with the longest transfer; the published code adds up the transfers of different tensors.
+as one, with the longest transfer; the released code adds up the transfers of different tensors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proved approximation ratios of ETF, SCT and m-SCT.
+"""Approximation ratios of ETF, SCT and m-SCT: the proved ones, and that of Baechi's theorem 1 for limited memory.
 
 Let rho be the longest transfer time over the shortest duration, and m the number of devices. In the classical model
 (identical devices, no memory limit) under the SCT assumption rho <= 1:
@@ -34,8 +34,11 @@ since K / (K - 1) - 1 = 1 / (K - 1) and (1 - K / ((K - 1) m)) - (1 - 1/m) = -1 /
 devices: 7/3 + 1 / (K - 1).
 
 The paper's proof assumes that devices are dropped only when completely full, that m' is an integer of at least 1, and
-that more devices for part of the time never make a schedule longer. Neither the published code nor `m-sct` drops a full
-device: it stays open to tasks that still fit. The ratio is therefore reported as the paper's, and only for m' >= 1.
+that more devices for part of the time never make a schedule longer. A device that lacks memory for the next task is not
+completely full: if it is dropped (`closing` of `m-sct`), there are schedules beyond the ratio. If it stays open, as by
+default and in the released code, none is known, but a dead end may lead to one: then tasks are moved or packed, which
+the proof does not consider. The ratio is therefore reported as the paper's, for m' >= 1, and not as a bound, unless
+each device has room for all tasks. tests/solvers/test_m_sct.py has an example of both.
 """
 
 from __future__ import annotations
@@ -58,8 +61,8 @@ class Ratios:
     rho: Fraction | None
     assumption: bool  # whether rho <= 1
     # Upper bounds of makespan over optimum (up to the tolerance of the program). None if the theorem does not apply:
-    # devices differ; tasks are bound to devices, to each other, apart or to times; ports contend; memory is limited
-    # (except for `m_sct`); or the assumption fails.
+    # devices differ; tasks are bound to devices, to each other, apart or to times; ports contend; a device has no room
+    # for all tasks; or the assumption fails. `m_sct` is that of theorem 1 also with less memory: then it is no bound.
     etf: Fraction | None = None
     sct_infinite: Fraction | None = None
     sct: Fraction | None = None
@@ -76,7 +79,7 @@ def ratios_of(problem: Problem, threshold: float = 0.5) -> Ratios:
     beta = (1 + rho) / (1 + min(Fraction(str(threshold)), Fraction(1, 2)) * rho)
     alpha = 1 + (1 - Fraction(1, m)) * beta
     room, need = int(problem.capacity[0]), int(problem.memory.sum())
-    if room == UNLIMITED or need == 0:
+    if room >= need:
         return Ratios(rho, assumption, 2 + rho - Fraction(1, m), beta, alpha, alpha)
     plenty = Fraction(m * room, need)
     limited = None
