@@ -28,6 +28,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.solver import Answer, Options, Progress, Solver, Termination
 from placeopt.solver.cluster import pool_at
+from placeopt.solver.connection import CONNECTING
 from placeopt.solving.crosscheck import check_bound, check_infeasible, mapped_back
 from placeopt.solving.result import LARGE, Result, WallTime
 from placeopt.solving.run import Run, prepare
@@ -53,6 +54,7 @@ def solve(
     bound_time: float | None = None,
     strict: bool = False,
     dask: str | None = None,
+    connect_limit: float = CONNECTING,
     **settings: Any,
 ) -> Result:
     """Solve a problem with one solver, verify the schedule and certify the gap.
@@ -89,6 +91,9 @@ def solve(
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786: its workers solve parts of the problem. For solvers
         whose info says `distributed`. The time limit does not include the time to connect.
+    connect_limit
+        Seconds within which the scheduler must answer and have a worker. Later, the cluster is given up after the same
+        time without an answer.
     **settings
         Settings of the solver; `placeopt.solver_info` lists them.
 
@@ -120,7 +125,7 @@ def solve(
         dask=dask,
         settings=settings,
     )
-    with pool_at(dask) as pool:
+    with pool_at(dask, connect_limit, should_stop) as pool:
         if pool is not None:
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
         return _solve(run, begun)

@@ -744,7 +744,7 @@ class TestExecutors:
         rows = by_solver(comparison)
         assert rows["heft"]["verdict"] == "feasible"
         assert (rows["m-etf"]["verdict"], rows["olb"]["verdict"]) == ("lost", "lost")
-        assert rows["m-etf"]["message"] == "its worker died 3 times: BrokenExecutor: gone"
+        assert rows["m-etf"]["message"] == "its worker failed 3 times: BrokenExecutor: gone"
         assert rows["olb"]["message"] == "no worker accepts it: cannot schedule new futures after shutdown"
         assert len(read_ledger(out)) == 3
 
