@@ -100,8 +100,8 @@ def bounds(
         Address of the scheduler of a Dask cluster, tcp://host:8786, whose workers solve these blocks. The time limit
         does not include the time to connect.
     connect_limit
-        Seconds within which the scheduler must answer and have a worker. Later, the cluster is given up after the same
-        time without an answer.
+        Seconds within which the scheduler must answer and have a worker. Later, a lost connection may come back within
+        the same time.
 
     Raises
     ------

@@ -27,8 +27,9 @@ LARGEST = "1TB"
 RECENT = 1.0
 """Seconds between two counts of the workers."""
 
-UNMANNED = 60.0
-"""Seconds without a worker after which a cluster is lost, unless its limit is longer: managers replace dead workers."""
+PATIENCE = 60.0
+"""Seconds without a worker, or without an answer over an open connection, after which a cluster is lost, unless its
+limit is longer: managers replace dead workers, and a scheduler that imports modules does not answer."""
 
 KILLING = 5.0
 """Time limit for killing processes on all workers, in seconds."""
@@ -49,11 +50,12 @@ class Cluster:
     threads
         The number of threads of each worker.
     limit
-        Seconds without an answer of the scheduler after which the cluster is lost.
+        Seconds without a connection to the scheduler after which the cluster is lost.
     """
 
     def __init__(self, client: Client, threads: list[int], address: str, limit: float) -> None:
         self.client, self._address, self._limit = client, address, limit
+        self._patience = max(limit, PATIENCE)
         self._silent = self._unmanned = 0.0
         self._threads = threads
         self._over = threading.Event()
@@ -86,15 +88,19 @@ class Cluster:
 
     def slots(self) -> int:
         """Return the number of threads of all workers; 0 while the scheduler cannot be reached."""
-        return sum(self._threads) if self.client.status == "running" and self._silent < self._limit else 0
+        return sum(self._threads) if self._connected and self.lost() is None else 0
 
     def lost(self) -> str | None:
         """Return why no further result is expected; None if results are."""
-        if self._silent >= self._limit:
-            return f"the cluster at {self._address} is lost: its scheduler has not answered for {self._limit:g} s"
-        if self._unmanned >= max(self._limit, UNMANNED):
+        if self._silent >= (self._patience if self._connected else self._limit):
+            return f"the cluster at {self._address} is lost: its scheduler has not answered for {self._silent:.0f} s"
+        if self._unmanned >= self._patience:
             return f"the cluster at {self._address} is lost: it has had no worker for {self._unmanned:.0f} s"
         return None
+
+    @property
+    def _connected(self) -> bool:
+        return str(self.client.status) == "running"
 
     def kill(self, kill: Callable[[str], None], tag: str) -> None:
         """Call a function on all workers that kills the processes with a tag; wait for it, but not for frozen ones."""
@@ -114,14 +120,14 @@ class Cluster:
             try:
                 counted: dict[str, int] = self.client.nthreads(callback_timeout=late)
             except Exception:  # noqa: BLE001 - a connection, or a client, that is closed meanwhile
-                self._report(self._silent, "the scheduler", self._limit)
+                self._report(self._silent, "the scheduler", self._patience if self._connected else self._limit)
                 self._silent += pause + min(time.monotonic() - begun, late)
                 continue
             self._threads, self._silent = list(counted.values()), 0.0
             if self._threads:
                 self._unmanned = 0.0
             else:
-                self._report(self._unmanned, "a worker", max(self._limit, UNMANNED))
+                self._report(self._unmanned, "a worker", self._patience)
                 self._unmanned += pause
 
     def _report(self, waited: float, awaited: str, limit: float) -> None:

@@ -1,8 +1,8 @@
 """Connect to the scheduler of a Dask cluster within a time limit, and only to one with the same versions.
 
 Dask itself waits for the first answer of a port, and for the answers of workers, without a limit. Therefore, a thread
-connects, and the caller abandons it at the limit or on request. The thread first asks the scheduler over a connection
-of its own, and creates the client once everything is known to be right.
+connects, and the caller abandons it at the limit or on request. The thread first asks the scheduler without a client,
+and creates the client once all answers are right.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLOSING = 2.0
 """Time limit for leaving the cluster, in seconds."""
 
 PACKAGES = ("python", "placeopt", "dask", "distributed")
-"""What must have the same version on all machines."""
+"""Names of packages, and Python, whose versions must be the same on all machines."""
 
 _VERSIONS = "install the same versions of Python, placeopt, dask and distributed on all machines"
 
@@ -46,7 +46,7 @@ def connect(address: str, limit: float, should_stop: Callable[[], bool]) -> tupl
     MissingExtraError
         If Dask is not installed.
     UsageError
-        If there is no scheduler, it has no worker within the limit, or versions differ.
+        If no scheduler with a worker answers within the limit, or versions differ.
     """
     try:
         from distributed import Security
@@ -101,7 +101,7 @@ class _Attempt:
         return client, self._threads
 
     def failure(self) -> str:
-        """Return why there is no client at the limit."""
+        """Return why the limit was reached."""
         longer = "or wait longer with --connect-limit"
         if self.awaited != "the scheduler":
             return (
@@ -128,10 +128,9 @@ class _Attempt:
         except UsageError as error:
             self._error = error
         except Exception as error:  # noqa: BLE001 - what an unknown server sends may raise anything
-            why = f"{type(error).__name__}: {error}".strip(": ").partition("\n")[0]
             self._error = UsageError(
-                f"--dask {self._address}: no scheduler answers: {why}; expected the address that `dask scheduler` "
-                "prints, such as tcp://10.0.0.1:8786"
+                f"--dask {self._address}: no scheduler answers: {_reason(error)}; expected the address that "
+                "`dask scheduler` prints, such as tcp://10.0.0.1:8786"
             )
 
     def _connect(self) -> None:
@@ -168,7 +167,7 @@ class _Attempt:
                     kind = (await scheduler.identity())["type"]
                     break
                 except OSError as error:  # it may be starting
-                    self._why = str(error.__cause__ or error).partition("\n")[0]
+                    self._why = _reason(error)
                     await asyncio.sleep(TICK)
             if kind in ("Worker", "Nanny"):
                 raise UsageError(f"--dask {self._address} is a {kind.lower()}; expected the address of the scheduler")
@@ -204,6 +203,13 @@ class _Attempt:
             )
 
 
+def _reason(error: BaseException) -> str:
+    """Return the first cause of an error: Dask wraps those of the system."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}".strip(": ").partition("\n")[0]
+
+
 def _relevant(found: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the versions that must be the same; of Python, major and minor version."""
     packages = {name: found["packages"].get(name) for name in PACKAGES}
@@ -216,7 +222,7 @@ def _stated(name: str, version: str | None) -> str:
 
 def patience(limit: float) -> float:
     """Return the seconds after which a single answer is late: several attempts fit into the limit."""
-    return max(limit / 4, 1.0)
+    return min(max(limit / 2, 1.0), 5.0)
 
 
 def limited(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:

@@ -92,8 +92,8 @@ def solve(
         Address of the scheduler of a Dask cluster, tcp://host:8786: its workers solve parts of the problem. For solvers
         whose info says `distributed`. The time limit does not include the time to connect.
     connect_limit
-        Seconds within which the scheduler must answer and have a worker. Later, the cluster is given up after the same
-        time without an answer.
+        Seconds within which the scheduler must answer and have a worker. Later, a lost connection may come back within
+        the same time.
     **settings
         Settings of the solver; `placeopt.solver_info` lists them.
 

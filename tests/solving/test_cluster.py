@@ -27,6 +27,7 @@ from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Clock, Options, Termination, remote
+from placeopt.solver import cluster as cluster_module
 from placeopt.solver.cluster import abandoned
 from placeopt.solver.pool import Pool
 from placeopt.solver.registry import find_solver
@@ -282,6 +283,7 @@ class TestDask:
         self, number: signal.Signals, problem: Problem, best: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         distributed_module()
+        monkeypatch.setattr(cluster_module, "PATIENCE", 3.0)
         jobs = counted_jobs(monkeypatch)
         with dask_processes() as cluster:
 

@@ -89,8 +89,8 @@ def compare(
         Address of the scheduler of a Dask cluster that runs the jobs instead. If the cluster is lost, the finished runs
         are returned, and a note says why.
     connect_limit
-        Seconds within which the scheduler must answer and have a worker. Later, the cluster is given up after the same
-        time without an answer.
+        Seconds within which the scheduler must answer and have a worker. Later, a lost connection may come back within
+        the same time.
     ledger
         A file to which a line is appended when a run ends (`placeopt.studies.comparison.ledger`).
     resume
