@@ -31,7 +31,7 @@ PATIENCE = 60.0
 """Seconds without a worker, or without an answer over an open connection, after which a cluster is lost, unless its
 limit is longer: managers replace dead workers, and a scheduler that imports modules does not answer."""
 
-KILLING = 5.0
+KILLING = 3.0
 """Time limit for killing processes on all workers, in seconds."""
 
 

@@ -127,17 +127,25 @@ class _Attempt:
             self._connect()
         except UsageError as error:
             self._error = error
-        except Exception as error:  # noqa: BLE001 - what an unknown server sends may raise anything
-            self._error = UsageError(
-                f"--dask {self._address}: no scheduler answers: {_reason(error)}; expected the address that "
-                "`dask scheduler` prints, such as tcp://10.0.0.1:8786"
-            )
+        except OSError as error:
+            self._error = self._no_scheduler(_reason(error))
+        except Exception:  # noqa: BLE001 - what an unknown server sends may raise anything, such as a MemoryError
+            self._error = self._no_scheduler("the server at this address does not speak Dask's protocol")
+
+    def _no_scheduler(self, why: str) -> UsageError:
+        return UsageError(
+            f"--dask {self._address}: no scheduler answers: {why}; expected the address that `dask scheduler` prints, "
+            "such as tcp://10.0.0.1:8786"
+        )
 
     def _connect(self) -> None:
         from distributed import Client
         from distributed.comm.addressing import resolve_address
 
-        resolved = resolve_address(self._address)  # an address that a Client rejects keeps the process from ending
+        try:
+            resolved = resolve_address(self._address)  # an address that a Client rejects keeps the process from ending
+        except ValueError as error:
+            raise self._no_scheduler(_reason(error)) from None
         if not asyncio.run(self._asked(resolved)):
             return
         client = Client(resolved, timeout=self._limit, set_as_default=False)

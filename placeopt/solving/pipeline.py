@@ -128,14 +128,26 @@ def solve(
     with pool_at(dask, connect_limit, should_stop) as pool:
         if pool is not None:
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
+        elif dask is not None:
+            return _stopped(run, begun)
         return _solve(run, begun)
+
+
+def _stopped(run: Run, begun: float) -> Result:
+    """Return the result of a call that was stopped while it connected to a cluster."""
+    answer = Answer(Termination.INTERRUPTED, message="stopped while connecting to the cluster")
+    return _finished(run, _Attempt(Chain(run.problem), answer, run.solver.name, compiling=0.0), begun)
 
 
 def _solve(run: Run, begun: float) -> Result:
     """Solve with checked arguments; `begun` is the time at which the call began."""
     if run.initial_solver is not None:
         run = _with_initial(run, run.initial_solver)
-    attempt = _run(run)
+    return _finished(run, _run(run), begun)
+
+
+def _finished(run: Run, attempt: _Attempt, begun: float) -> Result:
+    """Check an attempt and bound its gap."""
     solved = time.monotonic()
     checked = _check(run, attempt)
     verified = time.monotonic()
