@@ -131,7 +131,7 @@ def a_record(**changed: Any) -> Record:
 def a_job(**changed: Any) -> Job:
     facts: dict[str, Any] = {
         "problem": "p", "file": None, "fingerprint": "f", "solver": "s", "settings": {}, "seed": 0, "time_limit": 1.0,
-        "grace": 1.0, "tag": "t/0", "packed": b"",
+        "grace": 1.0, "tag": "t/0", "version": "", "packed": b"",
     }  # fmt: skip
     return Job(**facts | changed)
 
