@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -67,7 +68,7 @@ def connect(address: str, limit: float, should_stop: Callable[[], bool]) -> tupl
             if waited > QUIET and reported != attempt.awaited:
                 reported = attempt.awaited
                 LOG.warning("waiting for %s of the cluster at %s, at most %g s", reported, address, limit)
-        return attempt.result()
+        return None if should_stop() else attempt.result()
     finally:
         attempt.abandon()
 
@@ -175,7 +176,7 @@ class _Attempt:
                     kind = (await scheduler.identity())["type"]
                     break
                 except OSError as error:  # it may be starting
-                    self._why = _reason(error)
+                    self._why = _refusal(resolved) or _reason(error)
                     await asyncio.sleep(TICK)
             if kind in ("Worker", "Nanny"):
                 raise UsageError(f"--dask {self._address} is a {kind.lower()}; expected the address of the scheduler")
@@ -211,10 +212,19 @@ class _Attempt:
             )
 
 
-def _reason(error: BaseException) -> str:
-    """Return the first cause of an error: Dask wraps those of the system."""
-    while error.__cause__ is not None:
-        error = error.__cause__
+def _refusal(resolved: str) -> str:
+    """Return why the system cannot connect to an address, which Dask may not tell; empty if it can."""
+    from distributed.comm.addressing import get_address_host_port
+
+    try:
+        socket.create_connection(get_address_host_port(resolved), timeout=QUIET).close()
+    except (OSError, ValueError, OverflowError) as error:
+        return _reason(error)
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    """Return the type and the first line of an error."""
     return f"{type(error).__name__}: {error}".strip(": ").partition("\n")[0]
 
 

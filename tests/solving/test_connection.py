@@ -113,6 +113,8 @@ def test_a_closed_port_is_named_with_the_reason() -> None:
 def test_other_servers_are_no_schedulers(answering: str) -> None:
     with pytest.raises(UsageError, match=r"--dask tcp://.*: no scheduler answers.*; expected the address"):
         po.compare([FIVE], "heft", dask=answering, connect_limit=1)
+    stopped = po.compare([FIVE], "heft", dask=answering, connect_limit=1, should_stop=lambda: True)
+    assert (len(stopped.records), stopped.expected) == (0, 1)
 
 
 def test_a_cluster_without_workers() -> None:
