@@ -67,7 +67,7 @@ def test_a_lost_cluster_ends_the_comparison(
     with dask_processes() as found:
 
         def lose() -> None:
-            while not (rogues.noted(notes, "hang") and out.read_bytes()):  # the record of heft has arrived
+            while not (rogues.noted(notes, "hang") and b"heft" in out.read_bytes()):  # its record has arrived
                 time.sleep(0.05)
             process, number = getattr(found, fate.split()[0]), signal.SIGKILL if "killed" in fate else signal.SIGSTOP
             process.send_signal(number)
