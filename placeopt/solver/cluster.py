@@ -55,7 +55,6 @@ class Cluster:
 
     def __init__(self, client: Client, threads: list[int], address: str, limit: float) -> None:
         self.client, self._address, self._limit = client, address, limit
-        self._patience = max(limit, PATIENCE)
         self._silent = self._unmanned = 0.0
         self._threads = threads
         self._over = threading.Event()
@@ -97,6 +96,10 @@ class Cluster:
         if self._unmanned >= self._patience:
             return f"the cluster at {self._address} is lost: it has had no worker for {self._unmanned:.0f} s"
         return None
+
+    @property
+    def _patience(self) -> float:
+        return max(self._limit, PATIENCE)
 
     @property
     def _connected(self) -> bool:

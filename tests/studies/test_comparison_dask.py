@@ -62,7 +62,6 @@ def cluster(notes: Path) -> Iterator[Any]:  # noqa: ARG001
 def test_a_lost_cluster_ends_the_comparison(
     fate: str, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_module, "PATIENCE", 3.0)
     out = tmp_path / "out.jsonl"
     with dask_processes() as found:
 
@@ -71,6 +70,7 @@ def test_a_lost_cluster_ends_the_comparison(
                 time.sleep(0.05)
             process, number = getattr(found, fate.split()[0]), signal.SIGKILL if "killed" in fate else signal.SIGSTOP
             process.send_signal(number)
+            monkeypatch.setattr(cluster_module, "PATIENCE", 3.0)  # not before: a scheduler that imports is silent, too
 
         threading.Thread(target=lose, daemon=True).start()
         solvers = ["heft", "rogue-hang", "m-etf"]
