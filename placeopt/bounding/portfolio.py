@@ -46,6 +46,7 @@ from placeopt.model.ranges import check_ranges
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solver import Clock, Options, Progress, unsupported
 from placeopt.solver.cluster import pool_at
+from placeopt.solver.connection import CONNECTING
 from placeopt.solver.pool import Pool
 from placeopt.solver.registry import find_solver, solver_names
 
@@ -75,6 +76,7 @@ def bounds(
     should_stop: Callable[[], bool] | None = None,
     blocks: bool = True,
     dask: str | None = None,
+    connect_limit: float = CONNECTING,
 ) -> list[Bound]:
     """Lower bounds of the objective's first level, best first; at least one.
 
@@ -98,6 +100,9 @@ def bounds(
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786, whose workers solve these blocks. The time limit
         does not include the time to connect.
+    connect_limit
+        Seconds within which the scheduler must answer and have a worker. Later, a lost connection may come back within
+        the same time.
 
     Raises
     ------
@@ -111,7 +116,7 @@ def bounds(
     checked_number("time_limit", time_limit, positive=True)
     workers = checked_whole("workers", os.cpu_count() or 1 if workers is None else workers, 1, 1000)
     checked_call("should_stop", should_stop)
-    with pool_at(dask) as pool:
+    with pool_at(dask, connect_limit, should_stop) as pool:
         return _bounds(problem, Clock(time_limit), workers, known, on_bound, should_stop, blocks, pool)
 
 

@@ -20,6 +20,9 @@ Dask = Annotated[
     str | None,
     typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler: tcp://host:8786."),
 ]
+ConnectLimit = Annotated[
+    str, time_option("--connect-limit", help="Give up on the cluster of --dask after this time without an answer.")
+]
 BoundTime = Annotated[
     str | None, time_option("--bound-time", help="After solving, spend this time on better lower bounds.")
 ]

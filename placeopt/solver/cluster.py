@@ -11,14 +11,12 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import MissingExtraError, UsageError
+from placeopt.model.arrays import checked_number
+from placeopt.solver.connection import CONNECTING, LOG, close, connect, limited, patience
 from placeopt.solver.pool import Pool
 
 if TYPE_CHECKING:
     from distributed import Client
-
-CONNECTING = 30.0
-"""Time limit for the scheduler's answer, in seconds."""
 
 AHEAD = 3
 """Jobs submitted per thread of the cluster: enough to keep it busy without sending all problems at once."""
@@ -27,7 +25,14 @@ LARGEST = "1TB"
 """Size of shared arguments from which Dask warns."""
 
 RECENT = 1.0
-"""Seconds for which the number of slots is not requested again."""
+"""Seconds between two counts of the workers."""
+
+PATIENCE = 60.0
+"""Seconds without a worker, or without an answer over an open connection, after which a cluster is lost, unless its
+limit is longer: managers replace dead workers, and a scheduler that imports modules does not answer."""
+
+KILLING = 3.0
+"""Time limit for killing processes on all workers, in seconds."""
 
 
 class Cluster:
@@ -35,12 +40,25 @@ class Cluster:
 
     When a worker dies, Dask gives its jobs to another one. placeopt and the solvers must be installed on the workers'
     machines.
+
+    A thread counts the workers once per second, because the answer of a frozen scheduler never comes. Silence is the
+    sum of its vain attempts rather than the time since the last answer, so that a process that was suspended itself
+    takes no cluster for lost.
+
+    Parameters
+    ----------
+    threads
+        The number of threads of each worker.
+    limit
+        Seconds without a connection to the scheduler after which the cluster is lost.
     """
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        self._lock = threading.Lock()
-        self._slots, self._counted = 0, -RECENT
+    def __init__(self, client: Client, threads: list[int], address: str, limit: float) -> None:
+        self.client, self._address, self._limit = client, address, limit
+        self._silent = self._unmanned = 0.0
+        self._threads = threads
+        self._over = threading.Event()
+        threading.Thread(target=self._watch, name="cluster", daemon=True).start()
 
     @property
     def executor(self) -> Executor:
@@ -50,11 +68,11 @@ class Cluster:
 
     def in_flight(self) -> int:
         """Return the maximum number of submitted jobs; it follows a cluster that grows or shrinks."""
-        return AHEAD * max(self.slots(), 1)
+        return AHEAD * self.slots()
 
     def pool(self) -> Pool:
         """Return the threads of all workers as slots."""
-        return Pool(self.executor, self.slots, threads=min(self._threads(), default=1), keep=self.keep)
+        return Pool(self.executor, self.slots, threads=min(self._threads, default=1), keep=self.keep)
 
     def keep(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function on a worker, and return the future of its value, which may be an argument of jobs.
@@ -69,66 +87,98 @@ class Cluster:
 
     def slots(self) -> int:
         """Return the number of threads of all workers; 0 while the scheduler cannot be reached."""
-        if self.client.status != "running":
-            return 0
-        with self._lock:
-            if time.monotonic() - self._counted >= RECENT:
-                try:
-                    self._slots = sum(self._threads())
-                except (OSError, TimeoutError):
-                    return 0
-                self._counted = time.monotonic()
-            return self._slots
+        return sum(self._threads) if self._connected and self.lost() is None else 0
 
-    def _threads(self) -> list[int]:
-        """Return the number of threads of each worker."""
-        threads: dict[str, int] = self.client.nthreads()
-        return list(threads.values())
+    def lost(self) -> str | None:
+        """Return why no further result is expected; None if results are."""
+        if self._silent >= (self._patience if self._connected else self._limit):
+            return f"the cluster at {self._address} is lost: its scheduler has not answered for {self._silent:.0f} s"
+        if self._unmanned >= self._patience:
+            return f"the cluster at {self._address} is lost: it has had no worker for {self._unmanned:.0f} s"
+        return None
+
+    @property
+    def _patience(self) -> float:
+        return max(self._limit, PATIENCE)
+
+    @property
+    def _connected(self) -> bool:
+        return str(self.client.status) == "running"
+
+    def kill(self, kill: Callable[[str], None], tag: str) -> None:
+        """Call a function on all workers that kills the processes with a tag; wait for it, but not for frozen ones."""
+        if self.slots() and not self._silent:
+            limited(KILLING, self.client.run, kill, tag)
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        self._over.set()
+        close(self.client)
+
+    def _watch(self) -> None:
+        """Count the workers until the cluster is closed."""
+        pause, late = min(RECENT, self._limit / 4), patience(self._limit)
+        while not self._over.wait(pause):
+            begun = time.monotonic()
+            try:
+                counted: dict[str, int] = self.client.nthreads(callback_timeout=late)
+            except Exception:  # noqa: BLE001 - a connection, or a client, that is closed meanwhile
+                self._report(self._silent, "the scheduler", self._patience if self._connected else self._limit)
+                self._silent += pause + min(time.monotonic() - begun, late)
+                continue
+            self._threads, self._silent = list(counted.values()), 0.0
+            if self._threads:
+                self._unmanned = 0.0
+            else:
+                self._report(self._unmanned, "a worker", self._patience)
+                self._unmanned += pause
+
+    def _report(self, waited: float, awaited: str, limit: float) -> None:
+        """Report once what the cluster is waited for."""
+        if not waited and not self._over.is_set():
+            LOG.warning("waiting for %s of the cluster at %s, at most %g s", awaited, self._address, limit)
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Cluster]:
+def connected(
+    address: str, limit: float = CONNECTING, should_stop: Callable[[], bool] = lambda: False
+) -> Iterator[Cluster | None]:
     """Connect to the cluster of a scheduler's address, such as tcp://10.0.0.1:8786.
+
+    Yields None if `should_stop` is true before the cluster has answered.
 
     Raises
     ------
-    MissingExtraError
-        If Dask is not installed.
-    UsageError
-        If the scheduler does not answer, or has no worker.
+    MissingExtraError, UsageError
+        As `placeopt.solver.connection.connect`.
     """
-    try:
-        from distributed import Client, Security
-        from distributed.comm.addressing import resolve_address
-    except ImportError:
-        raise MissingExtraError("--dask needs Dask: pip install 'placeopt[dask]'") from None
-    if address.startswith("tls://") and Security().get_connection_args("client").get("ssl_context") is None:
-        raise UsageError(f"--dask {address}: Dask's configuration names no certificates (distributed.comm.tls)")
-    try:
-        resolve_address(address)  # after a Client rejects its address, the process does not end
-        client = Client(address, timeout=CONNECTING, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--dask {address}: no scheduler answers: {error}") from None
+    limit = checked_number("connect_limit", limit, positive=True) or CONNECTING
+    answer = connect(address, limit, should_stop)
+    if answer is None:
+        yield None
+        return
     log = logging.getLogger("distributed.client")
-
-    def wanted(record: logging.LogRecord) -> bool:  # noqa: ARG001 - as logging requires
-        return client.status not in ("closing", "closed")  # Dask logs that it ends its attempts to connect again
-
-    log.addFilter(wanted)
+    log.addFilter(_unwanted)
     try:
-        with client:
-            try:
-                client.wait_for_workers(1, timeout=CONNECTING)
-            except TimeoutError:
-                raise UsageError(f"--dask {address}: the cluster has no worker") from None
-            yield Cluster(client)
+        cluster = Cluster(*answer, address, limit)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
     finally:
-        log.removeFilter(wanted)
+        log.removeFilter(_unwanted)
+
+
+def _unwanted(record: logging.LogRecord) -> bool:
+    """Pass no message of Dask about lost connections: `Cluster` reports them."""
+    return "reconnect" not in record.msg
 
 
 @contextmanager
-def pool_at(address: str | None) -> Iterator[Pool | None]:
-    """Connect to the cluster of a scheduler's address, and yield its pool; None without an address.
+def pool_at(
+    address: str | None, limit: float = CONNECTING, should_stop: Callable[[], bool] | None = None
+) -> Iterator[Pool | None]:
+    """Connect to the cluster of a scheduler's address, and yield its pool; None without an address, or as `connected`.
 
     Raises
     ------
@@ -138,8 +188,8 @@ def pool_at(address: str | None) -> Iterator[Pool | None]:
     if address is None:
         yield None
         return
-    with connected(address) as cluster:
-        yield cluster.pool()
+    with connected(address, limit, should_stop or (lambda: False)) as cluster:
+        yield None if cluster is None else cluster.pool()
 
 
 def abandoned() -> Callable[[], bool]:

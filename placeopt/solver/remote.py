@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import cache
 from importlib import metadata
 
 from placeopt.model.packing import pack, unpack
@@ -62,7 +63,7 @@ def submitted(
     parcel = problem.argument if isinstance(problem, Shared) else Parcel(pack(problem))
     initial = options.initial if start is None else start.argument
     numbers = options.time_limit, options.nominal_limit, options.seed, options.workers, options.gap_limit
-    return pool.submit(_solved, solve, parcel, numbers, initial, _version())
+    return pool.submit(_solved, solve, parcel, numbers, initial, own_version())
 
 
 class VersionError(Exception):
@@ -81,8 +82,7 @@ def _solved(
     version: str,
 ) -> Answer:
     """Solve the problem of a parcel; runs in a slot."""
-    if version != _version():
-        raise VersionError(f"placeopt {_version()} on the worker, {version} here")
+    check_version(version)
     time_limit, nominal_limit, seed, workers, gap_limit = numbers
     options = Options(
         time_limit=time_limit,
@@ -96,7 +96,15 @@ def _solved(
     return solve(parcel.problem, options)
 
 
-def _version() -> str:
+def check_version(wanted: str) -> None:
+    """Raise a VersionError on a worker with another version of placeopt."""
+    own = own_version()
+    if own != wanted:
+        raise VersionError(f"placeopt {own} on the worker, {wanted} here")
+
+
+@cache
+def own_version() -> str:
     """Return the version of placeopt; empty for a checkout that is not installed."""
     try:
         return metadata.version("placeopt")

@@ -28,6 +28,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.solver import Answer, Options, Progress, Solver, Termination
 from placeopt.solver.cluster import pool_at
+from placeopt.solver.connection import CONNECTING
 from placeopt.solving.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
 from placeopt.solving.keyboard import stopped_by_keyboard
 from placeopt.solving.result import LARGE, Result, WallTime
@@ -54,6 +55,7 @@ def solve(
     bound_time: float | None = None,
     strict: bool = False,
     dask: str | None = None,
+    connect_limit: float = CONNECTING,
     **settings: Any,
 ) -> Result:
     """Solve a problem with one solver, verify the schedule and certify the gap.
@@ -92,6 +94,9 @@ def solve(
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786: its workers solve parts of the problem. For solvers
         whose info says `distributed`. The time limit does not include the time to connect.
+    connect_limit
+        Seconds within which the scheduler must answer and have a worker. Later, a lost connection may come back within
+        the same time.
     **settings
         Settings of the solver; `placeopt.solver_info` lists them.
 
@@ -123,20 +128,32 @@ def solve(
         dask=dask,
         settings=settings,
     )
-    with pool_at(dask) as pool:
+    with pool_at(dask, connect_limit, should_stop) as pool:
         if pool is not None:
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
+        elif dask is not None:
+            return _stopped(run, begun)
         if should_stop is not None or not (run.solver.info.anytime or run.solver.info.exact):
             return _solve(run, begun)
         with stopped_by_keyboard() as pressed:
             return _solve(replace(run, options=replace(run.options, should_stop=pressed)), begun)
 
 
+def _stopped(run: Run, begun: float) -> Result:
+    """Return the result of a call that was stopped while it connected to a cluster."""
+    answer = Answer(Termination.INTERRUPTED, message="stopped while connecting to the cluster")
+    return _finished(run, _Attempt(Chain(run.problem), answer, run.solver.name, compiling=0.0), begun)
+
+
 def _solve(run: Run, begun: float) -> Result:
     """Solve with checked arguments; `begun` is the time at which the call began."""
     if run.initial_solver is not None:
         run = _with_initial(run, run.initial_solver)
-    attempt = _run(run)
+    return _finished(run, _run(run), begun)
+
+
+def _finished(run: Run, attempt: _Attempt, begun: float) -> Result:
+    """Check an attempt and bound its gap."""
     solved = time.monotonic()
     checked = _check(run, attempt)
     verified = time.monotonic()

@@ -36,6 +36,7 @@ _ARGUMENTS = {
     "bound_time": "",
     "strict": "",
     "dask": "cluster",
+    "connect_limit": "",
 }
 KEYWORDS = {name: meant for meant, others in _ARGUMENTS.items() for name in (meant, *others.split())}
 """Arguments of `solve` by the names that an unknown setting may have: their own, and those of other libraries."""

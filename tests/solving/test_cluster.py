@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -16,6 +14,7 @@ from typing import Any
 
 import pytest
 from commandline import run
+from dask_processes import dask_processes
 from placeopt_solvers._series import run as series_module
 from placeopt_solvers._series.cuts import series_of
 from placeopt_solvers._series.run import SeriesRun
@@ -197,7 +196,7 @@ class TestPools:
 
     def test_workers_with_another_version(self, problem: Problem, best: int, monkeypatch: pytest.MonkeyPatch) -> None:
         versions = iter(range(10**6))
-        monkeypatch.setattr(remote, "_version", lambda: str(next(versions)))
+        monkeypatch.setattr(remote, "own_version", lambda: str(next(versions)))
         pool = Pool(Unreliable(lambda _: "run"), lambda: 2)
         answer = solved("series", problem, pool)
         assert (answer.termination, answer.bound) == (Termination.OPTIMAL, best)
@@ -279,51 +278,31 @@ class TestDask:
                 assert time.monotonic() < end
                 time.sleep(0.1)
 
-    def test_the_scheduler_is_killed(self, problem: Problem, best: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+    def test_the_scheduler_does_not_answer_any_more(
+        self, number: signal.Signals, problem: Problem, best: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         distributed_module()
+        monkeypatch.setattr(cluster_module, "PATIENCE", 3.0)
         jobs = counted_jobs(monkeypatch)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        address = f"tcp://127.0.0.1:{port}"
-        dask = [sys.executable, "-m", "distributed.cli."]
-        begun = [
-            subprocess.Popen([*dask[:2], dask[2] + words[0], *words[1:], "--no-dashboard"], stderr=subprocess.DEVNULL)
-            for words in (
-                ["dask_scheduler", "--host", "127.0.0.1", "--port", str(port)],
-                ["dask_worker", address, "--nthreads", "1", "--no-nanny"],
-            )
-        ]
+        with dask_processes() as cluster:
 
-        def kill() -> None:
-            while not jobs:
-                time.sleep(0.01)
-            begun[0].kill()
+            def end() -> None:
+                while not jobs:
+                    time.sleep(0.01)
+                cluster.scheduler.send_signal(number)
 
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        try:
-            result = po.solve(problem, "series", time_limit=60, dask=address)
-        finally:
-            for each in begun:
-                each.kill()
-                each.wait()
+            threading.Thread(target=end, daemon=True).start()
+            result = po.solve(problem, "series", time_limit=60, dask=cluster.address, connect_limit=2)
         assert (result.termination, result.makespan) == (Termination.OPTIMAL, best)
         assert "of the cluster" in result.message
 
-    def test_wrong_arguments(self, problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wrong_arguments(self, problem: Problem) -> None:
         distributed_module()
-        monkeypatch.setattr(cluster_module, "CONNECTING", 0.5)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        for use in (lambda: po.solve(problem, "auto", dask=address), lambda: po.bounds(problem, dask=address)):
-            with pytest.raises(UsageError, match=r"--dask .*: no scheduler answers"):
-                use()
         with pytest.raises(
             UsageError, match="heft runs on this machine only; solvers that use a cluster: auto, cp-sat"
         ):
-            po.solve(problem, "heft", dask=address)
+            po.solve(problem, "heft", dask="tcp://127.0.0.1:8786")
         done = run("solve", PROBLEMS / "five-node.yaml", "--solver", "auto", "--dask", "nonsense://")
         assert done.code == 2
         assert "--dask nonsense://: no scheduler answers" in done.err

@@ -131,7 +131,7 @@ def a_record(**changed: Any) -> Record:
 def a_job(**changed: Any) -> Job:
     facts: dict[str, Any] = {
         "problem": "p", "file": None, "fingerprint": "f", "solver": "s", "settings": {}, "seed": 0, "time_limit": 1.0,
-        "grace": 1.0, "tag": "t/0", "packed": b"",
+        "grace": 1.0, "tag": "t/0", "version": "", "packed": b"",
     }  # fmt: skip
     return Job(**facts | changed)
 
@@ -744,7 +744,7 @@ class TestExecutors:
         rows = by_solver(comparison)
         assert rows["heft"]["verdict"] == "feasible"
         assert (rows["m-etf"]["verdict"], rows["olb"]["verdict"]) == ("lost", "lost")
-        assert rows["m-etf"]["message"] == "its worker died 3 times: BrokenExecutor: gone"
+        assert rows["m-etf"]["message"] == "its worker failed 3 times: BrokenExecutor: gone"
         assert rows["olb"]["message"] == "no worker accepts it: cannot schedule new futures after shutdown"
         assert len(read_ledger(out)) == 3
 

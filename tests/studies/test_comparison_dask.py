@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,11 +15,14 @@ from typing import Any
 import pytest
 import rogues
 from commandline import run
+from dask_processes import dask_processes
 
 import placeopt as po
 from placeopt.errors import UsageError
+from placeopt.solver import cluster as cluster_module
 from placeopt.solver import registry
-from placeopt.studies.comparison import execution
+from placeopt.solver.remote import own_version
+from placeopt.studies.comparison import execution, matrix
 from placeopt.studies.comparison.ledger import read_ledger
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'placeopt[dask]'")
@@ -54,6 +56,38 @@ def cluster(notes: Path) -> Iterator[Any]:  # noqa: ARG001
     ) as found:
         yield found
     registry._entry_points.cache_clear()
+
+
+@pytest.mark.parametrize("fate", ["scheduler killed", "scheduler stopped", "worker killed"])
+def test_a_lost_cluster_ends_the_comparison(
+    fate: str, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+    with dask_processes() as found:
+
+        def lose() -> None:
+            while not (rogues.noted(notes, "hang") and b"heft" in out.read_bytes()):  # its record has arrived
+                time.sleep(0.05)
+            process, number = getattr(found, fate.split()[0]), signal.SIGKILL if "killed" in fate else signal.SIGSTOP
+            process.send_signal(number)
+            monkeypatch.setattr(cluster_module, "PATIENCE", 3.0)  # not before: a scheduler that imports is silent, too
+
+        threading.Thread(target=lose, daemon=True).start()
+        solvers = ["heft", "rogue-hang", "m-etf"]
+        lost = po.compare([FIVE], solvers, time_limit=None, dask=found.address, connect_limit=2, ledger=out)
+    assert ([record.solver for record in lost.records], lost.expected) == (["heft"], 3)
+    why = "it has had no worker for" if fate == "worker killed" else "its scheduler has not answered for"
+    assert lost.notes[0].startswith(f"the cluster at {found.address} is lost: {why}")
+    assert [record.solver for record in read_ledger(out)] == ["heft"]
+    done = run("compare", FIVE, "--solvers", "heft,m-etf", "--time-limit", "none", "--out", out, "--resume")
+    assert (done.code, len(read_ledger(out))) == (0, 2)
+
+
+def test_another_version_loses_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "own_version", lambda: "0.0")
+    (row,) = po.compare([FIVE], "heft").rows()
+    assert row["verdict"] == "lost"
+    assert f"VersionError: placeopt {own_version()} on the worker, 0.0 here" in row["message"]
 
 
 def parent(pid: int) -> int:
@@ -119,17 +153,9 @@ def test_what_is_no_address_keeps_no_process_from_ending(address: str) -> None:
     assert f"--dask {address}: no scheduler answers" in done.stderr
 
 
-def test_no_scheduler_and_no_dask(monkeypatch: pytest.MonkeyPatch) -> None:
-    from placeopt.solver import cluster
-
-    monkeypatch.setattr(cluster, "CONNECTING", 0.5)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(UsageError, match="no scheduler answers"):
-        po.compare([FIVE], "heft", dask=address)
+def test_no_address_and_no_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="--dask"):
         po.compare([FIVE], "heft", dask="nonsense://")
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(po.MissingExtraError, match=r"needs Dask: pip install 'placeopt\[dask\]'"):
-        po.compare([FIVE], "heft", dask=address)
+        po.compare([FIVE], "heft", dask="tcp://127.0.0.1:1")

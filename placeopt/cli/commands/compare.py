@@ -11,7 +11,7 @@ import typer
 from placeopt.cli.arguments import limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, Dask, Report
+from placeopt.cli.options import AsJson, ConnectLimit, Dask, Report
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import input_argument, limit_option, output_option, plot_option, time_option
 from placeopt.errors import UsageError
@@ -40,6 +40,7 @@ def compare(
     ] = None,
     threads: Annotated[int, typer.Option("--threads", help="Number of threads of each solver.")] = 1,
     dask: Dask = None,
+    connect_limit: ConnectLimit = "10s",
     out: Annotated[
         Path | None, output_option("--out", "-o", help="Append each finished run to this file as a JSON line.")
     ] = None,
@@ -67,7 +68,9 @@ def compare(
     if as_csv + as_json + as_markdown > 1:
         raise UsageError("--csv, --json and --markdown exclude each other: each prints on stdout")
     limit, grace_seconds = limit_seconds(time_limit), seconds(grace, "--grace")
+    connecting = seconds(connect_limit, "--connect-limit")
     assert grace_seconds is not None
+    assert connecting is not None
     for option, number in (("--seeds", seeds), ("--workers", workers), ("--threads", threads)):
         if number is not None:
             checked_count(option, number)
@@ -78,8 +81,8 @@ def compare(
         with Bars(messages) as bars:
             comparison = compare_all(
                 problems, ["all"] if solvers is None else solvers, time_limit=limit, seeds=seeds, workers=workers,
-                threads=threads, grace=grace_seconds, dask=dask, ledger=out, resume=resume, warm=dask is None,
-                observer=bars, should_stop=stop.is_set,
+                threads=threads, grace=grace_seconds, dask=dask, connect_limit=connecting, ledger=out, resume=resume,
+                warm=dask is None, observer=bars, should_stop=stop.is_set,
             )  # fmt: skip
         torn = [f"the last line of {out} was incomplete and has been dropped"] if bars.torn else []
         print_notes(*torn, *comparison.notes)
@@ -94,7 +97,7 @@ def compare(
     if lost:
         again = "; --resume repeats them" if out is not None else ""
         messages.print(f"{lost} of {comparison.expected} runs were lost with their workers{again}", soft_wrap=True)
-    failed = lost or all(standing.best is None for standing in comparison.standings.values())
+    failed = lost or missing or all(standing.best is None for standing in comparison.standings.values())
     raise typer.Exit(stop.code if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
 
 

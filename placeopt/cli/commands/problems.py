@@ -10,7 +10,7 @@ import typer
 
 from placeopt.cli.arguments import checked_options, limit_seconds, seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, Dask, ProblemFile, Seed, Workers
+from placeopt.cli.options import AsJson, ConnectLimit, Dask, ProblemFile, Seed, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option
 from placeopt.cli.progress import status_line, watched
@@ -40,6 +40,7 @@ def bounds(
     time_limit: Annotated[str, limit_option("Time limit of the slow bounds, such as 30s or 5min, or `none`.")] = "30s",
     workers: Workers = None,
     dask: Dask = None,
+    connect_limit: ConnectLimit = "10s",
     as_json: AsJson = False,
 ) -> None:
     """Prove lower bounds of the objective: no schedule is better than the largest bound."""
@@ -54,7 +55,8 @@ def bounds(
     from placeopt.solver import Clock, Progress
     from placeopt.solving.result import number
 
-    limit = limit_seconds(time_limit)
+    limit, connecting = limit_seconds(time_limit), seconds(connect_limit, "--connect-limit")
+    assert connecting is not None
     options = checked_options(time_limit=limit, workers=workers)
     compiled = load(problem)
     data: dict[str, Any] = {
@@ -82,7 +84,7 @@ def bounds(
         found = watched(
             lambda on_progress: prove(
                 compiled, time_limit=options.time_limit or LONGEST, workers=options.workers, dask=dask,
-                should_stop=stop.is_set, on_bound=lambda bound: report(bound, on_progress),
+                connect_limit=connecting, should_stop=stop.is_set, on_bound=lambda bound: report(bound, on_progress),
             ),
             compiled, stderr_console(), limit,
         )  # fmt: skip

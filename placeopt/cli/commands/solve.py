@@ -14,6 +14,7 @@ from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
     BoundTime,
+    ConnectLimit,
     Dask,
     Gap,
     Out,
@@ -58,6 +59,7 @@ def solve(
     seed: Seed = 0,
     workers: Workers = None,
     dask: Dask = None,
+    connect_limit: ConnectLimit = "10s",
     initial: Annotated[
         str | None,
         typer.Option("--initial", metavar="PLAN|SOLVER", help="Warm start: a plan file, or a solver that makes one."),
@@ -107,7 +109,8 @@ def solve(
     names = () if no_passes else tuple(passes) if passes else None
     named = None if solver is None else find_solver(solver)
     limit = limit_seconds(time_limit)
-    bounding = seconds(bound_time, "--bound-time")
+    bounding, connecting = seconds(bound_time, "--bound-time"), seconds(connect_limit, "--connect-limit")
+    assert connecting is not None
     # Wrong options are reported before a large file is read. A file has precedence over a solver of the same name.
     given = None if initial is None or input_path(initial).exists() else initial
     if given is not None and given not in solver_names():
@@ -145,7 +148,7 @@ def solve(
             lambda on_progress: solve_problem(
                 compiled, found, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
                 passes=names, bound_time=bounding, strict=strict, dask=dask,
-                on_progress=on_progress, should_stop=stop.is_set, **settings,
+                connect_limit=connecting, on_progress=on_progress, should_stop=stop.is_set, **settings,
             ),
             compiled, messages, None if limit is None else limit + (bounding or 0),
         )  # fmt: skip

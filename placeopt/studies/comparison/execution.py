@@ -123,7 +123,7 @@ def execute(
                 job, key, number = waiting.popleft()
                 try:
                     future = executor.submit(watched, job) if local else parcels.submitted(executor, job)
-                except RuntimeError as error:  # such as BrokenExecutor: all workers are gone
+                except Exception as error:  # noqa: BLE001 - such as BrokenExecutor, or of a client that was closed
                     records[key] = lost_record(job, f"no worker accepts it: {error}")
                 else:
                     running[future] = _Attempt(job, key, number, time.monotonic())
@@ -142,7 +142,7 @@ def execute(
                     if attempt.number < ATTEMPTS:
                         waiting.appendleft((attempt.job, attempt.key, attempt.number + 1))
                         continue
-                    why = f"its worker died {attempt.number} times: {type(error).__name__}: {error}"
+                    why = f"its worker failed {attempt.number} times: {type(error).__name__}: {error}"
                     records[attempt.key] = lost_record(attempt.job, why, time.monotonic() - attempt.born)
                 parcels.end(attempt.job)
             found |= records

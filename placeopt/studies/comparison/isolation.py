@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from placeopt.bounding.engines.signals import ended_with_us
+from placeopt.solver.remote import check_version
 from placeopt.studies.comparison.child import LENGTH
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import Record, Run, Status, check, check_point, read_line
@@ -104,7 +105,10 @@ def run_job(
         Once `should_stop` is true.
     OSError
         If no process can be started.
+    VersionError
+        If this is another version of placeopt than that of the job.
     """
+    check_version(job.version)
     born = time.monotonic()
     run = _Course(job, on_point)
     process = subprocess.Popen(

@@ -23,11 +23,13 @@ class Job(Run):
     """A run with all data that another process needs for it.
 
     `packed` holds the problem (`placeopt.model.packing`). The process is killed `grace` seconds after `time_limit`.
-    `tag` marks the processes of a comparison (`placeopt.studies.comparison.supervisor`).
+    `tag` marks the processes of a comparison (`placeopt.studies.comparison.supervisor`). Only the same `version` of
+    placeopt runs it.
     """
 
     grace: float
     tag: str
+    version: str
     packed: bytes = field(repr=False)
 
 

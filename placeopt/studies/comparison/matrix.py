@@ -17,7 +17,9 @@ from placeopt.model.arrays import checked_number
 from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
 from placeopt.solver.cluster import connected
+from placeopt.solver.connection import CONNECTING
 from placeopt.solver.registry import find_solver
+from placeopt.solver.remote import own_version
 from placeopt.solving.settings import make_options
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.jobs import Choice, Job, read_choices, read_problems
@@ -50,6 +52,7 @@ def compare(
     grace: float = GRACE,
     executor: Executor | None = None,
     dask: str | None = None,
+    connect_limit: float = CONNECTING,
     ledger: StrPath | None = None,
     resume: bool = False,
     warm: bool = False,
@@ -83,7 +86,11 @@ def compare(
     executor
         Runs the jobs instead of threads of this process; it is not shut down.
     dask
-        Address of the scheduler of a Dask cluster that runs the jobs instead.
+        Address of the scheduler of a Dask cluster that runs the jobs instead. If the cluster is lost, the finished runs
+        are returned, and a note says why.
+    connect_limit
+        Seconds within which the scheduler must answer and have a worker. Later, a lost connection may come back within
+        the same time.
     ledger
         A file to which a line is appended when a run ends (`placeopt.studies.comparison.ledger`).
     resume
@@ -132,6 +139,7 @@ def compare(
             threads=options.workers,
             place=(row, number),
             tag=f"{tag}/{fingerprint}/{number}/{seed}",
+            version=own_version(),
             packed=packed,
         )
         for row, (problem, file, fingerprint, packed) in enumerate(
@@ -154,7 +162,10 @@ def compare(
         observer.plan(len(jobs), len(known), book is not None and book.dropped > 0)
         if warm and missing:
             _warm([job.solver for job in missing], [problem for problem, _ in read], observer, should_stop)
-        cluster = stack.enter_context(connected(dask)) if dask is not None and missing else None
+        cluster = None
+        if dask is not None and missing:
+            cluster = stack.enter_context(connected(dask, connect_limit, should_stop))
+        lost = (lambda: None) if cluster is None else cluster.lost
         if executor is None:
             executor = stack.enter_context(ThreadPoolExecutor(slots)) if cluster is None else cluster.executor
         found = execute(
@@ -163,15 +174,16 @@ def compare(
             in_flight=None if cluster is None else cluster.in_flight,
             on_records=None if book is None else book.append,
             observer=observer,
-            should_stop=should_stop,
-            stop_elsewhere=None if cluster is None else partial(cluster.client.run, kill_marked),
+            should_stop=lambda: should_stop() or lost() is not None,
+            stop_elsewhere=None if cluster is None else partial(cluster.kill, kill_marked),
             keep=None if cluster is None else cluster.keep,
         )
+        why = lost() if len(found) < len(missing) else None
     records = known | found
     return Comparison(
         tuple(records[job.key] for job in jobs if job.key in records),
         expected=len(jobs),
-        notes=() if book is None else book.notes,
+        notes=(*(() if book is None else book.notes), *(() if why is None else (why,))),
     )
 
 

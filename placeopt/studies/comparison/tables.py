@@ -79,7 +79,7 @@ class Runs:
     """The records of many runs, ordered by problem, solver and seed.
 
     `expected` is the planned number of runs; with fewer records, the comparison was stopped. `notes` lists the lines of
-    the ledger that are left out, with reasons.
+    the ledger that are left out, with reasons, and states that the cluster was lost.
     """
 
     records: tuple[Record, ...]
