@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from dataclasses import replace
 from fractions import Fraction
@@ -134,7 +135,7 @@ FALSE_CLAIMS = {
 def test_false_claims_are_internal_errors_with_reproduction(claim: str, pair: Path) -> None:
     answer, message = FALSE_CLAIMS[claim]
     problem = po.load(pair)
-    dump = dump_of(answer, problem, message, seed=7, time_limit=3, gap_limit=0.5, initial=GOOD, depth=4)
+    dump = dump_of(answer, problem, re.escape(message), seed=7, time_limit=3, gap_limit=0.5, initial=GOOD, depth=4)
     disagreement = dump["x-disagreement"]
     assert message in disagreement["message"]
     assert "seed 7" in disagreement["message"]
