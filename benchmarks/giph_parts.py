@@ -271,7 +271,7 @@ class PaperParts(Results):
             for seed in range(self.seeds)
             for name, data_set in trained_on.items()
         ]
-        images = [] if self.images is None else ["--images", str(self.images)]
+        images = ["--images", str(self.images)] if self.pictures else []
         rest = ["--graphs", "5", "--networks", "2", "--policies", *policies, "giph-plus"]
         giph_adaptivity.main(["--rnn", *images, *rest])
         giph_adaptivity.main(["--restart", *rest])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,10 @@ VARIANTS = ("giph", "giph-3", "giph-5", "giph-ne", "giph-ne-pol", "graphsage-ne"
 
 
 class Results:
-    """Results over a store of policies and episodes."""
+    """Results over a store of policies and episodes; `pictures` are those to write to the folder `images`."""
 
-    def __init__(self, store: Store, cases: int, seeds: int, images: Path | None) -> None:
-        self.store, self.cases, self.seeds, self.images = store, cases, seeds, images
+    def __init__(self, store: Store, cases: int, seeds: int, images: Path, pictures: Collection[str]) -> None:
+        self.store, self.cases, self.seeds, self.images, self.pictures = store, cases, seeds, images, pictures
 
     def problems(self, data_set: str) -> Sequence[Problem]:
         """The test cases of a set."""
@@ -105,8 +105,9 @@ class Results:
 
     def draw(self, kind: str, *what: Any) -> None:
         """Write a figure, if wanted."""
-        if self.images is not None:
+        name = f"giph-learned-{kind}-{'-'.join(map(str, what[:-1]))}.png"
+        if name in self.pictures:
             from giph_learned_figures import draw_convergence, draw_steps
 
             draw: Callable[..., Any] = {"steps": draw_steps, "convergence": draw_convergence}[kind]
-            draw(*what).write(self.images / f"giph-learned-{kind}-{'-'.join(map(str, what[:-1]))}.png")
+            draw(*what).write(self.images / name)

@@ -29,7 +29,8 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
 
     kept = workplace.measurements
     store = Store(kept.folder, lambda text: workplace.console.print(f"[dim]{text}[/]"), kept.version, kept.used)
-    evaluation = Evaluation(store, workplace.cases, workplace.seeds, workplace.images)
+    files = [file for file, _ in pictures]
+    evaluation = Evaluation(store, workplace.cases, workplace.seeds, workplace.images, files)
 
     def experiments() -> None:
         for part in parts:
@@ -37,13 +38,13 @@ def run(workplace: Workplace, *, parts: tuple[str, ...], pictures: tuple[tuple[s
 
     report = collected(experiments)
     for file, description in pictures:
-        report.picture(f"giph-learned-{file}.png", description)
+        report.picture(file, description)
     return report
 
 
 def item(name: str, title: str, duration: str, *parts: str, kept: str = "", **pictures: str) -> Item:
     """An item of some experiments; pictures by file, with underscores for hyphens."""
-    named = tuple((file.replace("_", "-"), description) for file, description in pictures.items())
+    named = tuple((f"giph-learned-{file.replace('_', '-')}.png", what) for file, what in pictures.items())
     return Item(name, title, partial(run, parts=parts, pictures=named), duration, kept=kept or f"takes {duration}")
 
 

@@ -41,6 +41,7 @@ def _random_results(benchmarks: None, monkeypatch: pytest.MonkeyPatch) -> None: 
         values: np.ndarray = rng.uniform(1e6, 2e6, (count, *SHAPES.get(kind, ())))
         return values
 
+    monkeypatch.setattr(results.Results, "draw", lambda *_: None)
     monkeypatch.setattr(runs.Store, "result", result)
     monkeypatch.setattr(runs.Store, "curve", lambda *_: [(5 * k, 2 - k / 100) for k in range(41)])
     monkeypatch.setattr(runs.Store, "seconds", lambda *_: {"seconds": 30.0, "steps": 10_000})
