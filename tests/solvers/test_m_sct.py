@@ -275,7 +275,7 @@ def test_theorem_1_with_little_memory() -> None:
             assert found.makespan is not None
             assert found.makespan <= ratio * best[0][0], (seed, settings)
             binding += found.makespan != free
-    assert binding > 10
+    assert binding > 5
 
 
 def test_theorem_1_fails_where_a_device_closes_before_it_is_full() -> None:

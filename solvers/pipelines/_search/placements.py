@@ -16,7 +16,7 @@ from placeopt.model.stages import backward, rules
 from placeopt.simulation.pipelines import periodic_schedule
 
 from .._shared.contraction import Nodes, contracted
-from .._shared.start import accepted
+from .._shared.start import accepted, permitted
 from .division import Division
 from .moves import COST, LONGEST, ROWS, SEED, SQUARES, State, assess, rebuild
 from .units import Units, finest_units
@@ -95,7 +95,8 @@ def given_point(view: View, schedule: Schedule) -> Point | None:
     else:
         count = len(forward)
     used = np.bincount(home, minlength=m) > 0
-    return _point(view, home, number, count, stages.leader.copy(), stages.recompute * used)
+    point = _point(view, home, number, count, stages.leader.copy(), stages.recompute * used)
+    return point if point is not None and permitted(problem, point.device, point.stages) else None
 
 
 def _point(view: View, home: Int, number: Int, count: int, leader: Int, again: Int) -> Point | None:
