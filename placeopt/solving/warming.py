@@ -27,7 +27,7 @@ POLL = 0.05
 TASKS = 16
 """Tasks of a small problem."""
 
-WORK, LIMIT, BOUNDING = 0.1, 1.0, 10.0
+WORK, LIMIT, BOUNDING = 0.3, 2.0, 10.0
 """CPU seconds of a search on a small problem; the limits of a search and of bounds in seconds."""
 
 
