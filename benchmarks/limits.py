@@ -71,7 +71,7 @@ def above(value: object, best: Value | None) -> str | None:
     """What is wrong with a lower bound, given the optimum; None of an infeasible problem says nothing."""
     if not is_exact(value):
         return f"{value!r} is not an exact number"
-    return f"{value} is above the optimum {best}" if best is not None and value > best else None  # type: ignore[operator]
+    return f"{value} is above the optimum {best}" if best is not None and value > best else None
 
 
 SEVERAL = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_cost", Fraction(5))),))

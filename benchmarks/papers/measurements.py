@@ -31,7 +31,7 @@ def code_version() -> str:
     Raises
     ------
     UncommittedError
-        If sources have changes that are not committed, or there is no Git history.
+        If sources have changes that are not committed, or the Git history is missing.
     """
     changed = _git("status", "--porcelain", "--", "placeopt", "solvers", "benchmarks/*.py").splitlines()
     if changed:
@@ -51,7 +51,7 @@ def _git(*words: str, given: str = "") -> str:
     try:
         run = subprocess.run(["git", *words], cwd=ROOT, input=given, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise UncommittedError("there is no Git repository, so the version of the code is not known") from error
+        raise UncommittedError("the Git repository is missing, so the version of the code is not known") from error
     return run.stdout
 
 

@@ -21,7 +21,7 @@ Dask = Annotated[
     typer.Option("--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler: tcp://host:8786."),
 ]
 ConnectLimit = Annotated[
-    str, time_option("--connect-limit", help="Give up on the cluster of --dask after this time without an answer.")
+    str, time_option("--connect-limit", help="Time within which the cluster of --dask must answer.")
 ]
 BoundTime = Annotated[
     str | None, time_option("--bound-time", help="After solving, spend this time on better lower bounds.")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeGuard
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def evaluate(problem: Problem, schedule: Schedule) -> tuple[Value, ...]:
     )
 
 
-def is_exact(value: object) -> bool:
+def is_exact(value: object) -> TypeGuard[Value]:
     """Whether a number is a Python int or a Fraction: NumPy integers overflow, and floats round."""
     return type(value) in (int, Fraction)
 

@@ -13,7 +13,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.tiers import Tiers
 
 LARGEST = 2**60
-"""The largest sum of ticks, bytes or nanojoules."""
+"""The largest amount, and the largest sum, of ticks, bytes or nanojoules."""
 
 RUNS = 1000
 """Number of runs of a pipeline whose times must fit into 64 bits."""

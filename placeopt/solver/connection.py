@@ -213,7 +213,7 @@ class _Attempt:
 
 
 def _refusal(resolved: str) -> str:
-    """Return why the system cannot connect to an address, which Dask may not tell; empty if it can."""
+    """Return why the system cannot connect to an address, which Dask may not report; empty if it can."""
     from distributed.comm.addressing import get_address_host_port
 
     try:

@@ -17,7 +17,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SHAPES = {"episodes": (21,), "rnn": (3,), "moves": (40,)}
 """The axes of a result after its problems."""
 DIRECT = {"changes", "relocation_and_energy", "total_cost", "seconds"}
-"""Parts that run searches of their own."""
+"""Parts that run additional searches."""
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
+from equal_devices import equal_devices as problem
 from placeopt_solvers._constructive.groups import Groups, grouped
 from placeopt_solvers._constructive.sct import SctSettings, relaxed
 from placeopt_solvers._constructive.timeline import Timeline
@@ -19,24 +20,9 @@ from placeopt_solvers.ready_lists.m_sct import favourites_first
 
 import placeopt as po
 from placeopt.bounding.sct import Favourites, ratios_of
-from placeopt.model.arrays import Int
-from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import makespan
 from placeopt.solver import Options, Termination
-
-
-def problem(durations: list[int] | Int, m: int, edges: list[tuple[int, int]], payload: Any, **rest: Any) -> Problem:
-    """Equal devices; a tick moves a byte."""
-    ticks = np.asarray(durations)
-    return build_problem(
-        task_names=[f"t{i}" for i in range(len(ticks))],
-        device_names=[f"d{d}" for d in range(m)],
-        duration=np.repeat(ticks[:, None], m, axis=1),
-        edges=edges,
-        payload=payload,
-        **{"byte_ticks_num": 1 - np.eye(m, dtype=np.int64), **rest},
-    )
 
 
 def assumed(rng: np.random.Generator, n: int, m: int, **rest: Any) -> Problem:
@@ -109,7 +95,7 @@ def test_ties_by_index_or_in_topological_order() -> None:
 def test_a_full_device_stays_open_or_closes(
     name: str, settings: dict[str, bool], closing: bool, device: list[int]
 ) -> None:
-    """t1 would follow t0 on d0, but has no room there; t2 has. Section 2.4 of Baechi excludes d0 from then on."""
+    """t1 would follow t0 on d0, but has no room there; t2 has. Section 2.4 of Baechi excludes d0 afterwards."""
     limits = {"resident": np.array([3, 2, 1]), "capacity": np.array([4, 10])}
     given = problem([1, 1, 1], 2, [(0, 1)], [1], release=[0, 0, 10], **limits)
     found = po.solve(given, name, closing=closing, **settings)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from equal_devices import equal_devices as problem
 from placeopt_solvers._constructive.groups import Groups, grouped
 from placeopt_solvers._constructive.sct import SctSettings, relaxed
 from placeopt_solvers._constructive.timeline import schedule_of
@@ -30,19 +31,6 @@ from placeopt.verifier import verify
 
 Placed = list[tuple[int, int]]
 """(device, start) of each task."""
-
-
-def problem(durations: list[int] | Int, m: int, edges: list[tuple[int, int]], payload: Any, **rest: Any) -> Problem:
-    """Equal devices; a tick moves a byte."""
-    ticks = np.asarray(durations)
-    return build_problem(
-        task_names=[f"t{i}" for i in range(len(ticks))],
-        device_names=[f"d{d}" for d in range(m)],
-        duration=np.repeat(ticks[:, None], m, axis=1),
-        edges=edges,
-        payload=payload,
-        **{"byte_ticks_num": 1 - np.eye(m, dtype=np.int64), **rest},
-    )
 
 
 def children(n: int, *pairs: tuple[int, int]) -> Favourites:

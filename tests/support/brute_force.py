@@ -76,13 +76,17 @@ def _held(problem: Problem, device: tuple[int, ...]) -> list[int]:
 
 def _swaps(problem: Problem, device: tuple[int, ...]) -> list[int]:
     """Ticks for which each device moves the bytes beyond its first memory tier, before its first task."""
-    ticks = [0] * problem.n_devices
-    if problem.tiers is not None:
-        for d, used in enumerate(_held(problem, device)):
-            left = max(used - int(problem.tiers.end[d, 0]), 0)
-            for size, num, den in problem.tiers.further(d):
-                ticks[d] += _up(min(left, size), num, den)
-                left = max(left - size, 0)
+    return [swap_ticks(problem, d, used) for d, used in enumerate(_held(problem, device))]
+
+
+def swap_ticks(problem: Problem, d: int, used: int) -> int:
+    """Ticks for which a device moves the bytes of `used` beyond its first memory tier."""
+    if problem.tiers is None:
+        return 0
+    left, ticks = max(used - int(problem.tiers.end[d, 0]), 0), 0
+    for size, num, den in problem.tiers.further(d):
+        ticks += rounded_up(min(left, size), num, den)
+        left = max(left - size, 0)
     return ticks
 
 
@@ -113,13 +117,15 @@ class _Search:
                 self.arrival.append((i, j, 0))
                 continue
             payload = int(problem.payload[e])
-            way = int(problem.latency[a, b]) + _up(payload, problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b])
+            way = int(problem.latency[a, b]) + rounded_up(
+                payload, problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b]
+            )
             key = (i, b) if problem.shared[e] else (i, b, e)
             if key not in moves:
                 moves[key] = len(self.ticks)
                 self.cost += way
                 self.bytes += payload
-                self.energy += _up(payload, problem.byte_energy_num[a, b], problem.byte_energy_den[a, b])
+                self.energy += rounded_up(payload, problem.byte_energy_num[a, b], problem.byte_energy_den[a, b])
                 if ports:
                     self.ticks.append(way)
                     self.resources.append((m + a, m + b) if one else (m + a, 2 * m + b))
@@ -131,7 +137,7 @@ class _Search:
         self.load = [0] * m
         for i, d in enumerate(device):
             self.load[d] += duration[i]
-            self.energy += _up(duration[i], problem.power_num[d], problem.power_den[d])
+            self.energy += rounded_up(duration[i], problem.power_num[d], problem.power_den[d])
         # Ticks from the start of an operation to the end of what must follow it.
         self.tail = list(self.ticks)
         for _ in self.ticks:
@@ -247,7 +253,7 @@ class _Search:
         return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)
 
 
-def _up(amount: int, num: Any, den: Any) -> int:
+def rounded_up(amount: int, num: Any, den: Any) -> int:
     """ceil(amount * num / den) in Python integers."""
     return -(-amount * int(num) // int(den))
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from brute_force import small_problem
+from brute_force import rounded_up, small_problem, swap_ticks
 from pipelines import random_pipeline, unlike_pipeline
 
 from placeopt.errors import UsageError
@@ -30,8 +30,10 @@ def large_problem(seed: int, objective: Objective | None = None, *, bound: bool 
     `bound` asks for port contention and memory tiers, which have bounds of their own.
     """
     rng = np.random.default_rng(seed)
-    contention: Contention | None = ("port", "half_duplex")[seed % 2] if bound else None  # type: ignore[assignment]
-    model: MemoryModel | None = "sum" if bound else None
+    contention: Contention | None = None
+    model: MemoryModel | None = None
+    if bound:
+        contention, model = "half_duplex" if seed % 2 else "port", "sum"
     small = small_problem(rng, objective, times=seed % 3 > 0, contention=contention, memory_model=model)
     if small.memory_model == "sum" and (bound or rng.random() < CHANCE_OF_TIERS):
         small = with_changes(small, **_tiers(small, rng))
@@ -46,7 +48,7 @@ def large_problem(seed: int, objective: Objective | None = None, *, bound: bool 
 
 
 def _enlarged(small: Problem, time: int, size: int, power: int, rng: np.random.Generator) -> Problem:
-    """The problem with so many bits more in each amount."""
+    """The problem with these numbers of additional bits in its ticks, bytes and nanojoules."""
     ticks, sizes = _Scale(time, rng), _Scale(size, rng)
     rate = Fraction(2) ** (time - size)
     changes: dict[str, Any] = {
@@ -130,12 +132,13 @@ def _totals(problem: Problem) -> tuple[int, int, int]:
     durations = problem.duration.max(axis=1, initial=0).tolist()
 
     def slowest(amount: int, num: np.ndarray, den: np.ndarray) -> int:
-        return max((_up(amount, num[pair], den[pair]) for pair in pairs), default=0)
+        return max((rounded_up(amount, num[pair], den[pair]) for pair in pairs), default=0)
 
     moving = sum(slowest(each, problem.byte_ticks_num, problem.byte_ticks_den) for each in payload)
     moving += len(payload) * int(problem.latency.max(initial=0))
-    last = max([*problem.release.tolist(), *(_swap(problem, d) for d in m)], default=0)
-    joules = sum(max(_up(ticks, problem.power_num[d], problem.power_den[d]) for d in m) for ticks in durations)
+    held = sum(problem.memory.tolist())
+    last = max([*problem.release.tolist(), *(swap_ticks(problem, d, held) for d in m)], default=0)
+    joules = sum(max(rounded_up(ticks, problem.power_num[d], problem.power_den[d]) for d in m) for ticks in durations)
     joules += sum(slowest(each, problem.byte_energy_num, problem.byte_energy_den) for each in payload)
     amounts = sum(sum(getattr(problem, name).tolist()) for name in ("resident", "output", "scratch"))
     due, room = (
@@ -144,22 +147,6 @@ def _totals(problem: Problem) -> tuple[int, int, int]:
     )
     relocation = sum(problem.relocation.max(axis=1, initial=0).tolist())
     return max(last + sum(durations) + moving, relocation, due), max(amounts, sum(payload), room), joules
-
-
-def _swap(problem: Problem, d: int) -> int:
-    """The longest swap time of a device in Python integers."""
-    if problem.tiers is None:
-        return 0
-    left = max(sum(problem.memory.tolist()) - int(problem.tiers.end[d, 0]), 0)
-    ticks = 0
-    for size, num, den in problem.tiers.further(d):
-        ticks += _up(min(left, size), num, den)
-        left = max(left - size, 0)
-    return ticks
-
-
-def _up(amount: int, num: Any, den: Any) -> int:
-    return -(-amount * int(num) // int(den))
 
 
 BASE = 144

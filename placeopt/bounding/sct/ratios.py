@@ -62,7 +62,8 @@ class Ratios:
     assumption: bool  # whether rho <= 1
     # Upper bounds of makespan over optimum (up to the tolerance of the program). None if the theorem does not apply:
     # devices differ; tasks are bound to devices, to each other, apart or to times; ports contend; a device has no room
-    # for all tasks; or the assumption fails. `m_sct` is that of theorem 1 also with less memory: then it is no bound.
+    # for all tasks; or the assumption fails. `m_sct` is that of theorem 1 also with less memory, where it may be
+    # exceeded.
     etf: Fraction | None = None
     sct_infinite: Fraction | None = None
     sct: Fraction | None = None

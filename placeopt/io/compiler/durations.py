@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from placeopt.errors import listing
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex
-from placeopt.io.compiler.scales import LARGEST, Scales, scaled
+from placeopt.io.compiler.scales import Scales, scaled
 from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.spec import DeviceSpec, Durations, EfficiencySpec, NumberFormat, TaskSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Efficiency, ratio_ceil
+from placeopt.model.ranges import LARGEST
 from placeopt.model.units import shown
 
 WIDER: dict[NumberFormat, tuple[NumberFormat, ...]] = {

@@ -10,7 +10,7 @@ from placeopt.errors import DocumentError, Issue, listing
 from placeopt.io.compiler.durations import by_device
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex, LinkArrays
-from placeopt.io.compiler.scales import LARGEST, Scales
+from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.document import Document, NamedFiles
 from placeopt.io.plan import PlanFile
@@ -19,6 +19,7 @@ from placeopt.io.syntax import Path as Place
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import relocation_ticks
+from placeopt.model.ranges import LARGEST
 from placeopt.model.units import shown
 
 _FILE = "file"

@@ -15,10 +15,9 @@ from placeopt.io.spec import UnitsSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.problem import COARSE, NANO, Rounding
+from placeopt.model.ranges import LARGEST
 from placeopt.model.units import Amount, Quantity
 
-LARGEST = 2**60
-"""Largest amount and time, so that sums fit into 64 bits."""
 _ONE = Fraction(1)
 
 

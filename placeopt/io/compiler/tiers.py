@@ -6,10 +6,11 @@ from fractions import Fraction
 
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import Device, DeviceIndex
-from placeopt.io.compiler.scales import LARGEST, Scales
+from placeopt.io.compiler.scales import Scales
 from placeopt.io.spec import Spec
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED
+from placeopt.model.ranges import LARGEST
 from placeopt.model.tiers import Tiers, build_tiers
 
 Rates = list[tuple[int, int, int]]

@@ -16,7 +16,7 @@ from placeopt.io.compiler import Compilation
 from placeopt.io.compiler.durations import DurationTable, feasibility
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex
-from placeopt.io.compiler.scales import LARGEST, Scales
+from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.document import Document
 from placeopt.io.spec import TaskSpec
@@ -24,6 +24,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import simplest, with_changes
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.ranges import LARGEST
 from placeopt.model.units import size_text, time_text
 
 Kind = Literal[
