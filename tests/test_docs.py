@@ -71,6 +71,8 @@ class TestExamples:
         for k, word in enumerate(arguments):
             if word in ("--time-limit", "-t", "--bound-time"):
                 arguments[k + 1] = f"{LIMIT}s"
+            elif word == "--episodes":
+                arguments[k + 1] = str(int(arguments[k + 1]) // 10)
         limited = {"--time-limit", "-t"} & set(arguments)
         if arguments[0] in ("solve", "whatif", "losses") and not limited:  # defaults are long
             arguments += ["--time-limit", f"{LIMIT}s"]

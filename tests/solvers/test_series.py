@@ -127,7 +127,7 @@ def test_without_memory_the_shortest_path_is_the_optimum(seed: int) -> None:
     assert answer.bound == whole.bound
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_memory_that_spans_blocks(seed: int) -> None:
     problem = cut_rich(np.random.default_rng(900 + seed), memory=True)
     whole = by_cp_sat(problem, Options(time_limit=60))
@@ -153,7 +153,7 @@ def priced(problem: Problem) -> tuple[Prices, list[Arcs]] | None:
     return (prices, blocks) if prices.none else None
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_prices_on_small_problems(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "STARVED", 0.0)
     monkeypatch.setattr(running, "ANNEALING", 0.01)
