@@ -42,6 +42,10 @@ def one_thread() -> Iterator[None]:
 MakeView = Callable[..., View]
 
 
+class StoppedError(Exception):
+    """Searches ended before their last move because they were told to stop."""
+
+
 class Search:
     """A search from a placement (n,): the placement, its execution and the record of an episode.
 
@@ -147,16 +151,28 @@ class Decision(NamedTuple):
 
 
 def guide(
-    searches: Sequence[Search], network: Network, device: torch.device | str = "cpu", *, record: bool = False
+    searches: Sequence[Search],
+    network: Network,
+    device: torch.device | str = "cpu",
+    *,
+    record: bool = False,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[list[Decision]]:
     """Run searches to their ends; with `record`, return the decisions of each.
 
     The choices of a search depend on its own random numbers only, not on the other searches.
+
+    Raises
+    ------
+    StoppedError
+        If `should_stop`, called before each move, returns True.
     """
     decisions: list[list[Decision]] = [[] for _ in searches]
     for low in range(0, len(searches), TOGETHER):
         group = range(low, min(low + TOGETHER, len(searches)))
         while active := [place for place in group if searches[place].active]:
+            if should_stop is not None and should_stop():
+                raise StoppedError
             made = step([searches[place] for place in active], network, device)
             if record:
                 for place, decision in zip(active, made, strict=True):

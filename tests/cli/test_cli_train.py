@@ -223,7 +223,7 @@ class TestResuming:
 
 class TestInterruption:
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-    def test_a_signal_ends_the_episode_and_keeps_everything(
+    def test_a_signal_drops_the_unfinished_episode_alone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
     ) -> None:
         update = Trainer._update
@@ -238,11 +238,28 @@ class TestInterruption:
             done = train(tmp_path / "a run", "-n", 6)
         assert done.code == code
         assert "stopping" in done.err
-        assert f"stopped after 3 of 6 episodes; `placeopt train --out '{tmp_path / 'a run'}' --resume`" in done.err
+        assert f"stopped after 2 of 6 episodes; `placeopt train --out '{tmp_path / 'a run'}' --resume`" in done.err
         assert recipe_of(load_checkpoint(tmp_path / "a run" / "checkpoint.safetensors").header).settings.episodes == 6
         assert resume(tmp_path / "a run").code == 0
         assert train(tmp_path / "whole", "-n", 6).code == 0
         assert same(tmp_path / "a run", tmp_path / "whole")
+
+    def test_a_signal_before_the_first_evaluation_writes_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        evaluate = Trainer._evaluate
+
+        def interrupted(trainer: Trainer) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            evaluate(trainer)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Trainer, "_evaluate", interrupted)
+            done = train(tmp_path / "run", "-n", 6)
+        assert (done.code, done.out) == (130, "")
+        assert "note: stopped before the first evaluation; nothing is written" in done.err
+        assert list((tmp_path / "run").iterdir()) == []
+        assert train(tmp_path / "run", "-n", 6).code == 0
 
     def test_weights_that_diverge_leave_the_best_ones(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         steps = 0

@@ -125,6 +125,35 @@ def test_report_stops_training() -> None:
     assert [point.episode for point in progress.curve] == [0, 5]
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_stops_before_any_move_change_nothing(batch: int) -> None:
+    settings = Settings(episodes=4, every=2, cases=2, batch=batch)
+    whole = Trainer(make_agent("giph"), PROBLEMS, PROBLEMS, settings)
+    calls = 0
+
+    def count() -> bool:
+        nonlocal calls
+        calls += 1
+        return False
+
+    whole.run(should_stop=count)
+    for moves in range(1, calls + 1, 9):
+        trainer, left = Trainer(make_agent("giph"), PROBLEMS, PROBLEMS, settings), moves
+
+        def stop() -> bool:
+            nonlocal left
+            left -= 1
+            return left == 0
+
+        trainer.run(should_stop=stop)
+        assert left == 0
+        assert len(trainer.progress.curve) < len(whole.progress.curve)
+        trainer.run()
+        assert trainer.progress.curve == whole.progress.curve
+        assert trainer.progress.returns == whole.progress.returns
+        assert same(trainer.network.state_dict(), whole.network.state_dict())
+
+
 @pytest.mark.parametrize("metric", ["total_cost", "communication"])
 def test_other_objectives(metric: str) -> None:
     objective = Objective(((Term(metric),),))  # type: ignore[arg-type]

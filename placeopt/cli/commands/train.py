@@ -118,13 +118,16 @@ def train(
     on = torch_device(device)
     tolerate_lost_stdout()
     messages = stderr_console()
+    training = Training(out, recipe, on, resume=resume)
+    if training.note:
+        print_notes(training.note)
     with on_interrupt() as stop:
-        training = Training(out, recipe, on, resume=resume)
-        if training.note:
-            print_notes(training.note)
         total = recipe.settings.episodes
         with training_bar(messages, training.resumed, total, hidden=quiet) as show:
-            header = training.run(lambda progress: show(progress) or stop.is_set())
+            header = training.run(show, stop.is_set)
+        if header is None:
+            print_notes("stopped before the first evaluation; nothing is written")
+            raise typer.Exit(stop.code)
         drawn = training.draw()
         done = training.trainer.progress.episode
         if as_json:

@@ -176,8 +176,14 @@ class Training:
                 raise UsageError(unwritable(folder, error)) from None
         self.resumed = self.trainer.progress.episode
 
-    def run(self, report: Callable[[Progress], bool] | None = None) -> Header:
+    def run(
+        self,
+        report: Callable[[Progress], bool | None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Header | None:
         """Train, as `Trainer.run`; write the files after each evaluation and at the end. Return the policy's header.
+
+        If training is stopped before the first evaluation, there is no policy: write nothing and return None.
 
         Raises
         ------
@@ -191,22 +197,24 @@ class Training:
                     "another folder"
                 )
             try:
-                return self._run(report)
+                return self._run(report, should_stop)
             finally:
                 self._written = _version(self.folder / CHECKPOINT)
 
-    def _run(self, report: Callable[[Progress], bool] | None) -> Header:
+    def _run(
+        self, report: Callable[[Progress], bool | None] | None, should_stop: Callable[[], bool] | None
+    ) -> Header | None:
         written = 0
 
-        def after(progress: Progress) -> bool:
+        def after(progress: Progress) -> bool | None:
             nonlocal written
             if len(progress.curve) > written:
                 written = len(progress.curve)
                 self.save()
-            return report is not None and report(progress)
+            return None if report is None else report(progress)
 
-        self.trainer.run(after)
-        return self.save()
+        progress = self.trainer.run(after, should_stop)
+        return self.save() if progress.curve else None
 
     def save(self) -> Header:
         """Write policy, checkpoint and curve; each file is replaced as a whole or not at all."""

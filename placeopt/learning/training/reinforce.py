@@ -28,6 +28,7 @@ Departures and choices:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -40,7 +41,7 @@ from placeopt.errors import UsageError, counted, visible
 from placeopt.learning.graphs.views import Observation
 from placeopt.learning.networks.batch import Batch
 from placeopt.learning.networks.variants import Agent
-from placeopt.learning.search import Decision, Search, guide, one_thread
+from placeopt.learning.search import Decision, Search, StoppedError, guide, one_thread
 from placeopt.learning.training.settings import Settings as Settings
 from placeopt.model.arrays import Float, Int
 from placeopt.model.metrics import critical_path
@@ -153,6 +154,7 @@ class Trainer:
                 "learn; expected problems with the data for it, or another seed"
             )
         self._leaked: list[Decision] = []
+        self._should_stop: Callable[[], bool] | None = None
         self.progress = Progress(np.random.default_rng([self.settings.seed, 0]))
 
     @property
@@ -163,26 +165,30 @@ class Trainer:
         return observation.nodes.shape[1], observation.edges.shape[1]
 
     @one_thread()
-    def run(self, report: Callable[[Progress], bool] | None = None) -> Progress:
+    def run(
+        self,
+        report: Callable[[Progress], bool | None] | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Progress:
         """Train until the number of episodes is reached, or until `report`, called after each update, returns True.
+
+        If `should_stop`, called before each move, returns True, the unfinished update or evaluation is dropped. `run`
+        goes on with it when called again.
 
         Raises
         ------
         UsageError
             If weights, gradients or scores become infinite or undefined.
         """
-        progress, settings = self.progress, self.settings
-        if not progress.curve:
-            self._evaluate()
-        while progress.episode < settings.episodes:
-            self._update()
-            if progress.episode // settings.every > progress.curve[-1].episode // settings.every:
-                self._evaluate()
-            if report is not None and report(progress):
-                break
-        ended = progress.episode >= settings.episodes  # else `run` may go on from here
-        if ended and progress.curve[-1].episode < progress.episode:
-            self._evaluate()
+        progress = self.progress
+        self._should_stop = should_stop
+        with suppress(StoppedError):
+            self._evaluate_if_due()
+            while progress.episode < self.settings.episodes:
+                self._update()
+                self._evaluate_if_due()
+                if report is not None and report(progress):
+                    break
         return progress
 
     def _pairs(self) -> Sequence[tuple[Problem, Int]]:
@@ -196,12 +202,17 @@ class Trainer:
     def _update(self) -> None:
         """Run episodes and move the weights along the policy gradient."""
         progress, rng, settings = self.progress, self.progress.rng, self.settings
+        before = rng.bit_generator.state
         searches = []
         for _ in range(settings.batch // settings.peers):
             problem = self.train_set[int(rng.integers(len(self.train_set)))]
             device = _random_start(problem, rng)
             searches += [self._search(problem, device, int(rng.integers(2**31))) for _ in range(settings.peers)]
-        found = guide(searches, self.network, self.device, record=True)
+        try:
+            found = guide(searches, self.network, self.device, record=True, should_stop=self._should_stop)
+        except StoppedError:
+            rng.bit_generator.state = before
+            raise
         self.optimiser.zero_grad()
         for low in range(0, len(searches), settings.peers):
             period = searches[low].view.period
@@ -248,11 +259,18 @@ class Trainer:
             (-(chosen * factor).sum()).backward()
             low = high
 
+    def _evaluate_if_due(self) -> None:
+        """Evaluate at the start, each time that `every` episodes have passed, and at the end."""
+        done, curve, settings = self.progress.episode, self.progress.curve, self.settings
+        last = curve[-1].episode if curve else -1
+        if done // settings.every > last // settings.every or last < done >= settings.episodes:
+            self._evaluate()
+
     def _evaluate(self) -> None:
         """Add a point to the learning curve; keep the weights if they are the best so far."""
         progress = self.progress
         searches = [self._search(*case, seed) for seed, case in enumerate(self._pairs())]
-        guide(searches, self.network, self.device)
+        guide(searches, self.network, self.device, should_stop=self._should_stop)
         ratio = float(np.mean([search.expected / self._reference(search) for search in searches]))
         best = progress.best_point
         if best is None or ratio < best.ratio:
