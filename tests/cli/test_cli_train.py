@@ -261,6 +261,18 @@ class TestInterruption:
         assert list((tmp_path / "run").iterdir()) == []
         assert train(tmp_path / "run", "-n", 6).code == 0
 
+    def test_a_full_disk_leaves_what_can_be_resumed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full(path: Path, *_: object) -> None:
+            raise UsageError(f"cannot write {path}: No space left on device")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("placeopt.learning.training.folder.save_policy", full)
+            done = train(tmp_path / "run", "-n", 4)
+        assert (done.code, "No space left on device" in done.err) == (2, True)
+        assert resume(tmp_path / "run").code == 0
+        assert train(tmp_path / "whole", "-n", 4).code == 0
+        assert same(tmp_path / "run", tmp_path / "whole")
+
     def test_weights_that_diverge_leave_the_best_ones(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         steps = 0
 

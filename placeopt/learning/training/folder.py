@@ -217,9 +217,12 @@ class Training:
         return self.save() if progress.curve else None
 
     def save(self) -> Header:
-        """Write policy, checkpoint and curve; each file is replaced as a whole or not at all."""
-        header = save_policy(self.folder / POLICY, self.trainer, self._source)
+        """Write checkpoint, policy and curve; each file is replaced as a whole or not at all.
+
+        The checkpoint is first, as it is enough to go on after a full disk.
+        """
         save_checkpoint(self.folder / CHECKPOINT, self.trainer, self._source)
+        header = save_policy(self.folder / POLICY, self.trainer, self._source)
         try:
             write_whole(self.folder / CURVE, curve_text(self.trainer.progress))
         except OSError as error:
