@@ -443,6 +443,18 @@ class TestFiles:
         tasks = import_file(path, None, ImportOptions(network=NETWORK)).document["tasks"]
         assert resident(tasks) == 4 * (16 + 4 + 4)
 
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_weights_on_the_meta_device_are_not_one(self, tied: bool, tmp_path: Path) -> None:
+        with torch.device("meta"):
+            model, x = Mlp(4, 4, 4), torch.zeros(1, 4)
+        if tied:
+            model.layers[1].weight = model.layers[0].weight
+        program = torch.export.export(model, (x,), strict=False)
+        torch.export.save(program, tmp_path / "meta.pt2")
+        tasks = import_file(tmp_path / "meta.pt2", None, ImportOptions(network=NETWORK)).document["tasks"]
+        assert resident(tasks) == 4 * (16 * (1 if tied else 2) + 4 + 4)
+        assert ["colocate" in task for task in tasks.values() if task["op"] == "linear"] == [tied, tied]
+
     def test_options_of_the_command_line_apply(self, tmp_path: Path) -> None:
         path = tmp_path / "mlp.pt2"
         torch.export.save(TestSizes.dynamic(), path)

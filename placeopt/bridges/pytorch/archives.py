@@ -81,7 +81,10 @@ class _Archive:
         return archive.read(name)
 
     def _tensors(self, archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
-        """An empty tensor for each weight; weights that share a file share their memory."""
+        """An empty tensor for each weight; weights that share a file share their memory.
+
+        All weights on the meta device have one file, so that it means nothing; tied ones have one name in the graph.
+        """
         if name not in archive.namelist():
             raise self._error(f"the archive has no {name}")
         config = self._json(name, self._member(archive, name)).get("config")
@@ -92,9 +95,12 @@ class _Archive:
         for weight, entry in config.items():
             if not isinstance(entry, Mapping) or not isinstance(entry.get("path_name"), str):
                 raise self._error(f"{excerpt(weight)} has no path_name", name)
-            tensor = memory.setdefault(entry["path_name"], torch.empty(0, device="meta"))
             meta = entry.get("tensor_meta")
-            trained = isinstance(meta, Mapping) and bool(meta.get("requires_grad"))
+            meta = meta if isinstance(meta, Mapping) else {}
+            trained, device = bool(meta.get("requires_grad")), meta.get("device")
+            tensor = torch.empty(0, device="meta")
+            if not isinstance(device, Mapping) or device.get("type") != "meta":
+                tensor = memory.setdefault(entry["path_name"], tensor)
             found[weight] = torch.nn.Parameter(tensor, requires_grad=trained) if entry.get("is_param") else tensor
         return found
 
