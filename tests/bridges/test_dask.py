@@ -269,7 +269,44 @@ class TestRun:
         assert np.array_equal(imported.value(run.results), collection.compute())
         assert run.report.feasible
         again = po.from_dask(collection, client=client)
-        assert not any("durations: unknown" in note for note in again.notes)
+        assert forgotten(client)
+        assert again.notes == ()
+        sums = [task["output"] for task in again.document["tasks"].values() if task["op"] == "sum-aggregate"]
+        assert sums == [20 * 8, 20 * 8]  # of released results
+
+    def test_dataframes(self) -> None:
+        pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install 'placeopt[frames]'")
+        frames = pytest.importorskip("dask.dataframe", reason="Dask's dataframes are not installed")
+        rng = np.random.default_rng(0)
+        whole = pandas.DataFrame({"k": rng.integers(0, 5, 60), "v": rng.standard_normal(60), "s": list("abc") * 20})
+        frame = frames.from_pandas(whole, npartitions=3)
+        means = frames.from_pandas(whole.groupby("k", as_index=False)[["v"]].mean(), npartitions=2)
+        collections = {
+            "sum": frame.v.sum(),
+            "mean": frame.v.mean(),
+            "shifted": frame.v + 1,
+            "filtered": frame[frame.v > 0],
+            "groupby": frame.groupby("k").v.mean(),
+            "sort": frame.sort_values("v"),
+            "merge": frame.merge(means, on="k"),
+            "nunique": frame.s.nunique(),
+            "value_counts": frame.s.value_counts(),
+            "describe": frame.describe(),
+            "head": frame.head(5, compute=False),
+        }
+
+        def rows(name: str, value: Any) -> Any:
+            if not hasattr(value, "reset_index"):
+                return value
+            plain = value.reset_index(drop=name == "merge")  # the order of its rows is not fixed
+            return sorted(repr(row.tolist()) for row in plain.to_numpy(dtype=object).reshape(len(plain), -1))
+
+        for name, collection in collections.items():
+            expected = rows(name, collection.compute(scheduler="sync"))
+            for optimize in (True, False):
+                found = po.from_dask(collection, optimize=optimize)
+                results = run_in_python(po.compile(found.document), found.functions)
+                assert rows(name, found.value(results)) == expected, name
 
     def test_the_comparison_of_times(self, client: Any) -> None:
         pytest.importorskip("pandas", reason="pandas is not installed: pip install 'placeopt[frames]'")

@@ -5,7 +5,8 @@ stay in the memory of their worker until the last consumer ends.
 
 Dask graphs state neither times nor sizes. They come from the caller, by task or by prefix (`sum` for the key
 `("sum-5a1f", 0)`), else from past runs on the scheduler of a client: the average time of the prefix, and the size of
-the result or the average size of the prefix. What is still unknown takes 0.5 s and 1 KiB, as Dask assumes.
+the result or the average size of the prefix. What is still unknown takes 0.5 s and 1 KiB, as Dask assumes. Dask forgets
+the sizes of results that are released, so the first import with a client makes its scheduler record them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ WORKERS = 4
 BANDWIDTH = "100 MB/s"
 """The assumption of Dask for transfers between workers: `bandwidth` in its configuration."""
 RESOLUTION = "1 us"
+_RECORDER = "placeopt-sizes"
+"""The name of the scheduler's plugin that records sizes."""
 
 Amounts = float | str | Mapping[str, float | str]
 """An amount for all tasks, or by the name or the prefix of tasks."""
@@ -161,8 +164,8 @@ def _materialized(
     keys: list[Hashable] = []
     finish = None
     if dask.is_dask_collection(graph) and not isinstance(graph, Mapping):
-        if optimize:
-            (graph,) = dask.optimize(graph)
+        if optimize:  # dask.optimize leaves expressions of dataframes that have no tasks yet
+            graph = graph.optimize() if hasattr(type(graph), "optimize") else dask.optimize(graph)[0]
         nested = graph.__dask_keys__()
         keys = list(flatten(nested))
         function, extra = graph.__dask_postcompute__()
@@ -269,23 +272,23 @@ class _Past:
             raise UsageError(f"from_dask takes a synchronous Client of distributed, got {type(client).__name__}")
         from dask.utils import natural_sort_key
 
-        workers, bandwidth, seconds, sizes = client.run_on_scheduler(measured_runs)
-        by_prefix: dict[str, list[int]] = {}
-        for key, size in sizes.items():
-            by_prefix.setdefault(_prefix(key), []).append(size)
+        workers, bandwidth, seconds, sizes, averages = client.run_on_scheduler(measured_runs)
         return cls(
             sorted(workers, key=lambda worker: natural_sort_key(worker[0])),
             bandwidth,
             {prefix: Fraction(round(average * 10**9), 10**9) for prefix, average in seconds.items()},
-            {prefix: Fraction(sum(found), len(found)) for prefix, found in by_prefix.items()},
+            averages,
             sizes,
         )
 
 
 def measured_runs(
     dask_scheduler: Any,
-) -> tuple[list[tuple[str, int | None]], int, dict[str, float], dict[Hashable, int]]:
-    """Return workers, bandwidth, average seconds by prefix, and sizes by key; runs on the scheduler."""
+) -> tuple[list[tuple[str, int | None]], int, dict[str, float], dict[Hashable, int], dict[str, Fraction]]:
+    """Return workers, bandwidth, average seconds by prefix, and sizes by key and prefix; runs on the scheduler.
+
+    The scheduler records sizes of results from then on.
+    """
     workers = [(str(worker.name), worker.memory_limit or None) for worker in dask_scheduler.workers.values()]
     seconds = {
         str(prefix.name): prefix.all_durations["compute"] / ran
@@ -293,7 +296,35 @@ def measured_runs(
         if (ran := prefix.state_counts["memory"])
     }
     sizes = {key: task.nbytes for key, task in dask_scheduler.tasks.items() if task.nbytes >= 0}
-    return workers, int(dask_scheduler.bandwidth), seconds, sizes
+    recorded = dask_scheduler.plugins.get(_RECORDER)
+    if recorded is None:
+        recorded = _size_recorder(dask_scheduler)
+        dask_scheduler.add_plugin(recorded, name=_RECORDER)
+    averages = {prefix: Fraction(total, count) for prefix, (total, count) in recorded.seen.items()}
+    return workers, int(dask_scheduler.bandwidth), seconds, sizes, averages
+
+
+def _size_recorder(scheduler: Any) -> Any:
+    """A plugin of the scheduler that adds up the sizes of results by prefix, those that it holds included."""
+    from distributed.diagnostics.plugin import SchedulerPlugin
+
+    class Recorder(SchedulerPlugin):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.seen: dict[str, tuple[int, int]] = {}
+            for key in scheduler.tasks:
+                self.add(key)
+
+        def add(self, key: Hashable) -> None:
+            """Count a result."""
+            if (task := scheduler.tasks.get(key)) is not None and task.nbytes >= 0:
+                total, count = self.seen.get(_prefix(key), (0, 0))
+                self.seen[_prefix(key)] = total + task.nbytes, count + 1
+
+        def transition(self, key: Hashable, _start: str, finish: str, *_: Any, **_more: Any) -> None:
+            if finish == "memory":
+                self.add(key)
+
+    return Recorder()
 
 
 def _amounts(
