@@ -451,3 +451,112 @@ class TestArguments:
     def test_name_and_resolution(self) -> None:
         found = po.from_onnx(light("squeezenet"), name="net", resolution="10 ns").document
         assert (found["name"], found["resolution"]) == ("net", "10 ns")
+
+
+class TestSizesThatModelsState:
+    """ONNX Runtime runs all of these models."""
+
+    @pytest.mark.parametrize("stated", [(1, 9, 4), (2, 8), (-1, 8)])
+    def test_wrong_ones_are_ignored(self, stated: tuple[int, ...]) -> None:
+        made = model([node("Relu", ["x"], ["r"]), node("Exp", ["r"], ["y"])], {"x": [2, 4]}, {"y": [2, 4]})
+        made.graph.value_info.append(helper.make_tensor_value_info("r", TensorProto.FLOAT, stated))
+        found = po.from_onnx(made, devices=DEVICES)
+        assert [task["output"] for task in found.document["tasks"].values()] == [32, 32]
+        shown = ", ".join("?" if size < 0 else str(size) for size in stated)
+        assert f"r has the shape [2, 4]; the model states [{shown}], which is ignored" in found.notes
+
+    def test_a_negative_size_of_an_output_is_open(self) -> None:
+        made = model([node("Relu", ["x"], ["y"])], {"x": [1, 2]}, {"y": [-1, 2]})
+        found = po.from_onnx(made, devices=DEVICES)
+        assert found.notes == ()
+
+    def test_dimensions_with_the_name_of_paddle_differ(self) -> None:
+        made = model([node("Relu", ["x"], ["y"])], {"x": ["?", 3, "?"]}, {"y": ["?", 3, "?"]})
+        with pytest.raises(po.DocumentError, match=r"unknown: x\[0\], x\[2\]; state --dim x\[0\]=SIZE --dim x\[2\]="):
+            po.from_onnx(made)
+        (task,) = tasks_of(made, dims={"x[0]": 2, "x[2]": 5}).values()
+        assert task["output"] == 4 * 2 * 3 * 5
+
+
+class TestControlFlow:
+    def branch(self, *nodes: onnx.NodeProto) -> onnx.GraphProto:
+        return helper.make_graph(nodes, "branch", [], [onnx.ValueInfoProto(name="b")])
+
+    def squeezed_if_it_has_one_column(self, condition: list[onnx.NodeProto]) -> onnx.ModelProto:
+        """What PyTorch exports for `x.squeeze(1)`."""
+        then = self.branch(node("Squeeze", ["x", "axis"], ["b"], name="squeeze"))
+        other = self.branch(node("Identity", ["x"], ["b"]))
+        chosen = node("If", ["c"], ["y"], name="if", then_branch=then, else_branch=other)
+        return model([*condition, chosen], {"x": ["n", "m"]}, ["y"], [constant("axis", [1]), constant("one", [1])])
+
+    def test_a_branch_that_does_not_fit_is_left_out(self) -> None:
+        data = [node("ReduceMax", ["x"], ["top"], keepdims=0), node("Cast", ["top"], ["c"], to=TensorProto.BOOL)]
+        made = self.squeezed_if_it_has_one_column(data)
+        found = po.from_onnx(made, devices=DEVICES, dims={"n": 6, "m": 4})
+        assert found.document["tasks"]["if"]["output"] == 4 * 6 * 4
+        (note,) = [note for note in found.notes if "left out" in note]
+        assert note.startswith("if: then_branch cannot run with these sizes and is left out: Squeeze: ")
+        assert not any("left out" in note for note in po.from_onnx(made, dims={"n": 6, "m": 1}).notes)
+
+    def test_a_model_whose_branches_all_do_not_fit(self) -> None:
+        made = self.squeezed_if_it_has_one_column([node("Cast", ["one"], ["c"], to=TensorProto.BOOL)])
+        with pytest.raises(po.DocumentError, match=r"nodes\.if: Squeeze: "):
+            po.from_onnx(made, dims={"n": 6, "m": 4})
+
+    @pytest.mark.parametrize(("columns", "size"), [(1, 4 * 6), (4, 4 * 6 * 4)])
+    def test_the_branch_of_a_condition_on_sizes_is_known(self, columns: int, size: int) -> None:
+        asked = [
+            node("Shape", ["x"], ["s"], start=1),
+            node("Equal", ["s", "one"], ["c"]),
+        ]
+        made = self.squeezed_if_it_has_one_column(asked)
+        found = po.from_onnx(made, devices=DEVICES, dims={"n": 6, "m": columns})
+        assert found.document["tasks"]["if"]["output"] == size
+        assert not any("assumed" in note or "left out" in note for note in found.notes if "links" not in note)
+
+    def test_a_body_states_what_is_assumed_outside(self) -> None:
+        """The state of an LSTM that TensorFlow exports as a loop: its size depends on data, and the body states it."""
+        body = helper.make_graph(
+            [node("MatMul", ["h", "w"], ["h2"]), node("Identity", ["go"], ["go2"])],
+            "body",
+            [
+                helper.make_tensor_value_info("i", TensorProto.INT64, []),
+                helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+                helper.make_tensor_value_info("h", TensorProto.FLOAT, ["k", 8]),
+            ],
+            [onnx.ValueInfoProto(name="go2"), onnx.ValueInfoProto(name="h2")],
+        )
+        made = model(
+            [
+                node("NonZero", ["x"], ["places"]),
+                node("Cast", ["places"], ["sizes"], to=TensorProto.INT64),
+                node("Gather", ["sizes", "one"], ["size"], axis=1),
+                node("Reshape", ["size", "two"], ["flat"]),
+                node("Expand", ["zero", "flat"], ["state"]),
+                node("Loop", ["times", "", "state"], ["y"], name="loop", body=body),
+            ],
+            {"x": [3, 3]},
+            ["y"],
+            [weight("w", 8, 8), weight("zero", 1, 1), constant("one", [1]), constant("two", [2]), constant("times", 5)],
+        )
+        assert tasks_of(made)["loop"]["flops"] == 5 * 2 * 8 * 8
+
+
+def test_sizes_computed_by_old_operators_are_known() -> None:
+    """Shape, Gather, Unsqueeze and Concat: before version 13, the axes of Unsqueeze are an attribute."""
+    made = model(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Gather", ["s", "first"], ["n"]),
+            node("Unsqueeze", ["n"], ["n1"], axes=[0]),
+            node("Concat", ["n1", "rest"], ["to"], axis=0),
+            node("Reshape", ["x", "to"], ["y"]),
+            node("Relu", ["y"], ["z"]),
+        ],
+        {"x": [20, 2, 4]},
+        ["z"],
+        [constant("first", 0), constant("rest", [-1])],
+        opset=12,
+    )
+    found = po.from_onnx(made, devices=DEVICES)
+    assert not any("assumed" in note for note in found.notes)

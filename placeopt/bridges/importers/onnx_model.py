@@ -40,6 +40,8 @@ NAME = "onnx"
 
 SHARED = 2**20
 """Bytes from which on the readers of a shared constant are colocated."""
+_NOTES = 3
+"""Statements of a model that do not hold and are quoted."""
 
 PRECISIONS: Mapping[str, str] = {
     "double": "fp64",
@@ -220,6 +222,9 @@ class _Converter:
     def notes(self) -> Iterator[str]:
         """What was folded, shared or assumed."""
         model = self._model
+        yield from model.notes[:_NOTES]
+        if len(model.notes) > _NOTES:
+            yield f"{len(model.notes) - _NOTES} more statements of the model do not hold and are ignored"
         if model.folded:
             yield f"{counted(len(model.folded), 'node')} without an input of the model among their ancestors are folded"
         if model.unused:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Types = Mapping[str, "TypeProto"]
 Known = Mapping[str, Values]
+Argument = tuple[str, "TypeProto | None"]
+"""What an input of a body is: the tensor that it comes from, empty without one, and its type, None if unknown."""
 
 _BOOL, _INT64 = 9, 7  # of TensorProto.DataType
 
@@ -29,8 +31,8 @@ def is_known(node: NodeProto, version: int) -> bool:
     return node.domain in ("", "ai.onnx") and node.op_type in _INPUTS and version != _BATCHED_SCAN
 
 
-def inputs_of_bodies(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto | None], int | None]:
-    """Return the types of the inputs of the bodies, and how often a body runs; None if unknown.
+def inputs_of_bodies(node: NodeProto, types: Types, values: Known) -> tuple[list[Argument], int | None]:
+    """Return the inputs of the bodies, and how often a body runs; None if unknown.
 
     Raises
     ------
@@ -62,22 +64,22 @@ def open_outputs(node: NodeProto, written: list[list[Tensor]], repeats: int | No
     ]
 
 
-def _branches(_node: NodeProto, _types: Types, _values: Known) -> tuple[list[TypeProto | None], int | None]:
-    """Types of the inputs of the bodies of an If, and how often they run."""
+def _branches(_node: NodeProto, _types: Types, _values: Known) -> tuple[list[Argument], int | None]:
+    """The inputs of the bodies of an If, and how often they run."""
     return [], 1
 
 
-def _loop(node: NodeProto, types: Types, values: Known) -> tuple[list[TypeProto | None], int | None]:
+def _loop(node: NodeProto, types: Types, values: Known) -> tuple[list[Argument], int | None]:
     """The same for a Loop, whose body reads a counter, a condition and the carried values."""
     count = values.get(node.input[0]) if node.input else None
-    carried: list[TypeProto | None] = [types.get(name) for name in node.input[2:]]
+    carried = [(name, types.get(name)) for name in node.input[2:]]
     repeats = None if count is None or count.size != 1 else max(int(count.reshape(-1)[0]), 0)
     if repeats is not None and repeats > _MOST_ITERATIONS:
         repeats = None
-    return [tensor_type(_INT64, ()), tensor_type(_BOOL, ()), *carried], repeats
+    return [("", tensor_type(_INT64, ())), ("", tensor_type(_BOOL, ())), *carried], repeats
 
 
-def _scan(node: NodeProto, types: Types, _values: Known) -> tuple[list[TypeProto | None], int | None]:
+def _scan(node: NodeProto, types: Types, _values: Known) -> tuple[list[Argument], int | None]:
     """The same for a Scan, whose body reads the states and a slice of each scanned input."""
     count = attribute(node, "num_scan_inputs", 1)
     inputs = list(node.input)
@@ -85,18 +87,18 @@ def _scan(node: NodeProto, types: Types, _values: Known) -> tuple[list[TypeProto
         raise ValueError(f"num_scan_inputs is {count}, and the node has {counted(sum(map(bool, inputs)), 'input')}")
     axes = attribute(node, "scan_input_axes", [0] * count)
     states, scanned = inputs[: len(inputs) - count], inputs[len(inputs) - count :]
-    kinds: list[TypeProto | None] = [types.get(name) for name in states]
+    arguments: list[Argument] = [(name, types.get(name)) for name in states]
     repeats = None
     for name, axis in zip(scanned, axes, strict=False):
         kind = types[name]
         shape = shape_of(kind)
         if shape is None or not -len(shape) <= axis < len(shape):
-            kinds.append(None)
+            arguments.append((name, None))
             continue
         repeats = shape[axis]
         rest = [length for place, length in enumerate(shape) if place != axis % len(shape)]
-        kinds.append(tensor_type(kind.tensor_type.elem_type, rest))
-    return kinds, repeats
+        arguments.append((name, tensor_type(kind.tensor_type.elem_type, rest)))
+    return arguments, repeats
 
 
 def _result_of_branches(_node: NodeProto, results: list[list[TypeProto]], _repeats: int | None) -> Iterable[TypeProto]:

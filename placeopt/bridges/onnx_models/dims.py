@@ -11,6 +11,8 @@ from placeopt.errors import DocumentError, Issue, UsageError, alternatives, list
 if TYPE_CHECKING:
     from onnx import GraphProto, TensorShapeProto, ValueInfoProto
 
+NAMELESS = "?"
+"""Paddle gives all open dimensions this name, also those that differ."""
 _BATCH = frozenset({"n", "b", "bs", "bsz"})
 
 
@@ -33,6 +35,10 @@ def state_dims(
     DocumentError
         If a dimension remains unknown; lists all of them with the option that states them.
     """
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for _, dim in _axes(value):
+            if dim.dim_param == NAMELESS or dim.dim_value < 0:
+                dim.Clear()
     sizes = dict(dims)
     if batch is not None:
         for name in _batch_names(inputs):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placeopt.bridges.onnx_models.control import inputs_of_bodies, is_known, open_outputs, outputs_of_bodies
+from placeopt.bridges.onnx_models.control import Argument, inputs_of_bodies, is_known, open_outputs, outputs_of_bodies
 from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
 from placeopt.bridges.onnx_models.node_checks import contradiction, unsafe
 from placeopt.bridges.onnx_models.operator_shapes import own_types
 from placeopt.bridges.onnx_models.scopes import Scope
-from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_type
+from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_type, with_stated_sizes
 from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, operator_name
 from placeopt.errors import DocumentError, Issue, visible
 
@@ -56,7 +56,11 @@ class Inference:
         self._file = file
         self._schemas: dict[tuple[str, str], OpSchema | None] = {}
         self._issues: list[Issue] = []
+        self._unfit: list[Issue] = []
+        """The issues about shapes and types that do not fit an operator."""
         self._scope = Scope()
+        self.notes: list[str] = []
+        """Statements of the model that do not hold, and are ignored as ONNX Runtime does."""
         self.bodies: dict[int, dict[str, Body]] = {}
         """Bodies of control flow by index of the node and attribute."""
 
@@ -168,7 +172,7 @@ class Inference:
             kinds = kinds or self._inferred(node, names, scope, place)
         certain = not any(name in scope.assumed for name in (*names, *node.output))
         for name in filter(None, node.output):
-            self._write(node, name, kinds.get(name), stated.get(name), scope, place if certain else None)
+            self._write(node, name, kinds.get(name), stated.get(name), scope, certain=certain)
         if kinds:
             self._evaluate(node, scope)
         return found
@@ -184,7 +188,7 @@ class Inference:
 
         problem = unsafe(node, scope)
         if problem is not None:
-            self._add(f"{node.op_type}: {problem}", place)
+            self._add_unfit(f"{node.op_type}: {problem}", place)
             return {}
         schema = self._schema(node)
         if schema is None:
@@ -203,13 +207,13 @@ class Inference:
         except (InferenceError, ValidationError, SchemaError, MemoryError, RuntimeError, ValueError) as error:
             if not any(name in scope.assumed for name in names):
                 text = str(error).strip().removeprefix("[ShapeInferenceError] ")
-                self._add(f"{operator_name(node)}: {visible(text, 400)}", place)
+                self._add_unfit(f"{operator_name(node)}: {visible(text, 400)}", place)
             return {}
         if not schema.has_type_and_shape_inference_function:
             found |= own_types(node, scope.types)
         problem = contradiction(node, found, scope)
         if problem is not None:
-            self._add(f"{node.op_type}: {problem}", place)
+            self._add_unfit(f"{node.op_type}: {problem}", place)
             return {}
         return found
 
@@ -233,28 +237,29 @@ class Inference:
         kind: TypeProto | None,
         stated: TypeProto | None,
         scope: Scope,
-        place: tuple[str, str] | None,
+        *,
+        certain: bool,
     ) -> None:
         """Set the type of an output: as inferred, as the model states it, or as assumed.
 
-        `place` is None if the inferred type depends on an assumption, so that the stated one holds.
+        If the inferred type depends on an assumption, it is not `certain`, and the stated one holds.
         """
-        if stated is not None and shape_of(stated) is not None and (place is None or kind is None):
+        if stated is not None and shape_of(stated) is not None and (not certain or kind is None):
             scope.assumed.pop(name, None)
             scope.types[name] = stated
             return
         if kind is None or not any(shapes(kind)):
             kind = stated if stated is not None and stated.WhichOneof("value") else kind
-        elif stated is not None and place is not None:
-            self._merge(name, kind, stated, place)
+        elif stated is not None and certain:
+            self._merge(name, kind, stated)
         if kind is None or shape_of(kind) is None:
             scope.assumed[name] = None
             kind = self._assumed(node, name, kind, scope)
-        elif place is None:
+        elif not certain:
             scope.assumed[name] = None
         scope.types[name] = kind
 
-    def _merge(self, name: str, kind: TypeProto, stated: TypeProto, place: tuple[str, str]) -> None:
+    def _merge(self, name: str, kind: TypeProto, stated: TypeProto) -> None:
         """Add the sizes that only the model states to an inferred type."""
         for shape, other in zip(shapes(kind), shapes(stated), strict=False):
             lengths = [dim.dim_value if dim.HasField("dim_value") else None for dim in shape.dim]
@@ -262,9 +267,9 @@ class Inference:
             if len(lengths) != len(others) or any(
                 a is not None and b is not None and a != b for a, b in zip(lengths, others, strict=True)
             ):
-                self._add(
-                    f"writes {visible(name)} of the shape {_shown(lengths)}, but the model states {_shown(others)}",
-                    place,
+                self.notes.append(
+                    f"{visible(name)} has the shape {_shown(lengths)}; the model states {_shown(others)}, which is "
+                    "ignored"
                 )
                 continue
             for dim, length in zip(shape.dim, others, strict=True):
@@ -340,7 +345,7 @@ class Inference:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                results = ReferenceEvaluator(node, opsets={"": self._opsets.get("", 1)}).run(None, inputs)
+                results = ReferenceEvaluator(_alone(node), opsets={"": self._opsets.get("", 1)}).run(None, inputs)
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
             return  # not supported by the reference; the values remain unknown
         for name, value in zip(filter(None, node.output), results, strict=False):
@@ -359,18 +364,37 @@ class Inference:
         if schema is None or not is_known(node, schema.since_version):
             return {key: self._body(graph, (), scope, None, place)[0] for key, graph in graphs.items()}, {}
         try:
-            kinds, repeats = inputs_of_bodies(node, scope.types, scope.values)
+            arguments, repeats = inputs_of_bodies(node, scope.types, scope.values)
         except ValueError as error:
             self._add(f"{node.op_type}: {error}", place)
             return {}, {}
+        if node.op_type == "If" and (taken := scope.values.get(node.input[0])) is not None and taken.size == 1:
+            key = "then_branch" if taken.reshape(-1)[0] else "else_branch"
+            graphs = {key: graphs[key]} if key in graphs else graphs
         found, results = {}, []
+        unfit: dict[str, list[Issue]] = {}
         for key, graph in graphs.items():
-            found[key], types = self._body(graph, kinds, scope, repeats, place)
+            before = len(self._issues)
+            body, types = self._body(graph, arguments, scope, repeats, place)
+            new = self._issues[before:]
+            if node.op_type == "If" and len(graphs) > 1 and new and all(issue in self._unfit for issue in new):
+                unfit[key] = new
+                del self._issues[before:]
+                continue
+            found[key] = body
             results.append(types)
+        if not found:
+            self._issues += [issue for new in unfit.values() for issue in new]
+            return {}, {}
+        self.notes += [
+            f"{visible(node.name or place[1])}: {key} cannot run with these sizes and is left out: {new[0].message}"
+            for key, new in unfit.items()
+        ]
         outputs = outputs_of_bodies(node, results, repeats)
         written = [
             [found[key].tensors[value.name] for value in graph.output if value.name in found[key].tensors]
             for key, graph in graphs.items()
+            if key in found
         ]
         scope.assumed.update(dict.fromkeys(open_outputs(node, written, repeats)))
         return found, dict(zip(node.output, outputs, strict=False))
@@ -378,16 +402,19 @@ class Inference:
     def _body(
         self,
         graph: GraphProto,
-        kinds: Sequence[TypeProto | None],
+        arguments: Sequence[Argument],
         scope: Scope,
         repeats: int | None,
         place: tuple[str, str],
     ) -> tuple[Body, list[TypeProto]]:
-        """A body whose inputs have these types, and the types of its outputs."""
+        """A body with these arguments, and the types of its outputs."""
         inner = scope.child()
         for position, value in enumerate(graph.input):
-            kind = kinds[position] if position < len(kinds) else None
+            source, kind = arguments[position] if position < len(arguments) else ("", None)
             inner.types[value.name] = value.type if kind is None else kind
+            if source in scope.assumed and kind is not None:
+                inner.types[value.name] = with_stated_sizes(kind, value.type)
+                inner.assumed[value.name] = None
             self._complete_input(value.name, inner)
         constants = set(self._add_constants(graph, inner))
         stated = _stated(graph)
@@ -413,8 +440,24 @@ class Inference:
             written,
         )
 
+    def _add_unfit(self, message: str, path: tuple[str | int, ...]) -> None:
+        self._add(message, path)
+        self._unfit.append(self._issues[-1])
+
     def _add(self, message: str, path: tuple[str | int, ...]) -> None:
         self._issues.append(Issue(message, path, self._file))
+
+
+def _alone(node: NodeProto) -> GraphProto:
+    """A graph of a node: for a node without a graph, onnx's reference takes its own latest version of the operator."""
+    from onnx import GraphProto, ValueInfoProto
+
+    return GraphProto(
+        name="node",
+        node=[node],
+        input=[ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name],
+        output=[ValueInfoProto(name=name) for name in node.output if name],
+    )
 
 
 def _stated(graph: GraphProto) -> dict[str, TypeProto]:

@@ -128,6 +128,7 @@ class _Reader:
             unused=tuple(i for i in range(len(graph.node)) if i in live and i not in needed),
             opsets=opsets,
             values=inference.values,
+            notes=tuple(inference.notes),
         )
 
     def _opsets(self) -> dict[str, int]:

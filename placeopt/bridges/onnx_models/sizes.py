@@ -83,6 +83,19 @@ def shape_of(kind: TypeProto) -> tuple[int, ...] | None:
     return None if any(length < 0 for length in lengths) else lengths
 
 
+def with_stated_sizes(kind: TypeProto, stated: TypeProto) -> TypeProto:
+    """A type in which the sizes of another one of the same rank replace its own, which are assumed."""
+    from onnx import TypeProto
+
+    found = TypeProto()
+    found.CopyFrom(kind)
+    for shape, other in zip(shapes(found), shapes(stated), strict=False):
+        for dim, length in zip(shape.dim, other.dim, strict=False) if len(shape.dim) == len(other.dim) else ():
+            if length.HasField("dim_value"):
+                dim.dim_value = length.dim_value
+    return found
+
+
 def element_of(kind: TypeProto) -> str:
     """The type of the elements of a tensor, or of the tensors in a sequence."""
     which = kind.WhichOneof("value")

@@ -115,6 +115,9 @@ class OnnxModel:
     values: Mapping[str, Values]
     """Values of small tensors that do not depend on the values of the inputs, such as the shape of a Reshape."""
 
+    notes: tuple[str, ...] = ()
+    """What the model states and does not hold."""
+
     @cached_property
     def tasks(self) -> dict[str, LiveNode]:
         """Live nodes by the name of their task."""
