@@ -486,6 +486,8 @@ def test_values_that_processes_cannot_exchange(tmp_path: Path) -> None:
         ({"warmup": -1}, "warmup: -1 is out of range"),
         ({"threads": 0}, "threads: 0 is out of range"),
         ({"seed": -1}, "seed: -1 is out of range"),
+        ({"tolerance": -0.1}, "tolerance: -0.1 is out of range; expected a number from 0"),
+        ({"tolerance": float("nan")}, "tolerance: nan is out of range"),
         ({"timeout": 0.0}, "timeout: 0.0 is not a time"),
         ({"timeout": float("nan")}, "timeout: nan is not a time"),
         ({"optimization": "al"}, "optimization: al is not a level; did you mean all?"),
@@ -675,6 +677,27 @@ def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
     assert done.code == 1
     assert "different: largest difference" in done.out
     assert "an output differs from that of the unsplit model by more than 0.0001" in done.err
+    done = run("run", problem, plan, "--model", model, "--tolerance", "1e9")
+    assert (done.code, "the limit is 1e+09" in done.out) == (0, True)
+
+
+@pytest.mark.parametrize(("element", "tolerance"), [("FLOAT16", 0.01), ("DOUBLE", 1e-4)])
+def test_the_tolerance_follows_the_number_format(element: str, tolerance: float, tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    nodes = [
+        helper.make_node("Cast", ["x"], ["a"], to=getattr(TensorProto, element)),
+        helper.make_node("Exp", ["a"], ["b"]),
+        helper.make_node("Cast", ["b"], ["y"], to=TensorProto.FLOAT),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [9])], [value("y", TensorProto.FLOAT, [9])])
+    made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "model.onnx").write_bytes(made.SerializeToString())
+    problem = problem_of(tmp_path / "model.onnx")
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0]), tmp_path / "model.onnx", runs=1)
+    assert report.equal
+    assert (report.tolerance, report.to_dict()["tolerance"]) == (tolerance, tolerance)
 
 
 @pytest.mark.parametrize(
@@ -688,6 +711,7 @@ def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
         (("--timeout", "0s"), '--timeout: "0s" is zero'),
         (("--inputs", "missing.npz"), "missing.npz: no such file"),
         (("--optimization", "much"), "--optimization: much is not a level; known are none, basic, extended, all"),
+        (("--tolerance", "-1"), "--tolerance: -1.0 is out of range; expected a number from 0"),
         (("--trace", "no/such/folder.json"), "there is no folder"),
         (("--in-plan",), "--in-plan needs --fit, which measures the times"),
     ],

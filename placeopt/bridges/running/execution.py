@@ -15,7 +15,7 @@ from placeopt.bridges.running.fitting import node_seconds, transfers
 from placeopt.bridges.running.folding import folded
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares
 from placeopt.bridges.running.prediction import Prediction, fitted_problem, predict
-from placeopt.bridges.running.report import TOLERANCE, Fit, RunReport
+from placeopt.bridges.running.report import Fit, RunReport
 from placeopt.bridges.running.tensors import TYPES, Difference, checked_inputs, difference, random_inputs, read_inputs
 from placeopt.bridges.running.worker import LEVELS, write_array
 from placeopt.errors import UsageError, alternatives, counted, listing
@@ -28,6 +28,10 @@ from placeopt.simulation import retime
 LARGEST_RUNS = 100_000
 WHOLE = "whole.onnx"
 """The unsplit model with computed constants and with the names of tasks."""
+TOLERANCES = {"bfloat16": 0.05, "float16": 0.01}
+"""Largest relative difference of outputs that counts as equal, by the coarsest number format of the model."""
+TOLERANCE = 1e-4
+"""That of models without these formats. Their rounding errors are 65,536 and 8,192 times as large."""
 RESIZED = "resized.onnx"
 """The unsplit model with other sizes of its inputs than the file, whose fixed sizes a run would reject."""
 
@@ -48,6 +52,7 @@ def run_onnx(
     few_segments: bool = False,
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
+    tolerance: float | None = None,
     timeout: float = 600.0,
 ) -> RunReport:
     """Run a plan of an ONNX model on the cores of this machine, and return its outputs' differences and its times.
@@ -79,6 +84,9 @@ def run_onnx(
         Whether segments are not cut at transfers, so that there are fewer of them, which wait for all their inputs.
     batch, dims
         Sizes of the dimensions of the model, as at the import.
+    tolerance
+        Largest relative difference of outputs that counts as equal; by default 1e-4, for models with numbers in fp16
+        0.01, in bf16 0.05.
     timeout
         Seconds within which processes must load their models, and then finish each run.
 
@@ -96,7 +104,7 @@ def run_onnx(
     check_schedule("run_onnx", problem, schedule)
     if in_plan and not fit:
         raise UsageError("in_plan needs fit, which measures the times")
-    check_arguments(runs, warmup, threads, seed, optimization)
+    check_arguments(runs, warmup, threads, seed, optimization, tolerance)
     if not 0 < timeout < float("inf"):
         raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
     require("onnxruntime", "onnxruntime", "runs of ONNX models")
@@ -135,7 +143,8 @@ def run_onnx(
             times = _measured(pool, runs, warmup)
             outputs = pool.outputs()
         differences = _differences(writer, outputs, reference)
-        unequal = any(each.relative > TOLERANCE for each in differences)
+        allowed = _tolerance(writer) if tolerance is None else float(tolerance)
+        unequal = any(each.relative > allowed for each in differences)
         _, again = _alone(original, files, folder, settings, 1, 0) if unequal else (None, reference)
     place = np.concatenate([split.segments.on_device(d) for d in devices])
     ordered = np.empty_like(times)
@@ -152,17 +161,20 @@ def run_onnx(
         end=ordered[..., 1],
         one_device=one_device,
         differences=differences,
+        tolerance=allowed,
         cores={job.name: job.cores for job in jobs},
         notes=(
             *notes_on_sizes(problem, writer.model),
             *_notes(problem, jobs, threads),
             *_odd(reference),
-            *_random(_differences(writer, again, reference)),
+            *_random(_differences(writer, again, reference), allowed),
         ),
     )
 
 
-def check_arguments(runs: int, warmup: int, threads: int, seed: int, optimization: str, prefix: str = "") -> None:
+def check_arguments(
+    runs: int, warmup: int, threads: int, seed: int, optimization: str, tolerance: float | None, prefix: str = ""
+) -> None:
     """Reject numbers out of range and unknown optimizations; messages name arguments with a prefix, such as `--`."""
     for name, number, least, most in (
         ("runs", runs, 1, LARGEST_RUNS),
@@ -174,6 +186,8 @@ def check_arguments(runs: int, warmup: int, threads: int, seed: int, optimizatio
             raise UsageError(
                 f"{prefix}{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}"
             )
+    if tolerance is not None and not 0 <= tolerance < float("inf"):
+        raise UsageError(f"{prefix}tolerance: {tolerance!r} is out of range; expected a number from 0")
     if optimization not in LEVELS:
         raise UsageError(f"{prefix}optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
 
@@ -308,9 +322,16 @@ def _odd(outputs: Mapping[str, Any]) -> list[str]:
     return [f"outputs contain values that are not finite: {listing(odd)}; state --inputs"] if odd else []
 
 
-def _random(differences: Sequence[Difference]) -> list[str]:
+def _tolerance(writer: Writer) -> float:
+    """The tolerance by the coarsest number format of a tensor that a node computes."""
+    model = writer.model
+    used = {model.tensors[name].element for node in model.nodes for name in node.writes}
+    return next((limit for element, limit in TOLERANCES.items() if element in used), TOLERANCE)
+
+
+def _random(differences: Sequence[Difference], tolerance: float) -> list[str]:
     """State outputs that differ between two runs of the unsplit model."""
-    random = [each.output for each in differences if each.relative > TOLERANCE]
+    random = [each.output for each in differences if each.relative > tolerance]
     return (
         [f"outputs differ between runs of the unsplit model, too, perhaps at random: {listing(random)}"]
         if random

@@ -16,9 +16,6 @@ from placeopt.model.arrays import Float, Int
 from placeopt.model.units import seconds_text
 from placeopt.views.traces import Span
 
-TOLERANCE = 1e-4
-"""Largest relative difference of outputs that counts as equal."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fit:
@@ -73,6 +70,8 @@ class RunReport:
         (r,) measured time of the unsplit model in one worker.
     differences
         Differences of the outputs from those of the unsplit model.
+    tolerance
+        The largest relative difference that counts as equal.
     cores
         Cores of each worker by device name; empty where processes cannot be pinned.
     notes
@@ -90,6 +89,7 @@ class RunReport:
     end: Float
     one_device: Float
     differences: tuple[Difference, ...]
+    tolerance: float
     cores: dict[str, tuple[int, ...]]
     notes: tuple[str, ...]
 
@@ -125,8 +125,8 @@ class RunReport:
 
     @property
     def equal(self) -> bool:
-        """Whether all outputs equal those of the unsplit model, up to `TOLERANCE`."""
-        return self.largest_difference <= TOLERANCE
+        """Whether all outputs equal those of the unsplit model, up to `tolerance`."""
+        return self.largest_difference <= self.tolerance
 
     def spans(self) -> dict[str, dict[str, list[Span]]]:
         """The segments of the predictions and of the run with the median time, for `placeopt.views.traces`."""
@@ -151,7 +151,7 @@ class RunReport:
             "problem": self.problem,
             "runs": self.runs,
             "equal": self.equal,
-            "tolerance": TOLERANCE,
+            "tolerance": self.tolerance,
             "outputs": [
                 {"name": each.output, "absolute": _finite(each.absolute), "relative": _finite(each.relative)}
                 for each in self.differences

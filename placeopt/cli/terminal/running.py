@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from placeopt.bridges.running.prediction import Prediction
-from placeopt.bridges.running.report import TOLERANCE, RunReport
+from placeopt.bridges.running.report import RunReport
 from placeopt.cli.terminal.console import facts_table, new_table
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Float
@@ -87,7 +87,7 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         facts.append((
             "outputs",
             f"{verdict}: largest difference {worst.relative:.2g} relative, {worst.absolute:.2g} absolute "
-            f"({visible(worst.output, 40)}); the limit is {TOLERANCE:g}",
+            f"({visible(worst.output, 40)}); the limit is {report.tolerance:g}",
         ))  # fmt: skip
     ends = report.end.max(axis=1)
     shortest, longest = float(ends.min()), float(ends.max())
