@@ -16,7 +16,8 @@ from language_models import DEEPSEEK_V3, LLAMA_8B, MISTRAL_7B, MIXTRAL, PUBLISHE
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.json_file import JsonFile
-from placeopt.bridges.importers.language_models.families import FAMILIES
+from placeopt.bridges.importers.language_models.configuration import Configuration
+from placeopt.bridges.importers.language_models.families import FAMILIES, Family
 from placeopt.bridges.importers.language_models.hf_config import transformer
 from placeopt.bridges.importers.registry import import_file
 from placeopt.errors import DocumentError, UsageError
@@ -55,9 +56,10 @@ class TestParameters:
         import torch
         from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM
 
-        family = FAMILIES[name]
         config = SMALL | MORE.get(name, {})
         config = {key: value for key, value in config.items() if key not in LESS.get(name, ())}
+        known = FAMILIES[name]
+        family = known if isinstance(known, Family) else known(Configuration(JsonFile(written(tmp_path, config), "")))
         if flipped:  # the other value of each switch
             switches = (family.attention_bias, family.ffn_bias)
             config |= {key: not family.defaults.get(key, False) for key in switches if isinstance(key, str)}
@@ -92,6 +94,7 @@ MORE: dict[str, dict[str, Any]] = {
     "gemma3_text": {"head_dim": 32},
     "gpt2": {"n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 128},
     "gpt_oss": {"head_dim": 16, "num_local_experts": 4, "num_experts_per_tok": 2},
+    "lfm2": {"intermediate_size": 700, "full_attn_idxs": [1, 3], "block_multiple_of": 32},
     "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
     "olmoe": {"num_experts": 4, "num_experts_per_tok": 2},
     "opt": {"ffn_dim": 96, "word_embed_proj_dim": 48},
@@ -110,7 +113,9 @@ LESS: dict[str, tuple[str, ...]] = {
     "bert": ("num_key_value_heads",),
     "bloom": _OLD,
     "gpt2": (*_OLD, "hidden_size"),
+    "falcon": ("num_key_value_heads", "intermediate_size"),
     "gpt_neox": ("num_key_value_heads",),
+    "persimmon": ("num_key_value_heads",),
     "opt": ("num_key_value_heads",),
     "roberta": ("num_key_value_heads",),
     "xlm-roberta": ("num_key_value_heads",),
@@ -365,6 +370,32 @@ class TestForms:
         result = imported(tmp_path, LLAMA_8B | {"model_type": "llama9"})
         assert any("the model type llama9 is not known" in note for note in result.notes)
         assert result.document["tasks"] == imported(tmp_path, LLAMA_8B).document["tasks"]
+
+    def test_an_unknown_type_with_other_keys_than_llama_is_rejected(self, tmp_path: Path) -> None:
+        more = {"model_type": "llama9", "ssm_state": 16, "multi_query": True, "attn_dropout": 0.1, "bias": False}
+        with pytest.raises(
+            DocumentError,
+            match="model_type: the model type llama9 is not known, and these keys may change its sizes: "
+            "ssm_state, multi_query; expected a known type, or keys of Llama",
+        ):
+            imported(tmp_path, LLAMA_8B | more)
+
+    def test_an_encoder_decoder_is_rejected_before_its_keys_are_read(self, tmp_path: Path) -> None:
+        for kind in ("t5", "whisper"):
+            with pytest.raises(DocumentError, match=f"{kind} is an encoder-decoder, which is not supported") as found:
+                imported(tmp_path, {"model_type": kind, "d_model": 512})
+            assert len(found.value.issues) == 1
+
+    def test_the_cache_of_falcon_and_of_lfm2(self, tmp_path: Path) -> None:
+        """Falcon-7B has one key and value of 64 elements for all heads, LFM2 no cache in its convolutions."""
+
+        def cache(name: str) -> int:
+            shapes = [block.shape for block in transformer(JsonFile(written(tmp_path, PUBLISHED[name][0]), "")).blocks]
+            return sum(shape.cached for shape in shapes if shape is not None)
+
+        assert cache("falcon-7b") == 32 * 2 * 64
+        assert cache("falcon-40b") == 60 * 2 * 8 * 64
+        assert cache("LFM2-1.2B") == 6 * 2 * 8 * 64
 
     def test_the_language_model_of_a_model_for_images(self, tmp_path: Path) -> None:
         outer = {key: LLAMA_8B[key] for key in ("torch_dtype", "tie_word_embeddings")}

@@ -140,7 +140,43 @@ DEEPSEEK_V3 = configuration(
     "deepseek_v3", 7168, 18432, 61, 128, 128, 129280, 163840, **_MLA, moe_intermediate_size=2048, n_routed_experts=256,
     n_shared_experts=1, num_experts_per_tok=8, first_k_dense_replace=3, moe_layer_freq=1, q_lora_rank=1536,
 )  # fmt: skip
+FALCON_7B: dict[str, Any] = {
+    "model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71, "num_kv_heads": 71,
+    "vocab_size": 65024, "multi_query": True, "parallel_attn": True, "new_decoder_architecture": False, "bias": False,
+    "alibi": False, "torch_dtype": "bfloat16",
+}  # fmt: skip
 PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
+    "falcon-7b": (FALCON_7B, 6_921_720_704),
+    "falcon-40b": (
+        FALCON_7B | {
+            "hidden_size": 8192, "num_hidden_layers": 60, "num_attention_heads": 128, "num_kv_heads": 8,
+            "new_decoder_architecture": True,
+        },
+        41_303_293_952,
+    ),
+    "falcon-rw-1b": (
+        FALCON_7B | {
+            "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32, "num_kv_heads": None,
+            "vocab_size": 50304, "multi_query": False, "parallel_attn": False, "bias": True, "alibi": True,
+        },
+        1_311_625_216,
+    ),
+    "persimmon-8b": (
+        {
+            "model_type": "persimmon", "hidden_size": 4096, "intermediate_size": 16384, "num_hidden_layers": 36,
+            "num_attention_heads": 64, "vocab_size": 262144, "qk_layernorm": True,
+        },
+        9_397_175_296,
+    ),
+    "LFM2-1.2B": (
+        {
+            "model_type": "lfm2", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
+            "num_key_value_heads": 8, "vocab_size": 65536, "block_ff_dim": 12288, "block_auto_adjust_ff_dim": True,
+            "block_multiple_of": 256, "block_ffn_dim_multiplier": 1.0, "conv_L_cache": 3, "conv_bias": False,
+            "full_attn_idxs": [2, 5, 8, 10, 12, 14],
+        },
+        1_170_340_608,
+    ),
     "Llama-3.1-8B": (LLAMA_8B, 8_030_261_248),
     "Llama-3.2-1B": (
         configuration("llama", 2048, 8192, 16, 32, 8, 128256, 131072, tie_word_embeddings=True, head_dim=64),

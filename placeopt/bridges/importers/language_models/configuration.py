@@ -12,8 +12,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "hidden_size": ("hidden_size", "n_embd", "n_embed", "d_model"),
     "num_hidden_layers": ("num_hidden_layers", "n_layer", "num_layers", "n_layers"),
     "num_attention_heads": ("num_attention_heads", "n_head", "n_heads"),
-    "intermediate_size": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    "intermediate_size": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim"),
     "max_position_embeddings": ("max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
+    "num_key_value_heads": ("num_key_value_heads", "num_kv_heads"),
     "num_experts": ("num_experts", "num_local_experts", "n_routed_experts"),
 }
 """Names that families give to a key."""
@@ -87,6 +88,14 @@ class Configuration:
             self.wrong(f"{shown(value)} is not a list", key)
         return value if isinstance(value, list) else []
 
+    def fraction(self, key: str) -> float | None:
+        """A positive number; None if it is absent, or, with an issue, wrong."""
+        value = self._data.get(key)
+        if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _LARGEST):
+            return value
+        self.wrong(f"{shown(value)} is not a positive number", key)
+        return None
+
     def number(self, key: str) -> int | None:
         """A whole number of any sign; None if it is absent, or, with an issue, wrong."""
         value = self._data.get(key)
@@ -94,6 +103,10 @@ class Configuration:
             return value
         self.wrong(f"{shown(value)} is not a whole number", key)
         return None
+
+    def stated(self) -> tuple[str, ...]:
+        """The keys with a value that is not false, zero or empty."""
+        return tuple(key for key, value in self._data.items() if value)
 
     def keys(self) -> tuple[str, ...]:
         """The keys."""

@@ -12,12 +12,12 @@ from pathlib import Path
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.language_models.configuration import Configuration
-from placeopt.bridges.importers.language_models.families import ENCODER_DECODERS, FAMILIES, Family
+from placeopt.bridges.importers.language_models.families import ENCODER_DECODERS, FAMILIES, Family, unlike_llama
 from placeopt.bridges.importers.language_models.formats import Formats, weight_formats
 from placeopt.bridges.importers.language_models.settings import imported
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
 from placeopt.bridges.importers.sample import Sample
-from placeopt.errors import visible
+from placeopt.errors import listing, visible
 from placeopt.io.files import StrPath
 
 NAME = "hf-config"
@@ -68,12 +68,18 @@ def transformer(file: JsonFile, precision: str | None = None) -> Transformer:
     if inside is not None:
         notes.append(f"only the language model ({inside}) is imported, not the parts for other kinds of input")
     kind = config.text("model_type")
-    family = FAMILIES.get(kind)
     if kind in ENCODER_DECODERS:
         config.wrong(f"{kind} is an encoder-decoder, which is not supported", "model_type")
-        family = Family()
-    if family is None:
-        family = Family()
+        file.check()
+    known = FAMILIES.get(kind, Family())
+    family = known if isinstance(known, Family) else known(config)
+    if kind not in FAMILIES:
+        if unlike := unlike_llama(config):
+            config.wrong(
+                f"the model type {visible(kind) or 'of the file'} is not known, and these keys may change its sizes: "
+                f"{listing(unlike, 8)}; expected a known type, or keys of Llama",
+                *(["model_type"] if kind else []),
+            )
         notes.append(
             f"the model type {visible(kind) or 'of the file'} is not known; its layers are assumed to be those of "
             "Llama with the sizes of the file"
@@ -112,7 +118,7 @@ class _Builder:
         if layers > _MOST_LAYERS:
             config.wrong(f"{layers:,} layers are too many; expected at most {_MOST_LAYERS:,}", "num_hidden_layers")
         config.file.check()
-        inner = inner or 4 * hidden
+        inner = self._adjusted(inner or 4 * hidden)
         blocks = tuple(self._block(index, layers, hidden, heads, inner, experts) for index in range(layers))
         tied = False if family.encoder else config.flag("tie_word_embeddings", family.tied)
         return Transformer(
@@ -165,7 +171,13 @@ class _Builder:
 
     def _block(self, index: int, layers: int, hidden: int, heads: int, inner: int, experts: int) -> Block:
         window = self._window(index, layers)
-        weights, shape = self._latent(hidden, heads) if self._family.latent else self._attention(hidden, heads, window)
+        shape: Attention | None = None
+        if index in self._family.convolutions:
+            weights = self._convolution(hidden)
+        elif self._family.latent:
+            weights, shape = self._latent(hidden, heads)
+        else:
+            weights, shape = self._attention(hidden, heads, window)
         norms = self._plain("norm", self._family.norm * hidden)
         half = self._family.norms // 2
         attention = [*[norms] * (self._family.norms - half), *weights]
@@ -177,7 +189,7 @@ class _Builder:
 
     def _attention(self, hidden: int, heads: int, window: int | None) -> tuple[list[Weight], Attention]:
         config, family = self._config, self._family
-        groups = config.optional("num_key_value_heads") or heads
+        groups = 1 if family.one_key else config.optional("num_key_value_heads") or heads
         size = config.optional("head_dim") or hidden // heads
         if not size:
             config.wrong(f"{heads} is more than the hidden size {hidden}", config.name("num_attention_heads"))
@@ -199,12 +211,32 @@ class _Builder:
         if self._switch(family.attention_bias if family.output_bias is None else family.output_bias):
             found.append(self._plain("output bias", hidden))
         if family.query_norm is not None:
-            found.append(
-                self._plain("query and key norms", 2 * size if family.query_norm == "head" else queries + keys)
-            )
+            normed = 2 * size if family.query_norm == "head" else queries + keys
+            found.append(self._plain("query and key norms", family.norm * normed))
         if family.sinks:
             found.append(self._plain("sinks", heads))
         return found, Attention(heads, size, size, 2 * keys, window)
+
+    def _convolution(self, hidden: int) -> list[Weight]:
+        """LFM2's short convolution over the last tokens, between two matrices, with gates before and after."""
+        taps = self._config.size("conv_L_cache") or 0
+        found = [
+            self._matrix("convolution in", hidden, 3 * hidden),
+            self._plain("convolution", taps * hidden, hidden),
+            self._matrix("convolution out", hidden, hidden),
+        ]
+        if self._config.flag("conv_bias", False):
+            found.append(self._plain("convolution biases", 5 * hidden))
+        return found
+
+    def _adjusted(self, inner: int) -> int:
+        """The width of the feed-forward network; LFM2 states another number and how to change it."""
+        config = self._config
+        if not config.flag("block_auto_adjust_ff_dim", False):
+            return inner
+        times = config.fraction("block_ffn_dim_multiplier")
+        step = config.optional("block_multiple_of") or 1
+        return -(-int((1 if times is None else times) * int(2 * inner / 3)) // step) * step
 
     def _latent(self, hidden: int, heads: int) -> tuple[list[Weight], Attention | None]:
         """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1)."""
