@@ -402,3 +402,28 @@ def test_random_changes_of_fields(seed: int) -> None:
             refused.append(error.issues[0])
     assert len(refused) > 40
     assert all(issue.path or "unknown" in issue.message for issue in refused)
+
+
+def nested_functions(depth: int, *, cycle: bool = False) -> ModelProto:
+    """Each function calls the next one twice."""
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
+    made = model([node("F0", ["x"], ["y"], domain="my")], {"x": [4]}, {"y": [4]}, domains={"my": 1})
+    for k in range(depth):
+        last = k == depth - 1
+        called = {"op": "F0" if cycle else "Relu", "domain": "my" if cycle else ""} if last else {"op": f"F{k + 1}"}
+        calls = [
+            node(called["op"], ["a"], ["b"], domain=called.get("domain", "my")),
+            node(called["op"], ["b"], ["c"], domain=called.get("domain", "my")),
+        ]
+        made.functions.append(helper.make_function("my", f"F{k}", ["a"], ["c"], calls, imports))
+    return made
+
+
+def test_functions_that_would_fill_the_memory() -> None:
+    assert len(po.from_onnx(nested_functions(5)).document["tasks"]) == 2**5
+    with pytest.raises(
+        po.DocumentError, match=r"has 1\.1e\+12 nodes once its functions are inlined; the limit is 1,000"
+    ):
+        po.from_onnx(nested_functions(40))
+    with pytest.raises(po.DocumentError, match="cannot be inlined: they call each other: F"):
+        po.from_onnx(nested_functions(3, cycle=True))

@@ -157,15 +157,17 @@ def test_external_weights_are_copied_to_the_segments_that_read_them(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("location", "message"),
+    ("changed", "message"),
     [
-        ("../weights.bin", "must be in the folder of the model"),
-        ("missing.bin", "No such file"),
-        ("pipe", "it is not a file"),
-        ("short.bin", "ends 2[0-9]{2} bytes early"),
+        ({"length": "100"}, "it states 100 bytes, and the weight has 256"),
+        ({"location": "short.bin", "length": None}, "ends 2[0-9]{2} bytes early"),
+        ({"location": "../weights.bin"}, "must be in the folder of the model"),
+        ({"location": "missing.bin"}, "No such file"),
+        ({"location": "pipe"}, "it is not a file"),
+        ({"location": "short.bin"}, "ends 2[0-9]{2} bytes early"),
     ],
 )
-def test_external_weights_that_cannot_be_read(location: str, message: str, tmp_path: Path) -> None:
+def test_external_weights_that_cannot_be_read(changed: dict[str, str | None], message: str, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     model = source / "model.onnx"
@@ -175,9 +177,11 @@ def test_external_weights_that_cannot_be_read(location: str, message: str, tmp_p
     os.mkfifo(source / "pipe")
     made = onnx.load(model, load_external_data=False)
     for tensor in made.graph.initializer:
-        for entry in tensor.external_data:
-            if entry.key == "location":
-                entry.value = location
+        stated = {entry.key: entry.value for entry in tensor.external_data} | changed
+        del tensor.external_data[:]
+        for key, value in stated.items():
+            if value is not None:
+                tensor.external_data.add(key=key, value=value)
     model.write_bytes(made.SerializeToString())
     problem = problem_of(model)
     (tmp_path / "out").mkdir()

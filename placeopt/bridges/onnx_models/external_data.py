@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO
 
 from placeopt.bridges.onnx_models.loading import bodies, tensors_of
+from placeopt.bridges.onnx_models.sizes import element_name
+from placeopt.bridges.onnx_models.sizes import size as size_of
 from placeopt.errors import DocumentError, Issue
 
 if TYPE_CHECKING:
@@ -62,7 +65,9 @@ class Store:
             if path.exists() and not path.is_file():  # opening a named pipe waits for a writer
                 raise ValueError("it is not a file")
             with path.open("rb") as data:
-                size = path.stat().st_size - offset if length is None else int(length)
+                size = needed(tensor)
+                if length is not None and int(length) != size:
+                    raise ValueError(f"it states {int(length):,} bytes, and the weight has {size:,}")
                 data.seek(offset)
                 place = self.append(data, size)
         except (OSError, ValueError) as error:
@@ -92,6 +97,11 @@ class Store:
             file.write(block)
             left -= len(block)
         return place
+
+
+def needed(tensor: TensorProto) -> int:
+    """Bytes of the values of a tensor."""
+    return size_of(element_name(tensor.data_type), math.prod(tensor.dims))
 
 
 def refer(tensor: TensorProto, location: str, offset: int, length: int) -> None:

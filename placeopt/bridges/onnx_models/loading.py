@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from placeopt.bridges.extras import require
 from placeopt.bridges.onnx_models.sizes import shapes
-from placeopt.errors import DocumentError, Issue, visible
+from placeopt.errors import DocumentError, Issue, listing, visible
 from placeopt.io.document import reading
 from placeopt.io.files import StrPath, read_file
 
@@ -20,6 +22,9 @@ LARGEST = 2**31
 
 SMALL = 256
 """Most elements of a constant whose values are kept: shapes, axes, scales."""
+
+MOST_NODES = 10**6
+"""Most nodes of a model whose functions are inlined: one that calls another twice, and so on, doubles them."""
 
 _DATA = ("raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 
@@ -86,16 +91,45 @@ def inlined(model: ModelProto, file: str | None = None) -> ModelProto:
     Raises
     ------
     DocumentError
-        If a function cannot be inlined.
+        If a function cannot be inlined, or the model would have more than `MOST_NODES` nodes.
     """
     if not model.functions:
         return model
     from onnx import checker, inliner
 
     try:
+        count = _nodes_when_inlined(model)
+    except CycleError as error:
+        names = listing([name for _, name, _ in error.args[1]])
+        raise DocumentError(
+            [Issue(f"the functions of the model cannot be inlined: they call each other: {names}", (), file)]
+        ) from None
+    if count > MOST_NODES:
+        message = f"the model has {count:.3g} nodes once its functions are inlined; the limit is {MOST_NODES:,}"
+        raise DocumentError([Issue(message, (), file)])
+
+    try:
         return inliner.inline_local_functions(model)
     except (RuntimeError, ValueError, checker.ValidationError) as error:
         raise DocumentError([Issue(f"the functions of the model cannot be inlined: {error}", (), file)]) from None
+
+
+def _nodes_when_inlined(model: ModelProto) -> int:
+    """Number of nodes without functions; raises a CycleError if functions call each other."""
+
+    def calls(nodes: Iterable[NodeProto]) -> Counter[tuple[str, str, str]]:
+        found: Counter[tuple[str, str, str]] = Counter()
+        for node in nodes:
+            found[node.domain, node.op_type, node.overload] += 1
+            for _, body in bodies(node):
+                found += calls(body.node)
+        return found
+
+    made = {(each.domain, each.name, each.overload): calls(each.node) for each in model.functions}
+    total: dict[tuple[str, str, str], int] = {}
+    for key in TopologicalSorter({key: found.keys() & made.keys() for key, found in made.items()}).static_order():
+        total[key] = sum(number * total.get(called, 1) for called, number in made[key].items())
+    return sum(number * total.get(called, 1) for called, number in calls(model.graph.node).items())
 
 
 def without_weights(model: ModelProto) -> ModelProto:
