@@ -18,7 +18,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from placeopt.errors import suggestion, visible
+from placeopt.errors import meaning, suggestion, visible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,9 +208,16 @@ def _parse_text(text: str, dimension: Dimension) -> Quantity:
     meaning = next((other for other in DIMENSIONS if unit in other.units), None)
     if meaning is not None:
         raise QuantityError(f"{shown(text)} is {meaning.article}; {expected}")
-    raise QuantityError(
-        f"{shown(text)} has an unknown unit {visible(unit)}; {expected}{suggestion(unit, dimension.units)}"
-    )
+    raise QuantityError(f"{shown(text)} has an unknown unit {visible(unit)}; {expected}{_likely(unit, dimension)}")
+
+
+def _likely(unit: str, dimension: Dimension) -> str:
+    """A clause with the units that may be meant: of an amount, GB and GiB for `G`, and never bits."""
+    if dimension.units is not _SIZES:
+        return suggestion(unit, dimension.units)
+    names = [name for name in dimension.units if not name.endswith(("b", "bit", "bits"))]
+    folded = (f"{unit}b".casefold(), f"{unit}ib".casefold())
+    return meaning([name for name in names if name.casefold() in folded]) or suggestion(unit, names)
 
 
 def _expected(dimension: Dimension) -> str:

@@ -112,9 +112,10 @@ class TestModel:
             "run times are scaled by the CPU speeds of the machines; a cycle counts as one FLOP",
             "every core states the whole memory of its machine, although cores share it",
             "the file states no bandwidth; machines are joined by 125 MB/s",
+            "the recorded run took 9 s",
         )
         given = imported(tmp_path, workflow(), network={"devices": {"a": {"count": 2}}})
-        assert given.notes[1:] == ("run times are scaled by CPU speeds to those of the slowest machine in the file",)
+        assert given.notes[1:-1] == ("run times are scaled by CPU speeds to those of the slowest machine in the file",)
         one = imported(tmp_path, workflow(machines=MACHINES[:1]), network={"devices": {"a": {"count": 2}}})
         assert not [note for note in one.notes if "CPU speeds" in note]
 

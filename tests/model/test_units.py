@@ -106,7 +106,9 @@ def test_bare_numbers_keep_their_decimal_value_and_have_no_unit(number: object, 
         ("12 J/B", units.POWER, '"12 J/B" is an energy per byte; expected a power, such as 250 W'),
         ("12 W", units.ENERGY_PER_BYTE, '"12 W" is a power; expected an energy per byte, such as 60 pJ/B'),
         ("12 gib", units.MEMORY, '"12 gib" has an unknown unit gib; expected an amount of memory, such as 12 MiB; '
-                                 "did you mean GiB or Gib?"),
+                                 "did you mean GiB?"),
+        ("1G", units.MEMORY, '"1G" has an unknown unit G; expected an amount of memory, such as 12 MiB; '
+                             "did you mean GB or GiB?"),
         ("12 GBPS", units.BANDWIDTH, '"12 GBPS" has an unknown unit GBPS; expected a bandwidth, such as 12 GB/s; '
                                      "did you mean GBps or Gbps?"),
         ("12 parsec", units.WORK, '"12 parsec" has an unknown unit parsec; expected an amount of work, such as '

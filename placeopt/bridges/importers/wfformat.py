@@ -28,7 +28,7 @@ from typing import Any
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.sample import Sample
-from placeopt.bridges.importers.task_graph import Place, Task, TaskGraph
+from placeopt.bridges.importers.task_graph import Place, Task, TaskGraph, seconds_text
 from placeopt.bridges.networks import network_of
 from placeopt.errors import counted
 from placeopt.io.files import StrPath
@@ -117,6 +117,8 @@ class _Reader:
         self._nodes = self._read_nodes(specification.get("tasks"))
         self._sizes = self._read_files(specification.get("files"))
         self._runs = self._read_runs(execution.get("tasks"))
+        where = (*_EXECUTION, "makespanInSeconds")
+        self._makespan = file.number(execution.get("makespanInSeconds"), "a time", *where)
 
     def imported(self, options: ImportOptions) -> Imported:
         """The problem; raises a DocumentError that lists every issue."""
@@ -135,6 +137,8 @@ class _Reader:
             edge_places={(p, name): place for name, node in self._nodes.items() for p, place in node.parents.items()},
         )
         self._count_runs()
+        if self._makespan:
+            self._notes.append(f"the recorded run took {seconds_text(self._makespan)}")
         return graph.imported(network, options.resolution or RESOLUTION, self._file.issue, self._notes)
 
     def _read_machines(self, value: Any) -> dict[str, _Machine]:
