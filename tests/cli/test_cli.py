@@ -45,7 +45,7 @@ def infeasible(tmp_path: Path) -> Path:
 
 class TestSolve:
     def test_prints_problem_result_devices_and_verdict(self) -> None:
-        done = run("solve", HEFT_10)
+        done = run("solve", HEFT_10, "--solver", "heft")
         assert done.code == 0
         assert done.err == ""
         first, *rest = done.out.splitlines()
@@ -55,8 +55,20 @@ class TestSolve:
         assert "feasible: the verifier found no violation" in text
         assert all(name in text for name in ("p1", "p2", "p3", "busy", "of capacity"))
 
+    def test_a_note_names_the_next_command(self, tmp_path: Path) -> None:
+        assert run("solve", HEFT_10).err == "note: --solver auto searches for better schedules and bounds than heft\n"
+        tight = run("solve", PROBLEMS / "inception-tight.yaml", "--solver", "single")
+        assert tight.err == "note: --solver auto searches for a schedule that keeps all rules\n"
+        alone = tmp_path / "on the way.yaml"
+        alone.write_text("placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 1}}\n")
+        assert run("solve", alone).err == ""  # optimal
+        alone.write_text(
+            "placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 3}, y: {time: 3, deadline: 5, after: [x]}}\n"
+        )
+        assert f"`placeopt explain '{alone}'` shows which lines conflict" in run("solve", alone, "-s", "auto").err
+
     def test_a_pass_without_anything_to_do_is_reported(self) -> None:
-        done = run("solve", HEFT_10, "--pass", "forward", "--pass", "celeritas-fusion:range=1")
+        done = run("solve", HEFT_10, "--solver", "heft", "--pass", "forward", "--pass", "celeritas-fusion:range=1")
         assert done.code == 0
         assert " ".join(done.err.split()) == "note: nothing to do for the passes forward, celeritas-fusion:range=1"
 

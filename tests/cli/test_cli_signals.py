@@ -174,7 +174,7 @@ def test_a_signal_while_a_report_is_written_keeps_the_plan(tmp_path: Path, monke
         original(source, target)
 
     monkeypatch.setattr(os, "replace", replace)
-    done = run("solve", HEFT_10, "--out", plan, "--report", report)
+    done = run("solve", HEFT_10, "--solver", "heft", "--out", plan, "--report", report)
     assert done.code == 143
     assert done.err == "placeopt: interrupted by SIGTERM\n"
     assert os.listdir(tmp_path) == ["plan.json"]  # and no half of a report
@@ -262,7 +262,7 @@ class TestProcesses:
         ours, theirs = os.pipe()
         os.close(ours)
         done = subprocess.run(
-            [*PLACEOPT, "solve", HEFT_10, "-o", plan], stdout=theirs, stderr=subprocess.PIPE, check=False
+            [*PLACEOPT, "solve", HEFT_10, "-s", "heft", "-o", plan], stdout=theirs, stderr=subprocess.PIPE, check=False
         )
         os.close(theirs)
         assert (done.returncode, done.stderr) == (141, b"")

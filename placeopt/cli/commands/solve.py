@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -166,6 +168,7 @@ def solve(
                 print_notes(f"nothing to do for {'the pass' if len(idle) == 1 else 'the passes'} {', '.join(idle)}")
             if by_default and result.termination.value == "time_limit":
                 messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
+            print_notes(*_next_step(result, problem, chosen=solver is not None))
         if unsaved is not None:
             print_instead(unsaved, result, as_json)
     code = stop.code if stop.is_set() else _exit_code(result, require_gap, messages)
@@ -174,6 +177,17 @@ def solve(
     if code == 0 and (unsaved is not None or not drawn or not exported):
         code = 2
     raise typer.Exit(code)
+
+
+def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...]:
+    """The command that says more: why a problem is infeasible, or whether a schedule can be improved."""
+    if result.termination.value == "infeasible":
+        return (f"`placeopt explain {quote(str(problem))}` shows which lines conflict, and what would repair them",)
+    if result.termination.value in ("completed", "failed") and not result.feasible:
+        return ("--solver auto searches for a schedule that keeps all rules",)
+    if not chosen and result.feasible and result.gap != 0:
+        return (f"--solver auto searches for better schedules and bounds than {result.solver}",)
+    return ()
 
 
 def _exit_code(result: Result, require_gap: float | None, messages: Console) -> int:
