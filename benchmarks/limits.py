@@ -15,7 +15,8 @@ memory tiers, all contention models, both memory models and every metric. Sums o
 Each part runs until each bound, solver or metric was tried on `--each` problems. Refused are problems that a solver
 calls too large, and not proved are those that it does not solve to optimality; both are tried as well. Wrong is a bound
 above the optimum, a claim that the optimum contradicts, a value that is not an exact number, a warning, or an
-exception. Each is printed with its seed, and the exit code is 1.
+exception. Each is printed with its seed, and the exit code is 1. Ctrl-C ends the run with the counts so far; `--seed`
+with the next seed goes on.
 """
 
 from __future__ import annotations
@@ -205,6 +206,9 @@ def run(part: str, each: int, first: int) -> tuple[Counter[str], Counter[str], i
                 if what is not None:
                     wrong[name] += 1
                     print(f"{part}, seed {seed}: {name}: {what}", flush=True)
+        except KeyboardInterrupt:
+            print(f"{part}: stopped before seed {seed}", file=sys.stderr)
+            return tried, wrong, seed - first
         except Exception as error:  # noqa: BLE001 - an exception is what this looks for
             wrong["exceptions"] += 1
             where = traceback.extract_tb(error.__traceback__)[-1]
@@ -214,7 +218,9 @@ def run(part: str, each: int, first: int) -> tuple[Counter[str], Counter[str], i
         if seed - first >= each and min(counted, default=each) >= each:
             return tried, wrong, seed - first
         if (seed - first) % 1000 == 0:
-            print(f"{part}: {seed - first} problems, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+            rarest = min(counted, default=0)
+            passed = time.monotonic() - begun
+            print(f"{part}: {seed - first} problems, at least {rarest} of each, {passed:.0f} s", file=sys.stderr)
 
 
 def main() -> None:
