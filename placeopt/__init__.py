@@ -103,6 +103,9 @@ if TYPE_CHECKING:
     from placeopt.solver.registry import SolverInfo as SolverInfo
     from placeopt.solver.registry import solver_info as solver_info
     from placeopt.solver.registry import solver_names as solvers
+    from placeopt.solving.consolidation import Consolidation as Consolidation
+    from placeopt.solving.consolidation import Pieces as Pieces
+    from placeopt.solving.consolidation import consolidate as consolidate
     from placeopt.solving.pipeline import solve as solve
     from placeopt.solving.result import Result as Result
     from placeopt.solving.result import WallTime as WallTime
@@ -163,6 +166,7 @@ _NAMES = {
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",
     "placeopt.solver": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",
     "placeopt.solver.registry": "Setting SolverInfo solver_info solver_names=solvers",
+    "placeopt.solving.consolidation": "Consolidation Pieces consolidate",
     "placeopt.solving.pipeline": "solve",
     "placeopt.solving.result": "Result WallTime",
     "placeopt.solving.warming": "Warmed warm",

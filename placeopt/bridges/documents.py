@@ -16,12 +16,13 @@ def problem_document(
     resolution: str | None = None,
     memory_model: str | None = None,
     pipeline: Mapping[str, Any] | None = None,
+    consolidate: str | None = None,
 ) -> dict[str, Any]:
     """Return the document of a problem on a network, a mapping with `devices` and perhaps `links`.
 
     With the rules of a `pipeline`, the objective is `period`.
     """
-    stated = {"description": description, "source": source, "resolution": resolution}
+    stated = {"description": description, "source": source, "resolution": resolution, "consolidate": consolidate}
     document: dict[str, Any] = {"placeopt": 1, "name": name}
     document |= {key: text for key, text in stated.items() if text}
     document |= network

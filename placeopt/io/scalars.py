@@ -83,6 +83,17 @@ def _share(value: Any) -> Fraction:
     return _moderate(value)
 
 
+def _allowance(value: Any) -> Fraction:
+    digits, percent, rest = value.partition("%") if isinstance(value, str) else (value, "", "")
+    try:
+        found = Fraction(digits) / (100 if percent else 1) if isinstance(value, str) else exact(value)
+    except (ValueError, TypeError, ZeroDivisionError):
+        found = Fraction(-1)
+    if rest or isinstance(value, bool) or not 0 <= found <= 1:
+        raise ValueError(f"{units.shown(value)} is not a share; expected a number from 0 to 1, or such as 1%")
+    return found
+
+
 def _moderate(value: Number) -> Fraction:
     """The exact number; beyond EXTREME and its inverse, floats of objectives would overflow."""
     if value and not 1 / EXTREME <= _near(value) <= EXTREME:
@@ -142,5 +153,10 @@ Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=L
 Weight = Annotated[Fraction, PlainValidator(_weight), WithJsonSchema({"type": "number", "minimum": 0})]
 Share = Annotated[
     Fraction, PlainValidator(_share), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+]
+Allowance = Annotated[
+    Fraction,
+    PlainValidator(_allowance),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string"}]}),
 ]
 Positive = Annotated[Fraction, PlainValidator(_positive), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]

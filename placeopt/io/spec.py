@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from placeopt.errors import counted, listing, visible
 from placeopt.io.scalars import (
+    Allowance,
     Bandwidth,
     EnergyPerByte,
     Memory,
@@ -465,6 +466,8 @@ class Spec(_Model):
     """The current placement and the cost of moving tasks."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
+    consolidate: Allowance = Fraction(0)
+    """Share of the objective, such as 1%, that a result may give up to use fewer devices, segments and transfers."""
     pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None
     """How runs follow each other, for the objective `period`."""
     contention: Contention = "none"

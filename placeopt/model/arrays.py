@@ -8,13 +8,14 @@ returned itself, others are copied: a large table is stored once. All checks are
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.errors import UsageError, listing, suggestion, visible
-from placeopt.model.units import is_number, is_whole
+from placeopt.model.units import exact, is_number, is_whole
 
 Int = NDArray[np.int64]
 Bool = NDArray[np.bool_]
@@ -132,6 +133,13 @@ def checked_number(name: str, value: Any, *, positive: bool = False) -> float | 
     if value > LONGEST:
         raise UsageError(f"{name} is {value}; expected at most {LONGEST:,} (seconds of thirty years), or none")
     return float(value)
+
+
+def checked_share(name: str, value: Any) -> Fraction:
+    """Return a share from 0 to 1 as a fraction; a float has its decimal value."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise UsageError(f"{name} is {value!r}; expected a share from 0 to 1, such as 0.01")
+    return exact(value)
 
 
 def checked_whole(name: str, value: Any, least: int, most: int = 2**31 - 1) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from placeopt.errors import UsageError, listing, visible
-from placeopt.model.arrays import Bool, Int, choice, flags, names, task_pairs, whole_numbers
+from placeopt.model.arrays import Bool, Int, checked_share, choice, flags, names, task_pairs, whole_numbers
 from placeopt.model.graph import find_cycle, topological_order
 from placeopt.model.pipeline import Pipeline, build_pipeline
 from placeopt.model.problem import (
@@ -68,6 +68,7 @@ def build_problem(
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
     tiers: Tiers | None = None,
+    consolidate: Fraction | float = 0,
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
 ) -> Problem:
@@ -84,9 +85,9 @@ def build_problem(
         If an array has the wrong shape, an entry is not a whole number or out of range (times, amounts and costs are at
         least 0, denominators at least 1, tasks are indices), a name repeats, the edges contain a cycle, a task is
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
-        the number of runs before the next change is not positive, a pipeline has an objective without `period`, port
-        contention, memory model `peak`, release times or deadlines, or memory tiers contradict the capacities, the
-        memory model `peak` or the objective `period`.
+        the number of runs before the next change is not positive, `consolidate` is not from 0 to 1, a pipeline has an
+        objective without `period`, port contention, memory model `peak`, release times or deadlines, or memory tiers
+        contradict the capacities, the memory model `peak` or the objective `period`.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
@@ -215,6 +216,7 @@ def build_problem(
         contention=contention,
         memory_model=memory_model,
         tiers=tiers,
+        consolidate=checked_share("consolidate", consolidate),
         rounding=rounding,
         efficiency=efficiency,
         out_start=out_start,

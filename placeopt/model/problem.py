@@ -181,6 +181,10 @@ def _term_text(term: Term) -> str:
     return f"{float(term.weight):g} {term.metric}"
 
 
+CONSOLIDATE = Fraction(1, 100)
+"""The share that plans of imported models may give up for fewer pieces; costs are hardly more accurate."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """A compiled placement problem.
@@ -234,6 +238,9 @@ class Problem:
         How runs follow each other, if the objective contains `period`; else None.
     tiers
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
+    consolidate
+        Share of each level's value that a result may give up to use fewer devices, segments and transfers
+        (`placeopt.solving.consolidation`); 0 for none. Solvers ignore it. The fingerprint does not include it.
     rounding
         The time that was rounded most at compilation; None if all times are whole ticks or none were stated. The
         fingerprint does not include it.
@@ -285,6 +292,7 @@ class Problem:
     contention: Contention
     memory_model: MemoryModel
     tiers: Tiers | None
+    consolidate: Fraction
     rounding: Rounding | None
     efficiency: tuple[Efficiency, ...]
     out_start: Int
@@ -349,7 +357,7 @@ class Problem:
         Unused relocation is left out, so that such a problem keeps the hash of versions without relocation.
         """
         digest = hashlib.sha256()
-        idle = {"name", "description", "forward", "rounding", "efficiency"}
+        idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency"}
         idle |= set() if self.relocation.any() else {"relocation"}
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         if self.pipeline is None:

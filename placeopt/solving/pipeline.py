@@ -22,16 +22,17 @@ from placeopt.errors import InternalError, UsageError, listing
 from placeopt.kernels import compilation, hurried
 from placeopt.model.arrays import Int
 from placeopt.model.metrics import device_uses
-from placeopt.model.objective import Value
+from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.solver import Answer, Options, Progress, Solver, Termination
 from placeopt.solver.cluster import pool_at
 from placeopt.solver.connection import CONNECTING
+from placeopt.solving.consolidation import consolidate
 from placeopt.solving.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
 from placeopt.solving.keyboard import stopped_by_keyboard
-from placeopt.solving.result import LARGE, Result, WallTime
+from placeopt.solving.result import LARGE, Result, WallTime, with_schedule
 from placeopt.solving.run import Run, prepare
 from placeopt.solving.usage import peak_resident
 from placeopt.verifier import Report
@@ -54,6 +55,7 @@ def solve(
     passes: Sequence[str | Pass] | None = None,
     bound_time: float | None = None,
     strict: bool = False,
+    consolidate: float | None = None,
     dask: str | None = None,
     connect_limit: float = CONNECTING,
     **settings: Any,
@@ -91,6 +93,10 @@ def solve(
         limit has lower bounds proved in parallel anyway (`placeopt.bounding.bound_prover`).
     strict
         Make a heuristic fail that would otherwise overfill devices as its best effort (`celeritas`, `order-place`).
+    consolidate
+        Share of the objective that the result may give up to use fewer devices, segments and transfers
+        (`placeopt.solving.consolidation`); 0 for none. None: what the problem states, which models imported from ONNX
+        and PyTorch do.
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786: its workers solve parts of the problem. For solvers
         whose info says `distributed`. The time limit does not include the time to connect.
@@ -125,6 +131,7 @@ def solve(
         passes=passes,
         bound_time=bound_time,
         strict=strict,
+        consolidate=consolidate,
         dask=dask,
         settings=settings,
     )
@@ -160,10 +167,11 @@ def _finished(run: Run, attempt: _Attempt, begun: float) -> Result:
     bound = _bound(run, attempt, checked)
     bounded = time.monotonic()
     check_bound(run, checked.answer, bound, checked.schedule, checked.report)
+    result = _consolidated(run, _report(run, attempt.chain, checked, bound))
     seconds = WallTime(
         solve=solved - begun, compiling=attempt.compiling, verify=verified - solved, bound=bounded - verified
     )
-    return _report(run, attempt.chain, checked, bound, seconds)
+    return replace(result, wall_time=seconds)
 
 
 def _with_initial(run: Run, solver: str) -> Run:
@@ -184,6 +192,7 @@ def _with_initial(run: Run, solver: str) -> Run:
         seed=options.seed,
         workers=options.workers,
         should_stop=options.should_stop,
+        consolidate=0,
     )
     if found.schedule is None and found.termination is not Termination.INFEASIBLE:
         why = f": {found.message}" if found.message else ""
@@ -332,7 +341,7 @@ def _bound(run: Run, attempt: _Attempt, checked: _Checked) -> Bound | None:
     return max(found, key=lambda bound: bound.value)
 
 
-def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None, seconds: WallTime) -> Result:
+def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None) -> Result:
     answer, schedule, report = checked.answer, checked.schedule, checked.report
     values = None if report is None else report.objective
     return Result(
@@ -350,7 +359,7 @@ def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None, seco
         settings=run.settings.model_dump(mode="json"),
         message=answer.message,
         stats=answer.stats,
-        wall_time=seconds,
+        wall_time=WallTime(),
         versions=run.versions,
         devices=() if schedule is None or values is None else device_uses(run.problem, schedule),
         passes=chain.applied,
@@ -359,6 +368,21 @@ def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None, seco
         clusters=_clusters(chain, checked),
         process_memory=peak_resident(),
     )
+
+
+def _consolidated(run: Run, result: Result) -> Result:
+    """The result with a simpler schedule if the run asks for one. It stays optimal only if nothing was given up."""
+    if not run.consolidate or not result.feasible or result.schedule is None or run.problem.pipeline is not None:
+        return result
+    stop = run.options.should_stop
+    schedule, found = consolidate(run.problem, result.schedule, run.consolidate, should_stop=stop)
+    result = replace(result, consolidation=found)
+    if schedule is result.schedule:
+        return result
+    values = evaluate(run.problem, schedule)
+    if result.termination is Termination.OPTIMAL and values != result.values:
+        result = replace(result, termination=Termination.COMPLETED)
+    return with_schedule(result, schedule, values, makespan(run.problem, schedule))
 
 
 def _clusters(chain: Chain, checked: _Checked) -> Int | None:

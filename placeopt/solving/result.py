@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from placeopt.passes import Applied
+    from placeopt.solving.consolidation import Consolidation
     from placeopt.verifier import Violation
     from placeopt.views.frames import Rows, Unit
     from placeopt.views.plots.canvas import Picture
@@ -123,6 +124,8 @@ class Result:
     clusters
         (n,) the cluster of each task, numbered from 0, if the solver or passes that may lose the optimum placed
         clusters as a whole, and state them. Tasks of one cluster are on one device.
+    consolidation
+        How the schedule was made simpler after the solver, at most by the share that `consolidate` allows; else None.
     process_memory
         Bytes of main memory that the process, or one that it started, held at most from its start to the end of the
         solve (peak resident set size); None if the system does not report it. It has nothing to do with `devices`.
@@ -150,6 +153,7 @@ class Result:
     varies_by: str = ""
     clusters: Int | None = field(default=None, compare=False)
     process_memory: int | None = field(default=None, compare=False)
+    consolidation: Consolidation | None = None
 
     @property
     def objective(self) -> Value | None:
@@ -299,6 +303,7 @@ class Result:
             "process_memory": self.process_memory,
             "devices": [asdict(use) for use in self.devices],
             "passes": None if self.passes is None else self.passes.to_dict(),
+            "consolidation": None if self.consolidation is None else self.consolidation.to_dict(),
             "stats": dict(self.stats),
             "versions": dict(self.versions),
         }
@@ -370,6 +375,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         facts.append(("objective", f"{problem.objective} = {value_text(result.objective, problem, metric)}"))
         for level, value in enumerate((result.values or ())[1:], start=1):
             facts.append(("", f"then {value_text(value, problem, problem.objective.levels[level][0].metric)}"))
+    if result.consolidation is not None:
+        facts.append(("consolidated", str(result.consolidation)))
     if result.period is not None and result.schedule is not None:
         facts += [(label, f"{value} {note}") for label, value, note in pipeline_facts(problem, result.schedule)]
     facts += _portfolio_facts(result)

@@ -7,6 +7,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.io.formats.problems import problem_document
 from placeopt.io.plan import plan_document
-from placeopt.model.arrays import checked_call, checked_number
+from placeopt.model.arrays import checked_call, checked_number, checked_share
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
 from placeopt.model.schedule import Schedule
@@ -35,6 +36,7 @@ _ARGUMENTS = {
     "passes": "presolve",
     "bound_time": "",
     "strict": "",
+    "consolidate": "",
     "dask": "cluster",
     "connect_limit": "",
 }
@@ -52,6 +54,7 @@ class Run:
     options: Options
     passes: tuple[Pass, ...]
     bound_time: float | None
+    consolidate: Fraction
     initial_solver: str | None
     """The solver that makes the initial schedule first."""
     progress: list[Progress]
@@ -79,6 +82,7 @@ class Run:
             "gap_limit": options.gap_limit,
             "workers": options.workers,
             "strict": options.strict,
+            "consolidate": float(self.consolidate),
             "bound_time": self.bound_time,
             "passes": list(map(pass_text, self.passes)),
             "versions": dict(self.versions),
@@ -98,6 +102,8 @@ class Run:
             words += ["--bound-time", f"{self.bound_time:g}"]
         if options.strict:
             words.append("--strict")
+        if self.consolidate != self.problem.consolidate:
+            words += ["--consolidate", f"{float(self.consolidate):g}"]
         for key, value in self.settings.model_dump(mode="json", exclude_defaults=True).items():
             words += ["--set", f"{key}={value}"]
         for each in self.passes:
@@ -114,6 +120,7 @@ def prepare(
     should_stop: Callable[[], bool] | None,
     passes: Sequence[str | Pass] | None,
     bound_time: float | None,
+    consolidate: float | None,
     time_limit: float | None,
     dask: str | None,
     settings: Mapping[str, Any],
@@ -156,6 +163,7 @@ def prepare(
         ),
         passes=_passes(problem, found, passes),
         bound_time=checked_number("bound_time", bound_time, positive=True),
+        consolidate=problem.consolidate if consolidate is None else checked_share("consolidate", consolidate),
         initial_solver=find_solver(initial).name if isinstance(initial, str) else None,
         progress=progress,
         since=since,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import placeopt as po
-from placeopt.bridges.segments import Segments, cut_segments
 from placeopt.model.schedule import sequence
+from placeopt.model.segments import Segments, cut_segments
 
 WAYS: list[dict[str, bool]] = [{}, {"keep_order": True}, {"at_transfers": True}]
 

@@ -17,8 +17,8 @@ from placeopt.bridges.exporters.exported import ExportRequest
 from placeopt.bridges.exporters.registry import EXPORTERS
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.registry import import_file
-from placeopt.bridges.segments import cut_segments
 from placeopt.model.schedule import Stages
+from placeopt.model.segments import cut_segments
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
 DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "dnn-throughput"

@@ -26,7 +26,7 @@ class ExportRequest:
     dims: Mapping[str, int] = field(default_factory=dict)
     """Sizes of named dimensions of the model, as at the import."""
     few_segments: bool = False
-    """Whether segments are not cut at transfers, so that there are fewer of them (`placeopt.bridges.segments`)."""
+    """Whether segments are not cut at transfers, so that there are fewer of them (`placeopt.model.segments`)."""
     providers: Mapping[str, str] = field(default_factory=dict)
     """Devices of the runtime by name or type of device, such as execution providers of ONNX Runtime; other devices have
     a default."""

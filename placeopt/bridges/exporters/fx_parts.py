@@ -9,10 +9,10 @@ from placeopt.bridges.exporters.exported import document_of
 from placeopt.bridges.extras import require
 from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.pytorch.section import placed_model, tensor_calls
-from placeopt.bridges.segments import cut_segments
 from placeopt.errors import UsageError, counted, listing
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.model.segments import cut_segments
 
 if TYPE_CHECKING:
     from torch.fx import Graph, GraphModule, Node
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class SplitCallback:
     """The part of each node of a graph, as `split_module` calls it.
 
-    Parts are convex segments of the plan, numbered in a topological order. See `placeopt.bridges.segments`.
+    Parts are convex segments of the plan, numbered in a topological order. See `placeopt.model.segments`.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.operators import Operator
 from placeopt.errors import DocumentError, SpecError, counted, listing
 from placeopt.io.compiler import compile_spec
-from placeopt.model.problem import Problem
+from placeopt.model.problem import CONSOLIDATE, Problem
 
 
 @dataclass(slots=True)
@@ -62,6 +62,7 @@ class OperatorGraph:
             resolution=resolution,
             memory_model="peak" if pipeline is None else "sum",
             pipeline=pipeline,
+            consolidate=None if pipeline else f"{float(CONSOLIDATE):.0%}",
         )
         problem = None
         try:

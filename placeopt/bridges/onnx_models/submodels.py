@@ -17,10 +17,10 @@ from placeopt.bridges.onnx_models.external_data import Store
 from placeopt.bridges.onnx_models.loading import inlined, load_proto, read_by
 from placeopt.bridges.onnx_models.reading import read_model
 from placeopt.bridges.onnx_models.view import OnnxModel
-from placeopt.bridges.segments import Segments, cut_segments
 from placeopt.errors import UsageError, counted, listing, suggestion
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.model.segments import Segments, cut_segments
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TypeProto, ValueInfoProto

@@ -82,6 +82,14 @@ def solve(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail instead of returning a schedule that exceeds a memory capacity.")
     ] = False,
+    consolidate: Annotated[
+        float | None,
+        share_option(
+            "--consolidate",
+            "Give up at most this share of the objective for fewer devices, segments and transfers; 0 for none. The "
+            "default is what the problem states: 1% in imported models.",
+        ),
+    ] = None,
     sets: Sets = None,
     out: Out = None,
     plots: Annotated[
@@ -149,7 +157,7 @@ def solve(
         result = watched(
             lambda on_progress: solve_problem(
                 compiled, found, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, initial=start,
-                passes=names, bound_time=bounding, strict=strict, dask=dask,
+                passes=names, bound_time=bounding, strict=strict, consolidate=consolidate, dask=dask,
                 connect_limit=connecting, on_progress=on_progress, should_stop=stop.is_set, **settings,
             ),
             compiled, messages, None if limit is None else limit + (bounding or 0),

@@ -266,6 +266,7 @@ class Compilation:
             contention=spec.contention,
             memory_model=spec.memory_model,
             tiers=tiers,
+            consolidate=spec.consolidate,
             rounding=scales.rounding,
             efficiency=table.efficiency(),
         )

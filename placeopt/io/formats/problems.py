@@ -44,6 +44,8 @@ def problem_header(problem: Problem) -> dict[str, Any]:
         document["current"] = {"runs_before_next_change": number(runs)}
     stated = shared_out(problem.objective, 1 / runs)
     document["objective"] = [{term.metric: number(term.weight) for term in level} for level in stated.levels]
+    if problem.consolidate:
+        document["consolidate"] = number(problem.consolidate)
     if problem.pipeline is not None:
         document["pipeline"] = _pipeline(problem.pipeline)
     document["contention"] = problem.contention

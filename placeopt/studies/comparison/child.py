@@ -79,7 +79,7 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
     try:
         result = solve(
             problem, job.solver, time_limit=job.time_limit, seed=job.seed, workers=job.threads,
-            on_progress=on_progress, **job.settings,
+            on_progress=on_progress, consolidate=0, **job.settings,
         )  # fmt: skip
     except (UnsupportedError, MissingExtraError) as error:
         return {"status": "refused", "message": str(error)}

@@ -97,6 +97,7 @@ class Oracle:
             problem,
             self._solver,
             gap_limit=1.0,  # any schedule suffices
+            consolidate=0,
             time_limit=self.seconds(share),
             seed=self._seed,
             workers=self._workers,

@@ -105,7 +105,7 @@ def losses(
     report(0, SOLVES, own.name)
     found = solve(
         problem, solver, time_limit=time_limit, passes=passes, seed=seed, workers=workers, should_stop=stopped,
-        **settings,
+        consolidate=0, **settings,
     )  # fmt: skip
     if found.clusters is None and found.passes is not None and found.passes.exact and not own.info.clusters:
         found = replace(found, clusters=problem.group)  # the passes had nothing to join

@@ -148,7 +148,15 @@ def tightened(chain: list[Known], place: int, prover: str, seconds: float | None
     part = seconds / 4
     search = 2 * part
     if _moves_blocks(known.problem):
-        blocks = solve(known.problem, BLOCK_SOLVER, time_limit=part, passes=[BLOCKS], initial=known.schedule, **options)
+        blocks = solve(
+            known.problem,
+            BLOCK_SOLVER,
+            time_limit=part,
+            passes=[BLOCKS],
+            initial=known.schedule,
+            consolidate=0,
+            **options,
+        )
         search -= min(blocks.wall_time.solve or 0.0, part)
         chain = _with(chain, place, blocks)
     chain = _proved(chain, place, prover, search, part, **options)
@@ -156,7 +164,7 @@ def tightened(chain: list[Known], place: int, prover: str, seconds: float | None
         return chain
 
     def solve_leaf(leaf: Problem, limit: float) -> Result:
-        return solve(leaf, prover, time_limit=limit, **options)
+        return solve(leaf, prover, time_limit=limit, consolidate=0, **options)
 
     bound, schedules = branched(known.problem, chain[place].objective, part, solve_leaf, options["should_stop"])
     if bound > chain[place].bound:
@@ -172,7 +180,9 @@ def _proved(
     known = chain[place]
     if known.optimal:
         return chain
-    result = solve(known.problem, prover, time_limit=search, bound_time=bounding, initial=known.schedule, **options)
+    result = solve(
+        known.problem, prover, time_limit=search, bound_time=bounding, initial=known.schedule, consolidate=0, **options
+    )
     return _with(chain, place, result)
 
 

@@ -197,7 +197,7 @@ def replaced(changed: Changed, solver: str, **options: Any) -> Replacement:
     problem = changed.problem
     stay = staying(problem, changed.current, changed.start)
     initial = stay.schedule if find_solver(solver).info.warm_start else None
-    result = _never_worse(solve(problem, solver, initial=initial, **options), stay)
+    result = _never_worse(solve(problem, solver, initial=initial, consolidate=0, **options), stay)
     return Replacement(
         problem=problem,
         result=result,

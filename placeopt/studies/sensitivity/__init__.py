@@ -107,14 +107,14 @@ def examine(
     warm = find_solver(solver).info.warm_start
     total = len(changes) + 1
     report(0, total, "the problem as it is")
-    base = solve(problem, solver, initial=initial, should_stop=stopped, **options)
+    base = solve(problem, solver, initial=initial, should_stop=stopped, consolidate=0, **options)
     results: list[Result] = []
     for change in changes:
         if stopped():
             break
         report(len(results) + 1, total, change.text)
         start = carried(change.problem, base.schedule) if warm and base.feasible and base.schedule is not None else None
-        results.append(solve(change.problem, solver, initial=start, should_stop=stopped, **options))
+        results.append(solve(change.problem, solver, initial=start, should_stop=stopped, consolidate=0, **options))
     done, left_out = tuple(changes[: len(results)]), tuple(changes[len(results) :])
     base, results = share(base, done, results)
     variants = tuple(Variant(change, result, base) for change, result in zip(done, results, strict=True))

@@ -1,0 +1,267 @@
+"""Consolidate a schedule: use fewer devices, segments and transfers, and give up at most a stated share of its value.
+
+A schedule that is optimal in the model may spread a graph over devices for less than the model's own error. Every
+segment and every transfer has a cost when the plan runs, and a plan on one device needs no runtime for several.
+
+Search for a schedule with fewer `Pieces`, compared as a tuple: devices, then segments (`placeopt.model.segments`, in
+the order of each device), then transfers. Each level of the objective may get worse by the stated share of its value.
+Every accepted schedule is verified.
+
+1. Fewer devices: all tasks on one device; then devices are dropped while that succeeds, the least busy one first. Their
+   groups go to one other device, or HEFT places all tasks on the remaining devices.
+2. Fewer segments and transfers: the groups of a segment move to a neighbour's device, the shortest segment first.
+
+The number of candidates is limited by the size of the problem, not by a clock, so the result is repeatable. The number
+of devices is proved to be least if one device is enough, or if lower bounds above the limit exist for each choice of
+one device less. Segments and transfers are not proved to be least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from placeopt.bounding.quick import best_bound, prove_infeasible
+from placeopt.errors import UsageError, counted
+from placeopt.model.arrays import Bool, Int, checked_share
+from placeopt.model.building import with_changes
+from placeopt.model.objective import Value, evaluate, moved_edges
+from placeopt.model.problem import CONSOLIDATE, Problem
+from placeopt.model.schedule import Schedule, durations
+from placeopt.model.segments import cut_segments
+from placeopt.simulation import simulate
+from placeopt.solver import Options, unsupported
+from placeopt.solver.registry import find_solver
+from placeopt.verifier import verify
+
+EFFORT = 2 * 10**6
+"""Largest number of tasks and edges in all candidates together."""
+
+CHOICES = 500
+"""Largest number of choices of devices for which bounds are computed."""
+
+
+class Pieces(NamedTuple):
+    """What a plan is made of. Smaller tuples are simpler plans."""
+
+    devices: int
+    """Devices that run a task."""
+    segments: int
+    """Parts that a device runs without waiting for another device in between."""
+    transfers: int
+    """Transfers between devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidation:
+    """What a consolidation changed.
+
+    Attributes
+    ----------
+    share
+        The share of each level's value that it could give up.
+    before, after
+        The pieces of both schedules.
+    values
+        The objective of the schedule before, one value per level.
+    given_up
+        What the first level lost, as a share of its value before.
+    fewest
+        Whether no schedule within the share uses fewer devices, by a proof.
+    """
+
+    share: Fraction
+    before: Pieces
+    after: Pieces
+    values: tuple[Value, ...]
+    given_up: float
+    fewest: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "share": float(self.share),
+            "before": self.before._asdict(),
+            "after": self.after._asdict(),
+            "objective_before": [float(value) if isinstance(value, Fraction) else value for value in self.values],
+            "given_up": self.given_up,
+            "fewest_devices_proved": self.fewest,
+        }
+
+    def __str__(self) -> str:
+        changes = [
+            f"{counted(new, name[:-1])} instead of {old:,}"
+            for name, old, new in zip(Pieces._fields, self.before, self.after, strict=True)
+            if old != new
+        ]
+        within = f"within {100 * float(self.share):.3g}% of the objective"
+        text = f"{', '.join(changes)}: {self.given_up:.2%} worse" if changes else f"no simpler schedule found {within}"
+        return f"{text}; no schedule {within} has fewer devices" if self.fewest and self.after.devices > 1 else text
+
+
+def pieces(problem: Problem, schedule: Schedule) -> Pieces:
+    """Count the devices, segments and transfers of a schedule."""
+    segments = cut_segments(problem, schedule, keep_order=True)
+    return Pieces(len(np.unique(schedule.device)), len(segments), len(moved_edges(problem, schedule.device)))
+
+
+def consolidate(
+    problem: Problem,
+    schedule: Schedule,
+    share: Fraction | float = CONSOLIDATE,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> tuple[Schedule, Consolidation]:
+    """Return a simpler schedule whose value is at most `share` worse on each level, and what changed.
+
+    The schedule itself is returned if no simpler one is found. Pipelines are not supported: their stages are pieces
+    that the objective `period` already divides.
+
+    Raises
+    ------
+    UsageError
+        If the schedule is not feasible, the share is not from 0 to 1, or the problem is a pipeline.
+    """
+    share = checked_share("share", share)
+    if problem.pipeline is not None:
+        raise UsageError("consolidate does not support pipelines; state `stages: contiguous` for one piece a stage")
+    report = verify(problem, schedule)
+    if not report.feasible or report.objective is None:
+        raise UsageError("consolidate takes a feasible schedule; this one violates rules, see `verify`")
+    search = _Search(problem, schedule, report.objective, share, should_stop)
+    search.fewer_devices()
+    search.fewer_segments()
+    fewest = search.best.devices <= 1 or _needs(problem, search.best.devices, search.limits[0])
+    before = pieces(problem, schedule)
+    value, now = report.objective[0], evaluate(problem, search.schedule)[0]
+    given_up = float((now - value) / Fraction(value)) if value else 0.0
+    return search.schedule, Consolidation(share, before, search.best, report.objective, given_up, fewest)
+
+
+class _Search:
+    """The best schedule so far, and the candidates that are left to try."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        values: tuple[Value, ...],
+        share: Fraction,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self.problem, self.schedule, self.should_stop = problem, schedule, should_stop
+        self.limits = tuple(value + abs(value) * share for value in values)
+        self.best = pieces(problem, schedule)
+        self.left = EFFORT // max(problem.n_tasks + problem.n_edges, 1)
+        self.able = problem.group_feasible()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the search is to end."""
+        return self.left <= 0 or self.should_stop()
+
+    def accepts(self, device: Int) -> bool:
+        """Whether a placement, in the order of the best schedule, is simpler and within the limits; keep it if so."""
+        if self.ended:
+            return False
+        return self.takes(simulate(self.problem, device, discipline="order", order=self.schedule.start))
+
+    def takes(self, schedule: Schedule) -> bool:
+        """Whether a schedule is simpler and within the limits; keep it if so."""
+        self.left -= 1
+        values = evaluate(self.problem, schedule)
+        if any(value > limit for value, limit in zip(values, self.limits, strict=True)):
+            return False
+        found = pieces(self.problem, schedule)
+        if found >= self.best or not verify(self.problem, schedule).feasible:
+            return False
+        self.schedule, self.best = schedule, found
+        return True
+
+    def fewer_devices(self) -> None:
+        """Try one device, then drop devices one by one."""
+        _, first = np.unique(self.problem.device_class, return_index=True)
+        for d in sorted(first.tolist()):
+            if self.able[:, d].all() and self.accepts(np.full(self.problem.n_tasks, d)):
+                return
+        while self.best.devices > 2 and any(map(self._drops, self._by_load())):
+            pass
+
+    def _by_load(self) -> list[int]:
+        """The used devices, the least busy one first."""
+        device = self.schedule.device
+        busy = np.bincount(device, durations(self.problem, device), self.problem.n_devices)
+        return sorted(set(device.tolist()), key=lambda d: (busy[d], d))
+
+    def _drops(self, dropped: int) -> bool:
+        """Whether the schedule can do without a device."""
+        device, group = self.schedule.device, self.problem.group
+        moving = np.unique(group[device == dropped])
+        rest = [d for d in self._by_load() if d != dropped]
+        for d in rest:
+            if self.able[moving, d].all() and self.accepts(np.where(device == dropped, d, device)):
+                return True
+        return self._replaced(rest)
+
+    def _replaced(self, devices: list[int]) -> bool:
+        """Whether HEFT finds a schedule within the limits on these devices."""
+        heft, within = find_solver("heft"), _within(self.problem, devices)
+        if within is None or self.ended or unsupported(heft.info, within) is not None:
+            return False
+        found = heft.solve(within, Options(), heft.settings_type())
+        return found.schedule is not None and self.takes(found.schedule)
+
+    def fewer_segments(self) -> None:
+        """Move segments to the devices of their neighbours, until none can move."""
+        if self.best.devices == 1:
+            return
+        while any(self.accepts(device) for device in self._moves()):
+            pass
+
+    def _moves(self) -> Iterator[Int]:
+        """Placements that differ from the best one by a segment, with the groups of its tasks."""
+        problem, device = self.problem, self.schedule.device
+        segments = cut_segments(problem, self.schedule, keep_order=True)
+        ticks = np.bincount(segments.member, durations(problem, device), len(segments))
+        source, target = segments.member[problem.edge_source], segments.member[problem.edge_target]
+        for k in np.argsort(ticks, kind="stable").tolist():
+            if self.ended:
+                return
+            groups = np.unique(problem.group[segments.tasks(k)])
+            near = np.concatenate((source[target == k], target[source == k]))
+            moving = np.isin(problem.group, groups)
+            for d in np.unique(segments.device[near]).tolist():
+                if d != segments.device[k] and self.able[groups, d].all():
+                    yield np.where(moving, d, device)
+
+
+def _within(problem: Problem, devices: list[int]) -> Problem | None:
+    """The problem with some of its devices only; None if a group can run on none of them."""
+    usable: Bool = np.zeros(problem.n_devices, dtype=np.bool_)
+    usable[devices] = True
+    feasible = problem.feasible & usable
+    if not feasible.any(axis=1).all():
+        return None
+    return with_changes(problem, feasible=feasible, duration=np.where(feasible, problem.duration, 0))
+
+
+def _needs(problem: Problem, devices: int, limit: Value) -> bool:
+    """Whether each choice of one device less has a lower bound above the limit, or no schedule."""
+    members = [np.flatnonzero(problem.device_class == c).tolist() for c in range(int(problem.device_class.max()) + 1)]
+    chosen: set[tuple[int, ...]] = set()
+    for classes in combinations_with_replacement(range(len(members)), devices - 1):
+        counts = [classes.count(c) for c in range(len(members))]
+        if all(count <= len(each) for count, each in zip(counts, members, strict=True)):
+            chosen.add(tuple(d for count, each in zip(counts, members, strict=True) for d in each[:count]))
+        if len(chosen) * problem.n_tasks * problem.n_devices > EFFORT or len(chosen) > CHOICES:
+            return False
+    for each in sorted(chosen):
+        within = _within(problem, list(each))
+        if within is not None and prove_infeasible(within) is None and best_bound(within).value <= limit:
+            return False
+    return True

@@ -1,0 +1,183 @@
+"""Schedules with fewer devices, segments and transfers, within a stated share of the objective."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from brute_force import optimum, small_problem
+from commandline import run
+
+import placeopt as po
+from placeopt.model.building import with_changes
+from placeopt.model.objective import evaluate
+from placeopt.model.problem import Problem
+from placeopt.solving.consolidation import pieces
+
+INCEPTION = Path(__file__).parents[2] / "problems" / "inception.yaml"
+
+TASKS = {
+    "first": {"time": 1000},
+    "aside": {"time": 5, "after": "first"},
+    "last": {"time": 1000, "after": "aside"},
+    "other": {"time": 15, "after": "first"},
+}
+
+
+def document(**keys: Any) -> dict[str, Any]:
+    """A chain of 2,005 ticks, and a task of 15 ticks that may run on the other device meanwhile."""
+    return {"placeopt": 1, "devices": {"a": {}, "b": {}}, "links": {"default": {"latency": 1}}, "tasks": TASKS, **keys}
+
+
+def two_branches(**keys: Any) -> Problem:
+    return po.compile(document(**keys))
+
+
+class TestSolve:
+    def test_gives_up_a_device_that_gains_less_than_the_share(self) -> None:
+        found = po.solve(two_branches(), "brute-force", consolidate=0.01)
+        assert (found.objective, found.makespan, found.feasible) == (2020, 2020, True)
+        assert found.placement is not None
+        assert len(set(found.placement.values())) == 1
+        changed = found.consolidation
+        assert changed is not None
+        assert (changed.before, changed.after) == (po.Pieces(2, 2, 1), po.Pieces(1, 1, 0))
+        assert (changed.values, changed.fewest) == ((2005,), True)
+        assert changed.given_up == pytest.approx(15 / 2005)
+
+    def test_is_optimal_only_if_nothing_is_given_up(self) -> None:
+        assert po.solve(two_branches(), "brute-force", consolidate=0.01).termination is po.Termination.COMPLETED
+        assert po.solve(two_branches(), "brute-force", consolidate=0.005).termination is po.Termination.OPTIMAL
+
+    def test_certifies_the_gap_of_the_schedule_that_it_returns(self) -> None:
+        found = po.solve(two_branches(), "brute-force", consolidate=0.01)
+        assert found.bound == 2005
+        assert found.gap == pytest.approx(15 / 2020)
+
+    def test_says_what_it_gave_up(self) -> None:
+        text = po.solve(two_branches(), "brute-force", consolidate=0.01).summary()
+        assert "1 device instead of 2, 1 segment instead of 2, 0 transfers instead of 1: 0.75% worse" in text
+
+    def test_says_that_fewer_devices_are_too_slow(self) -> None:
+        text = po.solve(two_branches(), "brute-force", consolidate=0.005).summary()
+        assert "no schedule within 0.5% of the objective has fewer devices" in text
+
+    def test_follows_the_problem_unless_told_otherwise(self) -> None:
+        problem = two_branches(consolidate="1%")
+        assert po.solve(problem, "brute-force").objective == 2020
+        assert po.solve(problem, "brute-force", consolidate=0).objective == 2005
+        assert po.solve(two_branches(), "brute-force").consolidation is None
+
+    def test_leaves_pipelines_alone(self) -> None:
+        problem = two_branches(consolidate="1%", objective="period")
+        assert po.solve(problem, "brute-force").consolidation is None
+
+    def test_compares_solvers_by_their_own_schedules(self) -> None:
+        (row,) = po.compare([two_branches(consolidate="1%")], ["brute-force"], workers=1).rows()
+        assert row["objective"] == 2005
+
+    @pytest.mark.parametrize("share", [-0.1, 1.5, "1%", float("nan"), True])
+    def test_rejects_what_is_not_a_share(self, share: Any) -> None:
+        with pytest.raises(po.UsageError, match=r"consolidate is .*expected a share from 0 to 1"):
+            po.solve(two_branches(), consolidate=share)
+
+
+class TestConsolidate:
+    @pytest.mark.parametrize("seed", range(150))
+    def test_keeps_all_rules_and_the_share_and_proves_only_what_holds(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        problem = small_problem(rng, times=seed % 3 == 0)
+        found = optimum(problem)
+        if found is None:
+            pytest.skip("infeasible")
+        share = Fraction(int(rng.integers(0, 60)), 100)
+        schedule, changed = po.consolidate(problem, found[1], share)
+        report = po.verify(problem, schedule)
+        assert report.feasible
+        assert report.objective == evaluate(problem, schedule)
+        limits = [value + value * share for value in found[0]]
+        assert all(value <= limit for value, limit in zip(report.objective, limits, strict=True))
+        assert changed.before == pieces(problem, found[1])
+        assert changed.after == pieces(problem, schedule) <= changed.before
+        if changed.fewest and changed.after.devices > 1:
+            assert least_devices(problem, limits) == changed.after.devices
+
+    def test_is_repeatable(self) -> None:
+        problem = po.load(INCEPTION)
+        schedule = po.solve(problem, "heft").schedule
+        assert schedule is not None
+        first, second = (po.consolidate(problem, schedule, 0.05) for _ in range(2))
+        assert np.array_equal(first[0].start, second[0].start)
+        assert first[1] == second[1]
+
+    def test_makes_few_segments_of_many(self) -> None:
+        changed = po.solve(po.load(INCEPTION), "heft", consolidate=0.05).consolidation
+        assert changed is not None
+        assert changed.before.devices == 3
+        assert changed.after.devices == 2
+        assert changed.after.segments <= changed.before.segments // 4
+
+    def test_stops_when_told_to(self) -> None:
+        problem = two_branches()
+        schedule = po.solve(problem, "brute-force").schedule
+        assert schedule is not None
+        assert po.consolidate(problem, schedule, 0.01, should_stop=lambda: True)[0] is schedule
+
+    def test_rejects_infeasible_schedules_and_pipelines(self) -> None:
+        problem = two_branches()
+        schedule = po.solve(problem, "heft").schedule
+        assert schedule is not None
+        with pytest.raises(po.UsageError, match="takes a feasible schedule"):
+            po.consolidate(problem, replace(schedule, start=np.zeros(4, dtype=np.int64)))
+        period = two_branches(objective="period")
+        with pytest.raises(po.UsageError, match="does not support pipelines"):
+            po.consolidate(period, schedule)
+
+
+def least_devices(problem: Problem, limits: list[Any]) -> int:
+    """The fewest devices of a schedule whose first value is within its limit, by brute force."""
+    counts = []
+    for mask in range(1, 2**problem.n_devices):
+        usable = np.array([bool(mask >> d & 1) for d in range(problem.n_devices)])
+        feasible = problem.feasible & usable
+        if feasible.any(axis=1).all():
+            narrowed = with_changes(problem, feasible=feasible, duration=np.where(feasible, problem.duration, 0))
+            found = optimum(narrowed)
+            if found is not None and found[0][0] <= limits[0]:
+                counts.append(mask.bit_count())
+    return min(counts)
+
+
+class TestDocuments:
+    @pytest.mark.parametrize(("stated", "share"), [("1%", 0.01), (0.01, 0.01), ("0.5%", 0.005), (0, 0), (1, 1)])
+    def test_state_a_share(self, stated: Any, share: float) -> None:
+        problem = two_branches(consolidate=stated)
+        assert problem.consolidate == Fraction(str(share))
+        assert with_changes(problem, contention="port").consolidate == problem.consolidate
+        assert problem.fingerprint() == two_branches().fingerprint()
+
+    @pytest.mark.parametrize("stated", ["much", "101%", -0.1, 2, "1%%", True, None, "1/0"])
+    def test_with_another_value_are_rejected(self, stated: Any) -> None:
+        with pytest.raises(po.SpecError, match=re.escape("expected a number from 0 to 1, or such as 1%")):
+            two_branches(consolidate=stated)
+
+
+class TestCommand:
+    def test_consolidates_by_the_option(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.json"
+        path.write_text(json.dumps(document()))
+        done = run("solve", path, "--solver", "brute-force", "--consolidate", "1%", "--json")
+        assert json.loads(done.out)["consolidation"]["after"] == {"devices": 1, "segments": 1, "transfers": 0}
+
+    def test_rejects_what_is_not_a_share(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.json"
+        path.write_text(json.dumps(document()))
+        done = run("solve", path, "--consolidate", "half")
+        assert done.code == 2
+        assert "--consolidate is half; expected a share" in done.err
