@@ -1,6 +1,6 @@
 """Run GiPH's evaluation (Hu et al. 2023, section 5, Figures 4, 5, 7 and 9): SLR of policies against search steps.
 
-    python benchmarks/giph_evaluation.py [steps] [others] [costs] [optimum] [--cases 150] [--images docs/images]
+    python benchmarks/giph_evaluation.py [steps] [others] [costs] [optimum] [--cases 150] [--images FOLDER]
     python benchmarks/giph_evaluation.py steps --denominator shortest        # SLR as in the released code
 
 All parts run unless some are named. Every policy makes 2 |V| steps from the same uniformly random placement. The SLR

@@ -53,7 +53,7 @@ BAECHI = Paper(
     "The text at hand ends in section 3.3, so the step times of its evaluation are not known here. The item step-times "
     "has those that its authors measured with a later implementation "
     "([BaechiPyTorch](https://github.com/chiragcshetty/BaechiPyTorch)). "
-    "[Baechi's algorithms](baechi.md) discusses the results.",
+    "[Baechi and Celeritas](baechi-celeritas.md) describes the solvers.",
     (
         Item("figure-1", "SCT and m-SCT with little memory", partial(figure, number=1), "1 second"),
         Item("figure-2", "the working example", None, why="a graph; figures 4 and 6 use it"),

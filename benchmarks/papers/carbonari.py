@@ -338,7 +338,7 @@ CARBONARI = Paper(
     "and ResNet-50, so that a JCT that differs counts against the inference or the algorithm. A JCT is the same within "
     "1 %, a change within 1 percentage point (CPU time: 5). A trend is the same if each step from one network to the "
     "next rises or falls as in the paper. "
-    "[Submodular placement](submodular.md) discusses the results.",
+    "[Submodular placement](submodular.md) describes the solvers.",
     (
         Item("appendix", "worked example: figures 1 to 4, tables 4 and 5", appendix, "1 second"),
         *(

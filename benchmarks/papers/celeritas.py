@@ -473,8 +473,8 @@ CELERITAS = Paper(
     "Celeritas",
     "H. Xu, Y. Liao, H. Xie, P. Zhou, *Celeritas: Fast Optimizer for Large Dataflow Graphs*, 2022, arXiv:2208.00184.",
     "Four V100 GPUs of 32 GiB, the paper's batches, `memory_model: peak` and `contention: port`, if not stated "
-    "otherwise. Ratios are the same within 10 %. [Celeritas and its baselines](celeritas.md) discusses the "
-    "results.",
+    "otherwise. Ratios are the same within 10 %. [Baechi and Celeritas](baechi-celeritas.md) describes the "
+    "solvers.",
     (
         Item("table-1", "comparison of methods", table_1, "1 minute"),
         Item("figure-1", "a learned method out of memory", figure_1, "1 minute"),

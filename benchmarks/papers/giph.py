@@ -56,8 +56,8 @@ GIPH = Paper(
     "Y. Hu, C. Zhang, E. Andert, H. Singh, A. Shrivastava, J. Laudon, Y. Zhou, B. Iannucci, C. Joe-Wong, *GiPH: "
     "Generalizable Placement Learning for Adaptive Heterogeneous Computing*, MLSys 2023, arXiv:2305.14562.",
     "Problems are those of the released code, bit for bit, or models of data that were not released (traffic, deep "
-    "learning graphs). Intervals are 95 %, for new problems and new trainings. [GiPH's experiments](giph.md) discusses "
-    "the results.",
+    "learning graphs). Intervals are 95 %, for new problems and new trainings. [Learned search](learned.md) describes "
+    "the policies.",
     (
         Item("figure-1", "gpNet of an example", None, why="an illustration; tests/learning builds gpNet from the text"),
         Item("figure-2", "the search as a Markov decision process", None, why="an illustration"),

@@ -19,7 +19,6 @@ ROOT = Path(__file__).parents[2]
 PICTURES = (
     ("inception", "gantt", "Inception-v3: 311 operators on two CPU cores and a GPU"),
     ("inception", "graph", "The same as a graph: which operator is where"),
-    ("inception-medium", "gantt", "Inception-v3 on 20 CPU cores and 10 GPUs"),
     ("inception-tight", "memory", "Inception-v3 on devices with 118 MiB each"),
     ("four-stages", "gantt", "Training of 24 transformer layers as four stages"),
     ("four-stages", "memory", "Memory of the four stages"),

@@ -85,9 +85,9 @@ class CeleritasFusion(Settings):
 }"""
 
     range: int = Field(default=200, ge=1)
-    """R: the most tasks of a cluster."""
+    """R: the maximum number of tasks in a cluster."""
     memory: float = Field(default=0.25, gt=0, le=1)
-    """M: the most memory of a cluster, as a share of the memory of the smallest device that can hold every task."""
+    """M: the maximum memory of a cluster, as a share of the memory of the smallest device that can hold every task."""
     order: OrderName = "cpd-topo"
     """The topological order whose neighbours are fused: the paper's order, or one that the paper compares with."""
 

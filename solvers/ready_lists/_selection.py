@@ -2,8 +2,8 @@
 
 The earliest ends of a ready task over the devices only grow. They are recomputed only if the task's best device (for
 the gap: or its second best) was the last one used, or if its group was assigned a home. All ready tasks are scanned in
-each step: O(n W + r m + e m), where W is the most tasks ready at once and r <= n W the number of recomputations: few if
-arrivals decide, close to n W if many tasks agree on the best device.
+each step: O(n W + r m + e m), where W is the maximum number of tasks ready at once and r <= n W the number of
+recomputations: few if arrivals decide, close to n W if many tasks agree on the best device.
 
 Under port contention later transfers delay the data of ready tasks. It is recomputed for the chosen task, whose device
 is then chosen by it.

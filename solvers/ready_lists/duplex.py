@@ -27,7 +27,7 @@ class Duplex(Constructive):
         family="ready lists",
         tiers=True,
         guarantee="none",
-        complexity="O(n m log n + n W m + e m) and the gaps searched, W the most tasks ready at once",
+        complexity="O(n m log n + n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation=BRAUN,
     )
     settings_type = ReadySettings

@@ -8,7 +8,7 @@ idle first. On identical devices it starts on no other earlier.
 Departures from the paper:
 
 - All ready tasks are sorted. The paper sorts the first few and keeps the others in a queue by arrival, which takes
-  log m instead of log W steps a task (W the most tasks ready at once) and gives almost the same order.
+  log m instead of log W steps a task (W the maximum number of tasks ready at once) and gives almost the same order.
 - The device that is idle first is found by a scan of all m devices, not in a heap, because it must be able to take the
   task. The enabling device is considered only if it can take the task.
 - On unlike devices a device counts as idle later by the ticks that the task takes longer there than on its fastest

@@ -17,7 +17,7 @@ The theorem of Hanen and Munier, on m identical devices with enough memory, iden
 any task: makespan <= (sum of durations) / m + (1 - 1/m) w, where w is the makespan of the favourites on unlimited
 devices. The ratios that follow are in `placeopt.bounding.sct.ratios`; `--json` reports them.
 
-`benchmarks/baechi_tables.py` measures these rules, the ties and the favourites (docs/baechi.md).
+`benchmarks/baechi_tables.py` measures these rules, the ties and the favourites.
 
 With `released`, every decision is that of the released code (https://github.com/beomyeol/baechi) for the same
 favourites, see `_clock`, unless ports contend or memory is scarce.

@@ -33,7 +33,7 @@ class Sufferage(Constructive):
         family="ready lists",
         tiers=True,
         guarantee="none",
-        complexity="O(n W m + e m) and the gaps searched, W the most tasks ready at once",
+        complexity="O(n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation="""@article{maheswaran1999dynamic,
   author  = {Muthucumaru Maheswaran and Shoukat Ali and Howard Jay Siegel and Debra Hensgen and Richard F. Freund},
   title   = {Dynamic mapping of a class of independent tasks onto heterogeneous computing systems},

@@ -256,7 +256,7 @@ class TestReport:
 
 
 class TestFiveNode:
-    """The figures in docs/submodular.md; i_cap = 100 as in appendix 6.1. Pairs: task * 3 + device."""
+    """The example of the paper; i_cap = 100 as in appendix 6.1. Pairs: task * 3 + device."""
 
     def gain(self, model: PlacementModel, before: list[int], element: int) -> float:
         return float(model.gains(state_of(model, before), np.array([element]))[0])
@@ -423,4 +423,3 @@ class TestDocumentation:
             sqrt(1.98), sqrt(3.96), 2 * (sqrt(1.99) + sqrt(1.98)) - sqrt(1.99),
         ):  # fmt: skip
             assert f"= {figure:.4f}" in section
-        assert f"= {sqrt(3.98) + sqrt(3.96) - sqrt(1.99):.3f}" in section

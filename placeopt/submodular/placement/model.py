@@ -5,7 +5,7 @@ The ground set contains the pairs (j, i), task j on device i, as elements j m + 
 tasks. `benefits` states the equations. `PlacementModel` provides the function to the maximisers and checks of
 `placeopt.submodular`, and has its own greedy algorithm (`rounds`).
 
-Departures from the paper where it is silent or contradicts itself; docs/submodular.md explains them:
+Departures from the paper where it is silent or contradicts itself:
 
 1. Tasks are parallel if their dependencies are equal (two empty sets are), as in the text and the example of appendix
    6.1; the formula of PC_j states D_S[j] /= D_S[j'].
