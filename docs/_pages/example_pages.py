@@ -3,7 +3,8 @@
     python docs/_pages/example_pages.py [NAME ...]
 
 A script is the only source of its page. Its docstring is the title and the introduction. A line `# %%` starts a text in
-Markdown, which is the comment lines that follow. All other lines are code, shown with the output that they print.
+Markdown, which is the comment lines that follow. All other lines are code, shown with the output that they print. The
+code that draws a picture with matplotlib is not shown.
 The picture is the file NAME.png that the script writes into the current folder.
 """
 
@@ -130,7 +131,8 @@ def page(script: Script, outputs: list[str]) -> str:
         if not block.is_code:
             parts.append(block.text)
             continue
-        parts.append(f"```python\n{block.text}\n```")
+        if ".savefig(" not in block.text:  # the code of a drawing is only in the script
+            parts.append(f"```python\n{block.text}\n```")
         if output := next(printed).rstrip():
             parts.append(f"```text\n{output}\n```")
     parts.append(f"The whole script: [`{script.name}.py`]({script.name}.py)")
