@@ -7,20 +7,18 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from set_families import ConcaveOverModular, PiecewiseLinear, WeightedCoverage
 from small_sets import Cut, Strict, random_family, random_function, subsets, value_of
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular import (
     Check,
-    ConcaveOverModular,
     Counterexample,
     FacilityLocation,
     Intersection,
     Knapsacks,
     Partition,
-    PiecewiseLinear,
     Uniform,
-    WeightedCoverage,
     check_submodular,
 )
 from placeopt.submodular.checks import reduced
