@@ -124,7 +124,7 @@ class Restarts:
         self._best: Held | None = None
         self._own: dict[int, Held] = {}
         self._turns: dict[int, int] = {}
-        self._news: list[Schedule] = []
+        self._found: list[Schedule] = []
         self._end: float | None = None
         self._sent: Shared | None = None
         self._round: Round | None = None
@@ -153,8 +153,8 @@ class Restarts:
         if self._lanes is not None:
             self._lanes.check()
         with self._lock:
-            news, self._news = self._news, []
-        for schedule in news:
+            found, self._found = self._found, []
+        for schedule in found:
             offer(schedule)
 
     def _keep(self, schedule: Schedule) -> bool:
@@ -274,4 +274,4 @@ class Restarts:
     def _offer(self, schedule: Schedule) -> None:
         with self._lock:
             if self._keep(schedule):
-                self._news.append(schedule)
+                self._found.append(schedule)

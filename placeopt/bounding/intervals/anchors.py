@@ -20,7 +20,7 @@ LARGEST = 2_500
 """Tasks above which there are no anchors: the ancestors of all tasks take 8 n² bytes."""
 
 COUNT = 12
-"""Most anchors."""
+"""Maximum number of anchors."""
 
 IDLE = 3
 """Anchors without a gain after which the others are left out."""

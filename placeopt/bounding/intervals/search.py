@@ -21,7 +21,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver.registry import solver_names
 
 SIZES = (16, 32, 64)
-"""Most tasks of a part, in successive passes."""
+"""Maximum number of tasks of a part, in successive passes."""
 
 
 def available() -> bool:

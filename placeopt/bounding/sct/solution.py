@@ -40,7 +40,7 @@ FIRST, THEN = 100, 100
 """Rounds before the first check of the bounds, and between two checks."""
 
 ROUNDS, SLOW = 20_000, 2000
-"""Most rounds, and the rounds after which the game counts as slow."""
+"""Maximum number of rounds, and the rounds after which the game counts as slow."""
 
 PASSES = 4
 """Filling passes per check."""

@@ -2,11 +2,11 @@
 
     explanation = po.explain("problems/mine.yaml", time_limit=60)
     for member in explanation.members:
-        print(member.place, member.text, member.mend)
+        print(member.place, member.text, member.repair)
 
 CP-SAT's assumption literals give a first core (`_model`). A deletion filter makes it minimal (`filter`); for each
 member, a verified schedule without it shows that it is needed. Then the smallest change of each member that makes the
-problem feasible is computed (`mending`).
+problem feasible is computed (`repairs`).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from placeopt.solver.registry import find_solver
 from placeopt.solving.settings import make_options
 from placeopt.studies.explanation.constraints import Kind, System
 from placeopt.studies.explanation.filter import shrink
-from placeopt.studies.explanation.mending import Mend, mend
 from placeopt.studies.explanation.oracle import Oracle
+from placeopt.studies.explanation.repairs import Repair, repair_of
 
 Status = Literal["feasible", "infeasible", "undecided"]
 
@@ -54,7 +54,7 @@ class Member:
         The constraint as a sentence.
     needed
         Whether the other members are known to be satisfiable without it.
-    mend
+    repair
         The smallest change of this line alone that makes the problem feasible; None if none was found in time.
     """
 
@@ -62,7 +62,7 @@ class Member:
     place: Issue
     text: str
     needed: bool
-    mend: Mend | None
+    repair: Repair | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the member as plain data."""
@@ -74,7 +74,7 @@ class Member:
             "column": self.place.column,
             "text": self.text,
             "needed": self.needed,
-            "mend": None if self.mend is None else self.mend.to_dict(),
+            "repair": None if self.repair is None else self.repair.to_dict(),
         }
 
 
@@ -192,8 +192,8 @@ def explain(
     for done, number in enumerate(core.members):
         report(f"{len(core.members)} lines conflict; searching for changes that resolve it: {done} done")
         constraint, needed = system.constraints[number], core.needed.get(number)
-        mending = None if needed is None else mend(system, oracle, number, core.members, needed)
-        members.append(Member(constraint.kind, constraint.place, constraint.text, needed is not None, mending))
+        repair = None if needed is None else repair_of(system, oracle, number, core.members, needed)
+        members.append(Member(constraint.kind, constraint.place, constraint.text, needed is not None, repair))
     return Explanation(
         system.problem,
         "infeasible",

@@ -191,8 +191,8 @@ class Timing:
 
         The tasks of S on the device run in [a, makespan - b). If there are none, the makespan is at least a + b because
         some task of S requires that on any device; rows without such a task are omitted. The a and b are quartiles.
-        Measured: 24 graphs of `placeopt generate random`, 12 and 15 tasks on 3 and 4 unlike devices, were proved in 18
-        seconds of CPU time, without these rows in 22; on graphs of equal devices they make no difference.
+        Measured: 24 graphs of `placeopt generate random`, 12 and 15 tasks on 3 and 4 heterogeneous devices, were proved
+        in 18 seconds of CPU time, without these rows in 22; on graphs of equal devices they make no difference.
         """
         problem, placement = self.problem, self.placement
         tasks = np.array([i for i, g in enumerate(placement.group) if d in placement.at[g]], dtype=np.int64)

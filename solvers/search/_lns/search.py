@@ -125,8 +125,8 @@ class Search:
         kind.ticks += gain
         kind.seconds += trial.seconds
         share = gain / max(before.span, 1) / trial.seconds
-        news = max(1 - TUNING.memory, 1 / kind.tried)
-        kind.rate = share if kind.tried == 1 else (1 - news) * kind.rate + news * share
+        weight = max(1 - TUNING.memory, 1 / kind.tried)
+        kind.rate = share if kind.tried == 1 else (1 - weight) * kind.rate + weight * share
         n, proved = self.problem.n_tasks, trial.found is None or trial.found.proved
         self.failed = 0 if gain > 0 else self.failed + 1
         if gain > 0:
