@@ -39,7 +39,7 @@ BLOCKS = 0.7
 """Share of the time limit for blocks, where single tasks cut the graph."""
 
 PROBED = 6_000
-"""Variables above which presolve does not probe: at 40,000, probing took 35 s and found almost nothing."""
+"""Variables above which presolve does not probe: probing large models finds almost nothing."""
 
 FORKS = 0.8, 60.0
 """Part of the time limit for the model of forks, and its seconds without a limit."""
