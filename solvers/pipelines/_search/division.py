@@ -190,7 +190,8 @@ class Stage(NamedTuple):
 
 def _stage(units: Units, classes: int) -> Stage:
     known, stamp = np.full((2, len(units.producer)), -1, dtype=np.int64)
-    return Stage(np.zeros(9, dtype=np.int64), *np.zeros((3, classes), dtype=np.int64), known, stamp)
+    computing, again, barred = np.zeros((3, classes), dtype=np.int64)
+    return Stage(np.zeros(9, dtype=np.int64), computing, again, barred, known, stamp)
 
 
 @kernel(allocates=False, inline=True)
