@@ -72,7 +72,7 @@ class TestTable:
 
     def test_columns_of_replicas(self, replicated: tuple[po.Problem, po.Schedule]) -> None:
         grid = stage_grid(*replicated)
-        assert grid.headers[4:9] == ("launch", "again", "sent", "received", "syncing")
+        assert grid.headers[4:9] == ("launch", "recomputing", "sent", "received", "syncing")
         assert grid.rows[0][:6] == ("1", "gpu0 + gpu2", "4", "18 ms", "20 us", "6 ms")
 
     def test_facts(self, plain: tuple[po.Problem, po.Schedule]) -> None:
