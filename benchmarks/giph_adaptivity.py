@@ -95,7 +95,7 @@ def placed(problem: Problem, name: str, device: np.ndarray, seconds: float, seed
         found = sample_placements(problem, device, steps=2 * problem.n_tasks, seed=seed)
         return found.device, int(found.best[-1])
     if name == "rnn-placer":
-        from placeopt.learning.rnn_placer import place_by_rnn
+        from rnn_placer import place_by_rnn
 
         found = place_by_rnn(problem, device, steps=RNN_PLACEMENTS, seed=seed)
         return found.device, int(found.best[-1])

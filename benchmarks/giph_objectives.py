@@ -77,7 +77,7 @@ def search(name: str) -> Search:
     if name == "random":
         return sample_placements
     if name == "rnn-placer":
-        from placeopt.learning.rnn_placer import place_by_rnn
+        from rnn_placer import place_by_rnn
 
         return place_by_rnn
     if name not in POLICIES:

@@ -28,12 +28,12 @@ from giph_results import HEADLINE, SEARCHES, VARIANTS, Results
 from giph_runs import FIFO, GRID, WITHOUT_GAPS, Trained, episodes, first_placements, longest_paths, timed_training
 from giph_sets import denominator
 from rich.table import Table
+from rnn_placer import place_by_rnn
 from shown import show, show_claims
 
 import placeopt as po
 from placeopt.generate.random_graphs import random_document
 from placeopt.learning.networks.variants import Agent, make_agent
-from placeopt.learning.rnn_placer import place_by_rnn
 from placeopt.learning.search import Search, guide
 from placeopt.learning.training.checkpoints import PACKAGED, load_policy
 from placeopt.model.metrics import shape

@@ -191,8 +191,6 @@ _HOME = {
 
 __all__ = sorted(_HOME)
 
-__path__.append(f"{__path__[0]}/former")  # names of modules that have moved
-
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:

@@ -219,7 +219,7 @@ CASES: tuple[Case, ...] = (
         "1 + 2 + 4 + 2 + 1: t1 must run on d1",
     ),
     Case(
-        "unlike links",
+        "heterogeneous links",
         lambda: _problem([[1, 9, 9], [9, 1, 1]], [(0, 1)], payload=[1], latency=[[0, 8, 3], [8, 0, 0], [3, 0, 0]]),
         6,
         "1 + 3 + 1 + 1 by the faster link to d2",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 import shutil
 import subprocess
@@ -136,19 +135,6 @@ def test_no_module_is_named_like_a_public_name() -> None:
     import placeopt
 
     assert not {path.stem for path in CORE.iterdir()} & set(placeopt.__all__)
-
-
-@pytest.mark.parametrize("name", ["ir", "memory", "metrics", "objective", "plan", "profiling", "schedule"])
-def test_former_names_of_modules_still_lead_to_them(name: str) -> None:
-    former = importlib.import_module(f"placeopt.{name}")
-    (target,) = {
-        imported for imported in imports(CORE / "former" / f"{name}.py") if imported.endswith((name, "problem"))
-    }
-    moved = importlib.import_module(target)
-    names = set(getattr(moved, "__all__", [each for each in vars(moved) if not each.startswith("_")]))
-    assert names
-    for each in names:
-        assert getattr(former, each) is getattr(moved, each)
 
 
 def test_one_function_runs_cp_sat() -> None:

@@ -41,8 +41,8 @@ result = po.solve(po.compile(document), "cp-sat", workers=1)
 print(f"cp-sat: {result.termination.value}")
 explanation = po.explain(document, time_limit=20, workers=1)
 for member in explanation.members:
-    assert member.mend is not None
-    print(f"- {member.text}\n  change: {member.mend.text}")
+    assert member.repair is not None
+    print(f"- {member.text}\n  change: {member.repair.text}")
 
 # %%
 # The colocation is not in the set, because removing it would not help. The NPU has no memory left next to the language

@@ -46,12 +46,12 @@ from placeopt.model.problem import Problem
 from placeopt.model.units import time_text
 
 ENDS = 64
-"""Most values of a and of q: quantiles of all breakpoints, fewer for more tasks."""
+"""Maximum number of values of a and of q: quantiles of all breakpoints, fewer for more tasks."""
 
 TOO_LONG = 1 << 62
 """Longer than any interval."""
 
-STOCK = 1 << 61
+MOST_WORTH = 1 << 61
 """A worth of memory above every priced work, which is below 2^60; the sum of both fits into 64 bits."""
 
 WORK = 20_000_000
@@ -102,11 +102,11 @@ def _confined_bound(
         scale = price.scale(sharing)
         if scale == 0:
             continue
-        stock = min(price.stock(sharing), STOCK)
+        memory_worth = min(price.memory_worth(sharing), MOST_WORTH)
         worth = (sharing.memory >> price.shift)[:, None] * price.memory
         sweep = best_interval.select(4 * len(starts) * len(ends) * head.size)
         value = sweep(
-            starts, ends, head, sharing.amount, tail, open_, price.amount, worth, scale, stock,
+            starts, ends, head, sharing.amount, tail, open_, price.amount, worth, scale, memory_worth,
             max(least, best),
         )  # fmt: skip
         best = max(best, int(value))
@@ -142,12 +142,12 @@ def demand(
 @kernel(demand, allocates=False)
 def best_interval(
     starts: Int, ends: Int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int,
-    scale: int, stock: int, least: int,
+    scale: int, memory_worth: int, least: int,
 ) -> int:  # fmt: skip
     """The largest a + q + L over all `starts` a and `ends` q, given a makespan of at least `least`; or 0.
 
     `head`, `duration`, `tail`, `allowed` and `worth` (priced memory) are (n, k), `price` is (k,). `scale` is the price
-    of a tick on all devices, `stock` the worth of all memory.
+    of a tick on all devices, `memory_worth` the worth of all memory.
     """
     best = 0
     for a in starts:
@@ -155,12 +155,12 @@ def best_interval(
             room = max(least, best) - a - q
             if room <= 0:
                 break  # ends are ascending
-            if demand(a, q, room, head, duration, tail, allowed, price, worth) <= stock + scale * room:
+            if demand(a, q, room, head, duration, tail, allowed, price, worth) <= memory_worth + scale * room:
                 continue
-            most = demand(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - stock
+            most = demand(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - memory_worth
             length = -(-most // scale) - 1
             if length >= room and (
-                demand(a, q, length, head, duration, tail, allowed, price, worth) > stock + scale * length
+                demand(a, q, length, head, duration, tail, allowed, price, worth) > memory_worth + scale * length
             ):
                 best = a + q + length + 1
     return best

@@ -30,7 +30,7 @@ BORDERS, IDEALS, DIVISION, EXACT = 0.2, 0.5, 0.4, 0.5
 """Shares of the remaining time: first turn of each bound."""
 
 SMALL = 100
-"""Most groups for an exact solver."""
+"""Maximum number of groups for an exact solver."""
 
 PART = 0.4
 """Share of the time of `division` for one period."""

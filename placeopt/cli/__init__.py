@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from placeopt.errors import DocumentError
@@ -90,13 +90,14 @@ def _folder_is_deleted() -> bool:
 
 
 def _message(error: Exception) -> str:
+    from placeopt.cli.options import as_json
     from placeopt.errors import DocumentError, counted
 
     if not isinstance(error, DocumentError):
         return f"placeopt: {error}"
-    issues = error.issues if "--json" in sys.argv else error.issues[:ISSUES]
+    issues = error.issues if as_json.get() else error.issues[:ISSUES]
     hidden = len(error.issues) - len(issues)
-    hint = "; --json lists all of them" if _takes_json() else ""
+    hint = "" if as_json.get() is None else "; --json lists all of them"
     more = f", of which {hidden:,} are not listed{hint}" if hidden else ""
     lines = [*map(str, issues), f"placeopt: {counted(len(error.issues), 'problem')} found{more}"]
     return "\n".join(lines + _import_hints(error))
@@ -117,15 +118,3 @@ def _import_hints(error: DocumentError) -> list[str]:
         for file, format in formats.items()
         if format is not None and (shown := visible(file, 1000))
     ]
-
-
-def _takes_json() -> bool:
-    """Whether the command that runs has the option --json."""
-    from typer.main import get_command
-
-    from placeopt.cli.app import app
-
-    command: Any = get_command(app)
-    for word in sys.argv[1:]:
-        command = getattr(command, "commands", {}).get(word, command)
-    return any("--json" in option.opts for option in command.params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,19 @@ import typer
 
 from placeopt.cli.parameters import input_argument, output_option, share_option, time_option
 
+as_json: ContextVar[bool | None] = ContextVar("as_json", default=None)
+"""Whether the command prints JSON; None if it has no option for that."""
+
+
+def _keep_json(value: bool) -> bool:
+    as_json.set(value)
+    return value
+
+
 ProblemFile = Annotated[Path, input_argument("PROBLEM", "A problem file (YAML or JSON), or - for standard input.")]
 PlanPath = Annotated[Path, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
 Solver = Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for other programs.")]
+AsJson = Annotated[bool, typer.Option("--json", callback=_keep_json, help="Print JSON on stdout, for other programs.")]
 Gap = Annotated[float | None, share_option("--gap", "Stop as soon as this gap is proved, such as 0.05 or 5%.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed: with one worker, the same seed gives the same answer.")]
 Workers = Annotated[int | None, typer.Option("--workers", "-w", help="Number of threads; all cores by default.")]

@@ -41,7 +41,7 @@ StrPath = str | os.PathLike[str]
 """The path of a file, as text or as an object."""
 
 LONGEST_PATH = 4096
-"""Most characters of a path in a message."""
+"""Maximum number of characters of a path in a message."""
 
 _protected: ContextVar[Mapping[Identity, str] | None] = ContextVar("_protected", default=None)
 """Names of outputs by identity; see `keep_apart`."""

@@ -231,7 +231,7 @@ class StageSpec(_Model):
     stages: Literal["free", "contiguous"] | None = None
     """`contiguous`: no path leaves the device and returns. The same as `segments: 1`."""
     segments: Annotated[Whole, Field(ge=1)] | None = None
-    """Most stages of the device; in training, most forward and most backward stages."""
+    """Maximum number of stages of the device; in training, of forward and of backward stages."""
     launch: Time | None = None
     """Time to start each stage of the device, in each run."""
 
@@ -242,7 +242,7 @@ class PipelineSpec(StageSpec):
     multicast: bool = False
     """Whether a device sends an output once, regardless of the number of devices that receive it."""
     replicas: Count = 1
-    """Most devices of a class that run the same tasks, each for every second, third, ... run."""
+    """Maximum number of devices of a class that run the same tasks, each for every second, third, ... run."""
     in_flight: InFlight = "none"
     """Outputs that a device keeps for the runs under way. `none`: those of one run. `inference`: those of two runs.
     `1f1b`: stage s of S keeps the outputs of forward tasks for S - s + 1 runs. `gpipe`: for all microbatches."""

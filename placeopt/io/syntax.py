@@ -53,7 +53,7 @@ class TextError(Exception):
 
 
 DEEPEST = 100
-"""Most levels of nesting of a YAML text; problems and plans need six."""
+"""Maximum number of levels of nesting of a YAML text; problems and plans need six."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"

@@ -9,6 +9,5 @@ graphs        what a network observes of a search: gpNet, or the task graph, wit
 networks      the networks of GiPH, of its variants and of Placeto, and message passing
 search        searches that a network guides, and a learned policy for `placeopt.policies`
 training      REINFORCE, files of weights, data sets, trainings in a folder
-rnn_placer    the RNN placer of HDP, which is trained on each problem anew; its network is in rnn_network
 weights       policies that come with placeopt
 """

@@ -155,7 +155,7 @@ def checked_call(name: str, value: Any) -> None:
         raise UsageError(f"{name} is {value!r}; expected a function, or None")
 
 
-def glance(values: NDArray[Any]) -> str:
+def abbreviated(values: NDArray[Any]) -> str:
     """Return the first and last entries of an array on one line."""
     entries = list(map(str, values.ravel()[: 3 if values.size > 8 else None].tolist()))
     if values.size > 8:

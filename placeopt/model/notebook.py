@@ -8,7 +8,7 @@ from html import escape
 from placeopt.errors import visible
 
 _LONGEST = 500
-"""Most characters of a text in a cell."""
+"""Maximum number of characters of a text in a cell."""
 
 
 def facts_table(facts: Sequence[tuple[str, str]]) -> str:

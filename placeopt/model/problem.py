@@ -450,7 +450,7 @@ def devices_by_class(problem: Problem) -> list[list[int]]:
 
 
 DEVICE_ROWS = 20
-"""Most rows of the table of device classes in a notebook."""
+"""Maximum number of rows of the table of device classes in a notebook."""
 
 
 def _html(problem: Problem) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.errors import UsageError, counted
-from placeopt.model.arrays import Int, glance, whole_numbers
+from placeopt.model.arrays import Int, abbreviated, whole_numbers
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
 
 
@@ -41,7 +41,7 @@ class Transfers:
         _read_only_fields(self, "edge", "start", *(["sent"] if self.sent is not None else []))
 
     def __repr__(self) -> str:
-        return f"<Transfers: {self.edge.size:,}; edge {glance(self.edge)}, start {glance(self.start)}>"
+        return f"<Transfers: {self.edge.size:,}; edge {abbreviated(self.edge)}, start {abbreviated(self.start)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +71,7 @@ class Stages:
 
     def __repr__(self) -> str:
         teams = counted(int((self.leader != np.arange(self.leader.size)).sum()), "replica")
-        return f"<Stages: {counted(np.unique(self.number).size, 'stage')}, {teams}; number {glance(self.number)}>"
+        return f"<Stages: {counted(np.unique(self.number).size, 'stage')}, {teams}; number {abbreviated(self.number)}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +102,7 @@ class Schedule:
     def __repr__(self) -> str:
         moves = "" if self.transfers is None else f", {counted(self.transfers.edge.size, 'transfer')}"
         tasks = counted(self.device.size, "task")
-        return f"<Schedule of {tasks}: device {glance(self.device)}, start {glance(self.start)}{moves}>"
+        return f"<Schedule of {tasks}: device {abbreviated(self.device)}, start {abbreviated(self.start)}{moves}>"
 
 
 def check_types(caller: str, problem: object, schedule: object) -> None:

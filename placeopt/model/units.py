@@ -114,7 +114,7 @@ DIMENSIONS = (TIME, MEMORY, PAYLOAD, BANDWIDTH, WORK, SPEED, POWER, ENERGY_PER_B
 _QUANTITY = re.compile(rf"\s*(?P<number>[+-]?{_NUMBER})\s*(?P<unit>[^\W\d_].*?)?\s*")
 
 _LONGEST = 400
-"""Most digits of a number and largest power of ten; more would be slow to parse."""
+"""Maximum number of digits of a number and largest power of ten; more would be slow to parse."""
 
 
 class QuantityError(ValueError):

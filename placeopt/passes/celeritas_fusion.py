@@ -194,7 +194,7 @@ def _following(problem: Problem, made: Clusters, leader: Int, led: Reduction) ->
 
 
 def memory_limit(problem: Problem, share: float) -> int:
-    """Most bytes of a cluster; UNLIMITED if no device that counts has a capacity."""
+    """Maximum number of bytes of a cluster; UNLIMITED if no device that counts has a capacity."""
     counts = problem.capacity >= problem.memory.max()
     least = int(problem.capacity[counts].min() if counts.any() else problem.capacity.min())
     return UNLIMITED if least == UNLIMITED else int(least * share)

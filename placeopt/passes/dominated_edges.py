@@ -53,7 +53,7 @@ from placeopt.passes.rebuilding import (
 )
 
 BUDGET = 256
-"""Most edges visited to justify removing one edge."""
+"""Maximum number of edges visited to justify removing one edge."""
 
 ANY = -1
 """Payload of an edge that any path implies."""

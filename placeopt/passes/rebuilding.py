@@ -23,7 +23,7 @@ LINK_FIELDS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num",
 """Fields of a problem: of the whole, one entry per device, and one per pair of devices."""
 
 LARGEST_NETWORK = 256
-"""Most devices for which the triangle inequality is checked."""
+"""Maximum number of devices for which the triangle inequality is checked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -123,13 +123,12 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
     release, deadline = problem.release.copy(), problem.deadline.copy()
     representative = np.arange(problem.n_tasks)
     least = least_durations(problem, allowed)
-    starts = problem.in_start, problem.in_edge, problem.out_start
-    given = (problem.order, *starts, problem.edge_source, problem.edge_target, problem.group, candidate, free, least)
+    graph, tasks = _graph(problem, problem.group), Tasks(candidate, free, least, release, deadline)
     work = KERNEL_STEPS * (problem.n_tasks + problem.n_edges)
     if forwards:
-        join_producers.select(work)(*given, _sharing(problem), release, deadline, representative)
+        join_producers.select(work)(graph, tasks, _sharing(problem), representative)
     else:
-        join_consumers.select(work)(*given, release, deadline, representative)
+        join_consumers.select(work)(graph, tasks, representative)
     kept = np.flatnonzero(representative == np.arange(problem.n_tasks))
     if len(kept) == problem.n_tasks:
         return None
@@ -195,19 +194,46 @@ def _sharing(problem: Problem) -> Bool:
     return sharing
 
 
+class Graph(NamedTuple):
+    """The edges of a problem and the groups of its tasks, as in `Problem`."""
+
+    order: Int
+    in_start: Int
+    in_edge: Int
+    out_start: Int
+    edge_source: Int
+    edge_target: Int
+    group: Int
+
+
+class Tasks(NamedTuple):
+    """What the rules ask of the tasks."""
+
+    candidate: Bool  # (n,)
+    free: Bool  # (n,) whether the task leaves no trace
+    least: Int  # (n,) least duration
+    release: Int
+    deadline: Int
+
+
+def _graph(problem: Problem, group: Int) -> Graph:
+    starts = problem.in_start, problem.in_edge, problem.out_start
+    return Graph(problem.order, *starts, problem.edge_source, problem.edge_target, group)
+
+
 @kernel(allocates=False)
-def join_producers(
-    order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int,
-    group: Int, candidate: Bool, free: Bool, least: Int, sharing: Bool,
-    release: Int, deadline: Int, representative: Int,
-) -> None:  # fmt: skip
-    """Apply rules 1 and 3 (no producers) to every candidate, producers first; changes the last four arrays."""
-    for z in order:
-        if not candidate[z]:
+def join_producers(graph: Graph, tasks: Tasks, sharing: Bool, representative: Int) -> None:
+    """Apply rules 1 and 3 (no producers) to every candidate, producers first.
+
+    Changes `sharing`, `representative` and the times of `tasks`.
+    """
+    group, release, deadline, least = graph.group, tasks.release, tasks.deadline, tasks.least
+    for z in graph.order:
+        if not tasks.candidate[z]:
             continue
         producer, joins = -1, True
-        for k in range(in_start[z], in_start[z + 1]):
-            p = edge_source[in_edge[k]]
+        for k in range(graph.in_start[z], graph.in_start[z + 1]):
+            p = graph.edge_source[graph.in_edge[k]]
             if group[p] != group[z]:
                 joins = False
                 break
@@ -220,10 +246,10 @@ def join_producers(
         if not joins:
             continue
         if producer < 0:
-            if not free[z] or release[z] > 0:
+            if not tasks.free[z] or release[z] > 0:
                 continue
-            for e in range(out_start[z], out_start[z + 1]):
-                if group[edge_target[e]] != group[z]:
+            for e in range(graph.out_start[z], graph.out_start[z + 1]):
+                if group[graph.edge_target[e]] != group[z]:
                     joins = False
                     break
             if joins:
@@ -237,18 +263,19 @@ def join_producers(
 
 
 @kernel(allocates=False)
-def join_consumers(
-    order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int,
-    group: Int, candidate: Bool, free: Bool, least: Int, release: Int, deadline: Int, representative: Int,
-) -> None:  # fmt: skip
-    """Apply rules 2 and 3 (no consumers) to every candidate, consumers first; changes the last three arrays."""
-    for i in range(len(order) - 1, -1, -1):
-        z = order[i]
-        if not candidate[z]:
+def join_consumers(graph: Graph, tasks: Tasks, representative: Int) -> None:
+    """Apply rules 2 and 3 (no consumers) to every candidate, consumers first.
+
+    Changes `representative` and the times of `tasks`.
+    """
+    group, release, deadline, least = graph.group, tasks.release, tasks.deadline, tasks.least
+    for i in range(len(graph.order) - 1, -1, -1):
+        z = graph.order[i]
+        if not tasks.candidate[z]:
             continue
         consumer, joins = -1, True
-        for e in range(out_start[z], out_start[z + 1]):
-            c = edge_target[e]
+        for e in range(graph.out_start[z], graph.out_start[z + 1]):
+            c = graph.edge_target[e]
             if group[c] != group[z]:
                 joins = False
                 break
@@ -267,16 +294,16 @@ def join_consumers(
             representative[z] = consumer
             continue
         implied = 0
-        for k in range(in_start[z], in_start[z + 1]):
-            p = edge_source[in_edge[k]]
+        for k in range(graph.in_start[z], graph.in_start[z + 1]):
+            p = graph.edge_source[graph.in_edge[k]]
             if group[p] != group[z]:
                 joins = False
                 break
             implied = max(implied, release[p] + least[p])
-        if joins and free[z] and release[z] <= implied:
+        if joins and tasks.free[z] and release[z] <= implied:
             representative[z] = -1
-            for k in range(in_start[z], in_start[z + 1]):
-                p = edge_source[in_edge[k]]
+            for k in range(graph.in_start[z], graph.in_start[z + 1]):
+                p = graph.edge_source[graph.in_edge[k]]
                 deadline[p] = min(deadline[p], deadline[z])
 
 
@@ -356,11 +383,9 @@ class Relays:
         )
         group, when = problem.group.copy(), np.zeros(problem.n_tasks, dtype=np.int64)
         work = problem.n_tasks + problem.n_edges + int(candidate.sum()) * problem.n_devices
-        join_neighbours.select(work)(
-            problem.order, problem.in_start, problem.in_edge, problem.out_start, problem.edge_source,
-            problem.edge_target, problem.payload, allowed, candidate, problem.release, problem.deadline,
-            least_durations(problem, allowed), moves_free, UNLIMITED, size, group, when,
-        )  # fmt: skip
+        tasks = Tasks(candidate, candidate, least_durations(problem, allowed), problem.release, problem.deadline)
+        graph = _graph(problem, group)
+        join_neighbours.select(work)(graph, tasks, problem.payload, allowed, moves_free, size, when)
         joined = problem.order[when[problem.order] > 0]
         if len(joined) == 0:
             return None
@@ -377,42 +402,44 @@ class Relays:
         return Reduction(reduced, lambda schedule: schedule, project, explanation)
 
 
+SEVERAL, NONE = -1, -2
+"""The common group of tasks in several groups, and of no tasks."""
+
+
 @kernel(allocates=False)
 def join_neighbours(
-    order: Int, in_start: Int, in_edge: Int, out_start: Int, edge_source: Int, edge_target: Int, payload: Int,
-    allowed: Bool, candidate: Bool, release: Int, deadline: Int, least: Int, moves_free: bool, unlimited: int,
-    size: Int, group: Int, when: Int,
-) -> None:  # fmt: skip
-    """Apply the cases, producers first: update `group` (n,) and the `size` (g,); `when` (n,) is EARLY, LATE or 0."""
-    for z in order:
+    graph: Graph, tasks: Tasks, payload: Int, allowed: Bool, moves_free: bool, size: Int, when: Int
+) -> None:
+    """Apply the cases, producers first: update `graph.group` and the `size` (g,); `when` (n,) is EARLY, LATE or 0."""
+    group = graph.group
+    for z in graph.order:
         own = group[z]
-        if not candidate[z] or size[own] > 1:
+        if not tasks.candidate[z] or size[own] > 1:
             continue
-        # The common group of all producers, -1 if there are several, -2 without producers; likewise for consumers.
-        before, after, implied = -2, -2, 0
-        least_in, most_in, least_out, most_out = unlimited, -1, unlimited, -1
-        for k in range(in_start[z], in_start[z + 1]):
-            e = in_edge[k]
-            p = edge_source[e]
-            before = group[p] if before == -2 or before == group[p] else -1
-            implied = max(implied, release[p] + least[p])
+        before, after, implied = NONE, NONE, 0
+        least_in, most_in, least_out, most_out = UNLIMITED, -1, UNLIMITED, -1
+        for k in range(graph.in_start[z], graph.in_start[z + 1]):
+            e = graph.in_edge[k]
+            p = graph.edge_source[e]
+            before = group[p] if before == NONE or before == group[p] else SEVERAL
+            implied = max(implied, tasks.release[p] + tasks.least[p])
             least_in, most_in = min(least_in, payload[e]), max(most_in, payload[e])
-        for e in range(out_start[z], out_start[z + 1]):
-            c = edge_target[e]
-            after = group[c] if after == -2 or after == group[c] else -1
+        for e in range(graph.out_start[z], graph.out_start[z + 1]):
+            c = graph.edge_target[e]
+            after = group[c] if after == NONE or after == group[c] else SEVERAL
             least_out, most_out = min(least_out, payload[e]), max(most_out, payload[e])
-        early = release[z] <= implied
-        late = after != -2 and deadline[z] == unlimited
-        target = -1
-        if before == after or after == -2:
+        early = tasks.release[z] <= implied
+        late = after != NONE and tasks.deadline[z] == UNLIMITED
+        target = SEVERAL
+        if before == after or after == NONE:
             target = before
-        elif before == -2:
+        elif before == NONE:
             target = after
         if target < 0 or not (early or late):
-            target = -1
-            if moves_free and before >= 0 and after != -2 and early and least_in >= most_out:
-                target, late = before, False
-            elif moves_free and after >= 0 and before != -2 and late and most_in <= least_out:
+            target = SEVERAL
+            if moves_free and before >= 0 and after != NONE and early and least_in >= most_out:
+                target = before
+            elif moves_free and after >= 0 and before != NONE and late and most_in <= least_out:
                 target, early = after, False
         if target < 0:
             continue
@@ -425,7 +452,7 @@ def join_neighbours(
             size[own] -= 1
             size[target] += 1
             group[z] = target
-            when[z] = 1 if early else 2
+            when[z] = EARLY if early else LATE
 
 
 def _moved(problem: Problem, schedule: Schedule, group: Int, when: Int, joined: Int) -> Schedule:

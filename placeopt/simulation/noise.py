@@ -16,7 +16,7 @@ from placeopt.model.units import is_number, is_whole
 from placeopt.simulation.run import Discipline, Run, checked_placement
 
 MOST_RUNS = 10_000_000
-"""Most runs: their makespans take 80 MB."""
+"""Maximum number of runs: their makespans take 80 MB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ report    return a `Result`
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,7 +35,6 @@ from placeopt.solving.crosscheck import check_bound, check_claims, check_infeasi
 from placeopt.solving.keyboard import stopped_by_keyboard
 from placeopt.solving.result import LARGE, Result, WallTime, with_schedule
 from placeopt.solving.run import Run, prepare
-from placeopt.solving.usage import peak_resident
 from placeopt.verifier import Report
 
 LEAST = 1e-3
@@ -396,3 +396,18 @@ def _clusters(chain: Chain, checked: _Checked) -> Int | None:
 def _hurried(options: Options) -> AbstractContextManager[None]:
     """With a time limit, quick bounds wait for no kernel; without one, they wait until the solve is to stop."""
     return hurried(lambda: options.time_limit is not None or options.should_stop())
+
+
+def peak_resident() -> int | None:
+    """Bytes of main memory that this process, or one that it started and that has ended, held at most so far.
+
+    None if the system does not report it.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        import psutil
+
+        return getattr(psutil.Process().memory_info(), "peak_wset", None)
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return most if sys.platform == "darwin" else 1024 * most

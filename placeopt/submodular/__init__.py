@@ -1,6 +1,6 @@
 """Maximise submodular functions under matroids and knapsacks, with guarantees and checks of their conditions.
 
-functions      set functions: the interface, and common families
+functions      set functions: the interface, and facility location
 independence   independent sets: the interface, matroids, knapsacks, intersections
 standard       `greedy`, and `stochastic_greedy` on random samples
 lazy           `lazy_greedy`: the same result with fewer evaluations
@@ -17,21 +17,15 @@ from placeopt.submodular.checks import Check, Checks, Counterexample, check_subm
 from placeopt.submodular.continuous import continuous_greedy, swap_rounding
 from placeopt.submodular.exchanges import local_search, potential_search
 from placeopt.submodular.functions import (
-    ConcaveOverModular,
     FacilityLocation,
-    Local,
-    PiecewiseLinear,
     Refreshing,
     SetFunction,
-    Sum,
-    WeightedCoverage,
 )
 from placeopt.submodular.independence import (
     Independence,
     Intersection,
     Knapsack,
     Knapsacks,
-    Laminar,
     Partition,
     Uniform,
 )
@@ -42,7 +36,6 @@ from placeopt.submodular.standard import greedy, stochastic_greedy
 __all__ = [
     "Check",
     "Checks",
-    "ConcaveOverModular",
     "Counterexample",
     "FacilityLocation",
     "Guarantee",
@@ -50,16 +43,11 @@ __all__ = [
     "Intersection",
     "Knapsack",
     "Knapsacks",
-    "Laminar",
-    "Local",
     "Maximised",
     "Partition",
-    "PiecewiseLinear",
     "Refreshing",
     "SetFunction",
-    "Sum",
     "Uniform",
-    "WeightedCoverage",
     "check_submodular",
     "continuous_greedy",
     "greedy",

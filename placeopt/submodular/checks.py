@@ -111,7 +111,7 @@ class Checks:
         return any(check.refuted for check in (self.submodular, self.monotone, self.path_free))
 
     @property
-    def honest(self) -> bool:
+    def claims_hold(self) -> bool:
         """Whether no claim of the function is refuted."""
         return not any(check.claimed and check.refuted for check in (self.submodular, self.monotone, self.path_free))
 

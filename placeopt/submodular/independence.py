@@ -2,7 +2,6 @@
 
     Uniform        at most k elements                              matroid
     Partition      at most a given number of elements per part     matroid
-    Laminar        at most a given number per set of nested sets   matroid
     Knapsack       total weight at most the capacity               not a matroid
     Knapsacks      one knapsack per part, such as device memory    not a matroid
     Intersection   sets that are independent in several families
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.submodular.functions import AnySetFunction, Composite
+from placeopt.submodular.functions import AnySetFunction
 
 State = TypeVar("State")
 
@@ -123,43 +122,6 @@ class Uniform(Partition):
         super().__init__(np.zeros(size, dtype=np.int64), k)
 
 
-class Laminar(_Counters):
-    """At most capacities[i] elements of sets[i]; any two sets are disjoint, or one contains the other."""
-
-    matroid = True
-    matroids: int | None = 1
-
-    def __init__(self, size: int, sets: Sequence[Sequence[int] | Int], capacities: Sequence[int] | Int) -> None:
-        self.size = size
-        members = [np.unique(np.asarray(one, dtype=np.int64)) for one in sets]
-        # The additional last counter pads chains of different length; it is never full.
-        self._capacity = np.append(_capacities(capacities, len(members), np.int64)[: len(members)], size)
-        chains: list[list[int]] = [[] for _ in range(size)]
-        innermost = np.full(size, -1)
-        for i in sorted(range(len(members)), key=lambda i: (-len(members[i]), i)):
-            inside = members[i]
-            if len(inside) and (inside[0] < 0 or inside[-1] >= size):
-                raise ValueError(f"sets[{i}] has elements {inside[0]} to {inside[-1]}: expected 0 to {size - 1}")
-            # Larger sets come first, so a set that contains one element of this set must contain all of them.
-            around = np.unique(innermost[inside])
-            if len(around) > 1:
-                raise ValueError(f"sets[{i}] and sets[{around[-1]}] overlap, and neither contains the other")
-            innermost[inside] = i
-            for element in inside.tolist():
-                chains[element].append(i)
-        depth = max(map(len, chains), default=0)
-        padded = [chain + [len(members)] * (depth - len(chain)) for chain in chains]
-        self._chain = np.array(padded, dtype=np.int64).reshape(size, depth)
-
-    def open(self, state: Int, elements: Int) -> Bool:
-        chain = self._chain[elements]
-        return np.asarray((state[chain] < self._capacity[chain]).all(axis=1))
-
-    def add(self, state: Int, element: int) -> None:
-        chain = self._chain[element]
-        state[chain[chain < len(state) - 1]] += 1
-
-
 class Knapsacks(_Counters):
     """Total weight of at most capacity[i] in part i, such as one knapsack per device.
 
@@ -222,7 +184,7 @@ class Knapsack(Knapsacks):
         super().__init__(np.zeros(len(weight), dtype=np.int64), weight, capacity)
 
 
-class Intersection(Composite):
+class Intersection:
     """The sets that are independent in each of the `members`."""
 
     def __init__(self, *members: AnyIndependence) -> None:
@@ -236,6 +198,16 @@ class Intersection(Composite):
         self.matroid = len(members) == 1 and members[0].matroid
         counts = [member.matroids for member in members if member.matroids is not None]
         self.matroids = sum(counts) if len(counts) == len(members) else None
+
+    def start(self) -> list[Any]:
+        return [member.start() for member in self.members]
+
+    def copy(self, state: list[Any]) -> list[Any]:
+        return [member.copy(one) for member, one in zip(self.members, state, strict=True)]
+
+    def add(self, state: list[Any], element: int) -> None:
+        for member, one in zip(self.members, state, strict=True):
+            member.add(one, element)
 
     def open(self, state: list[Any], elements: Int) -> Bool:
         free = np.ones(len(elements), dtype=np.bool_)

@@ -10,19 +10,17 @@ gains may have increased (`Refreshing`), and these are recomputed at once. A gai
 as an error.
 
 Departures from the paper. Gains are computed in batches of doubling size, because functions are fast on arrays: this
-takes a few times as many gains, but far fewer calls. If the function is `Local`, gains that the last elements did not
-change are reused. Because of rounding, a gain may exceed its bound slightly, and equal gains may differ. The search
-therefore continues to 1e-12 of the value below the best gain, and decides by current gains only.
+takes a few times as many gains, but far fewer calls. Because of rounding, a gain may exceed its bound slightly, and
+equal gains may differ. The search therefore continues to 1e-12 of the value below the best gain, and decides by current
+gains only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from placeopt.model.arrays import Bool, Float, Int
-from placeopt.submodular.functions import AnySetFunction, Local, Refreshing
+from placeopt.model.arrays import Float, Int
+from placeopt.submodular.functions import AnySetFunction, Refreshing
 from placeopt.submodular.independence import AnyIndependence
 from placeopt.submodular.results import GrowingSet, Maximised, greedy_guarantee
 
@@ -54,11 +52,8 @@ class _Search:
         self.function = function
         self.growth = GrowingSet(function, independence, certify=certify)
         self.queue = BatchQueue(function.size)
-        self.local = function if isinstance(function, Local) else None
         self.refreshing = function if isinstance(function, Refreshing) else None
-        # For each element, the round of its last gain, and the round in which that gain last changed (if `local`).
-        self.computed = np.zeros(function.size, dtype=np.int64)
-        self.changed = np.zeros(function.size, dtype=np.int64)
+        self.computed = np.zeros(function.size, dtype=np.int64)  # the round of each element's last gain
         self.largest = 0.0
 
     def run(self, fill: bool) -> Maximised:
@@ -93,7 +88,7 @@ class _Search:
                 break
             free = self.growth.independence.open(self.growth.independent, elements)
             elements, bounds = elements[free], bounds[free]  # a closed element never opens again
-            stale = self.is_stale(elements)
+            stale = self.computed[elements] < len(self.growth)
             if stale.any():
                 before = bounds[stale]
                 bounds[stale] = self.gains_now(elements[stale])
@@ -104,10 +99,6 @@ class _Search:
             width *= 2
         return np.concatenate(found), np.concatenate(values)
 
-    def is_stale(self, elements: Int) -> Bool:
-        since = self.changed[elements] if self.local else len(self.growth)
-        return np.asarray(self.computed[elements] < since)
-
     def gains_now(self, elements: Int) -> Float:
         gains = self.growth.gains(elements)
         self.computed[elements] = len(self.growth)
@@ -115,9 +106,7 @@ class _Search:
         return gains
 
     def update_after(self, element: int) -> None:
-        """Record which gains the element just added has changed, and recompute those that may have increased."""
-        if self.local:
-            self.changed[self.local.changed(self.growth.state, element)] = len(self.growth)
+        """Recompute the gains that may have increased with the element just added."""
         if self.refreshing:
             raised = np.unique(self.refreshing.raised(self.growth.state, element))
             raised = self.growth.open(raised[~self.growth.inside[raised]])
@@ -134,71 +123,28 @@ class _Search:
             )
 
 
-@dataclass(slots=True)
-class _Run:
-    serial: int
-    elements: Int
-    keys: Float  # negated bounds, ascending
-    at: int = 0
-
-    def __len__(self) -> int:
-        return len(self.keys) - self.at
-
-
 class BatchQueue:
     """A priority queue over {0, ..., size - 1} that pushes and pops batches; each element has at most one bound.
 
-    It keeps sorted runs like a log-structured merge tree: each batch pushed becomes a run, and runs of similar length
-    are merged. There are O(log n) runs, and NumPy does all work on arrays. A heap of Python objects would take a
-    microsecond and hundreds of bytes per element.
+    A pop takes O(size) in NumPy, as much as one round of `greedy` without its gains.
     """
 
     def __init__(self, size: int) -> None:
-        self._runs: list[_Run] = []
-        self._serial = 0
-        # The run that contains the valid entry of each element; its entries in other runs are obsolete.
-        self._home = np.full(size, -1, dtype=np.int64)
+        self._bound = np.zeros(size)
+        self._waits = np.zeros(size, dtype=np.bool_)
 
     def push(self, elements: Int, bounds: Float) -> None:
         """Set the bounds (k,) of distinct elements (k,)."""
-        if len(elements) == 0:
-            return
-        self._append(elements, -bounds)
-        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
-            later, earlier = self._runs.pop(), self._runs.pop()
-            parts = [(run.elements[run.at :], run.keys[run.at :], run.serial) for run in (earlier, later)]
-            valid = [self._home[elements] == serial for elements, _, serial in parts]
-            merged = np.concatenate([part[0][kept] for part, kept in zip(parts, valid, strict=True)])
-            keys = np.concatenate([part[1][kept] for part, kept in zip(parts, valid, strict=True)])
-            self._append(merged, keys)
+        self._bound[elements] = bounds
+        self._waits[elements] = True
 
     def pop(self, count: int, floor: float) -> tuple[Int, Float]:
-        """Remove about `count` elements with the largest bounds, at least `floor`, and return them with their bounds.
+        """Remove up to `count` elements with the largest bounds, at least `floor`, and return them with their bounds.
 
         No remaining element has a larger bound. The result is empty only if no bound is at least `floor`.
         """
-        while True:
-            self._runs = [run for run in self._runs if len(run)]
-            heads = [run for run in self._runs if run.keys[run.at] <= -floor]
-            if not heads:
-                return np.empty(0, dtype=np.int64), np.empty(0)
-            windows = [run.keys[run.at : run.at + count] for run in heads]
-            limit = -floor
-            if sum(map(len, windows)) > count:
-                limit = min(limit, np.partition(np.concatenate(windows), count - 1)[count - 1])
-            elements, keys = [], []
-            for run, window in zip(heads, windows, strict=True):
-                taken = int(np.searchsorted(window, limit, side="right"))
-                found, end = run.elements[run.at : run.at + taken], run.at + taken
-                valid = self._home[found] == run.serial
-                elements.append(found[valid])
-                keys.append(window[:taken][valid])
-                run.at = end
-            if any(map(len, elements)):
-                return np.concatenate(elements), -np.concatenate(keys)
-
-    def _append(self, elements: Int, keys: Float) -> None:
-        order = np.argsort(keys, kind="stable")
-        self._home[elements] = self._serial
-        self._runs.append(_Run(self._serial, elements[order], keys[order]))
-        self._serial += 1
+        elements = np.flatnonzero(self._waits & (self._bound >= floor))
+        if len(elements) > count:
+            elements = elements[np.argpartition(-self._bound[elements], count - 1)[:count]]
+        self._waits[elements] = False
+        return elements, self._bound[elements]

@@ -211,7 +211,7 @@ def stage_grid(problem: Problem, schedule: Schedule) -> Grid:
         ("tasks", [f"{use.tasks:,}" for use in uses], True),
         ("computing", [text(use.computing) for use in uses], True),
         ("launch", [text(use.launching) for use in uses], any(use.launching for use in uses)),
-        ("again", [text(use.recomputing) for use in uses], any(use.recomputing for use in uses)),
+        ("recomputing", [text(use.recomputing) for use in uses], any(use.recomputing for use in uses)),
         ("sent", [text(use.sent) for use in uses], any(use.sent for use in uses)),
         ("received", [text(use.received) for use in uses], any(use.received for use in uses)),
         ("syncing", [text(use.synchronised) for use in uses], any(use.synchronised for use in uses)),

@@ -155,13 +155,13 @@ def next_release(held: Held, d: int) -> int:
 
 
 @kernel(push, allocates=False, inline=True)
-def let_go(held: Held, i: int, d: int) -> None:
+def queue_release(held: Held, i: int, d: int) -> None:
     """Note that the release of task i's output on device d is known."""
     if held.output[i] > 0:
         push(held.release, d, held.freed[i], i)
 
 
-@kernel(append, let_go, link_ticks, next_release, pop, ready_time, allocates=False)
+@kernel(append, queue_release, link_ticks, next_release, pop, ready_time, allocates=False)
 def append_with_waits(instance: Instance, line: Timeline, held: Held, device: Int, sequence: Int) -> int:
     """Append the tasks in turn; return DONE or the first that finds no memory."""
     for i in sequence:
@@ -196,7 +196,7 @@ def append_with_waits(instance: Instance, line: Timeline, held: Held, device: In
             held.freed[u] = max(held.freed[u], there)
             held.left[u] -= 1
             if held.left[u] == 0:
-                let_go(held, u, a)
+                queue_release(held, u, a)
         held.freed[i] = end
         for k in range(instance.out_start[i], instance.out_start[i + 1]):
             b = device[instance.out_target[k]]
@@ -206,7 +206,7 @@ def append_with_waits(instance: Instance, line: Timeline, held: Held, device: In
                 there = end + link_ticks(instance, instance.out_payload[k], d, instance.kind[d, b])
                 held.freed[i] = max(held.freed[i], there)
         if held.left[i] == 0:
-            let_go(held, i, d)
+            queue_release(held, i, d)
     return DONE
 
 
@@ -302,7 +302,7 @@ def room_for(instance: Instance, line: Timeline, g: int, d: int) -> int:
 
 
 @kernel(can_host, room_for, allocates=False)
-def refuge(instance: Instance, line: Timeline, g: int, d: int) -> int:
+def other_device(instance: Instance, line: Timeline, g: int, d: int) -> int:
     """Return the device other than d with the least room that can take group g; -1 if there is none."""
     best, least = -1, NEVER
     for b in range(len(line.room)):
@@ -313,13 +313,13 @@ def refuge(instance: Instance, line: Timeline, g: int, d: int) -> int:
     return best
 
 
-@kernel(assign_group, refuge, release_group, allocates=False)
+@kernel(assign_group, other_device, release_group, allocates=False)
 def evict(instance: Instance, line: Timeline, moves: Moves, g: int, count: int) -> bool:
     """Move group g to another device and note it as the eviction number `count`; return False if that fails."""
     if not moves.movable[g] or count == len(moves.group):
         return False
     d = line.home[g]
-    b = refuge(instance, line, g, d)
+    b = other_device(instance, line, g, d)
     if b < 0:
         return False
     release_group(instance, line, g)
@@ -328,7 +328,7 @@ def evict(instance: Instance, line: Timeline, moves: Moves, g: int, count: int) 
     return True
 
 
-@kernel(bytes_at, fullest, refuge, allocates=False)
+@kernel(bytes_at, fullest, other_device, allocates=False)
 def best_to_evict(instance: Instance, line: Timeline, moves: Moves, k: int, d: int) -> int:
     """Return the group to evict from device d, which is too full, for group k; -1 if no other can move."""
     tree = line.trees[d]
@@ -341,7 +341,7 @@ def best_to_evict(instance: Instance, line: Timeline, moves: Moves, k: int, d: i
         if own == 0:
             continue
         better = best < 0 or (missing <= own < size if size >= missing else own > size)
-        if better and refuge(instance, line, g, d) >= 0:
+        if better and other_device(instance, line, g, d) >= 0:
             best, size = g, own
     return best
 

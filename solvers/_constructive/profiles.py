@@ -21,7 +21,7 @@ from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 
 WORDS = 2**25
-"""Most numbers in the trees of all devices: 256 MiB."""
+"""Maximum number of numbers in the trees of all devices: 256 MiB."""
 
 
 class Live(NamedTuple):

@@ -146,8 +146,8 @@ class Walker:
         held = float(self.state.cost[HELD])
         return held if math.isfinite(held) else float(self.state.cost[COST])
 
-    def cool(self, cooling: Cooling, enough: float, stopped: Callable[[], bool], news: Callable[[], None]) -> bool:
-        """Walk through one cooling; return whether it reached its end. `news` is called after a new best state."""
+    def cool(self, cooling: Cooling, enough: float, stopped: Callable[[], bool], on_best: Callable[[], None]) -> bool:
+        """Walk through one cooling; return whether it reached its end. `on_best` is called after a new best state."""
         rounds, scale = cooling.rounds, self.value
         hot, cold = cooling.hot * scale, cooling.cold * scale
         size = max(rounds_in(self.problem, TUNING.chunk), 1)
@@ -168,7 +168,7 @@ class Walker:
                 done = end
                 if self.state.number[NEWS]:
                     self.state.number[NEWS] = 0
-                    news()
+                    on_best()
             self._weigh()
         return True
 
@@ -236,7 +236,7 @@ def search_from(
         walker = make(problem, start, seed + 7919 * number, rounds if moves is None else moves, least)
         begun = time.monotonic()  # now, because making a walker may load compiled code
 
-        def news() -> None:
+        def on_best() -> None:
             found = walker.best()
             if found is not None and valid(problem, found):
                 value = float(walker.state.cost[HELD])
@@ -260,7 +260,7 @@ def search_from(
                 walker.go_to(ahead[1])
             elif not cooling.onward:
                 walker.return_to_best()
-            if not walker.cool(cooling, enough, over, news):
+            if not walker.cool(cooling, enough, over, on_best):
                 break
         return walker.evaluated
 

@@ -81,7 +81,7 @@ class Prices:
         """Return the block problem of an arc of block k with prices that are not all zero."""
         return self.blocks[k].price(arc, prices, self.charge(self.blocks[k], prices), self.known)
 
-    def rent(self, prices: Charges) -> int:
+    def memory_ticks(self, prices: Charges) -> int:
         """Return the ticks that all memory costs at these prices, rounded up."""
         return -(-sum(p * room for p, room in zip(prices, self.room, strict=True)) >> self.shift)
 
@@ -168,7 +168,7 @@ class Prices:
             arc = able[through.index(min(through))]
             found.append(arc)
             at = arc.end
-        return PricedPath(after[0][0] - self.rent(prices), tuple(found))
+        return PricedPath(after[0][0] - self.memory_ticks(prices), tuple(found))
 
     def best(self) -> tuple[Charges, float]:
         """Return prices that maximise what known schedules let the claim prove, each in turn, and this number of ticks.
@@ -215,7 +215,7 @@ class Prices:
         return high
 
     def _value(self, model: list[list[tuple[Arc, _Columns]]], rates: Float) -> tuple[float, Float]:
-        """Return the priced ticks of a shortest path of known schedules less the rent, and the bytes above the room."""
+        """Return the priced ticks of a shortest path of known schedules less `memory_ticks`, and the excess bytes."""
         room = np.array(self.room, dtype=np.float64)
         near: dict[int, tuple[float, Float]] = {0: (0.0, -room)}
         for options in model:

@@ -47,7 +47,7 @@ PATIENCE, GAIN, CLOSE = 0.1, 0.95, 0.01
 this factor; a run with a gap below the last number continues."""
 
 LANES, POLL = 1000, 0.1
-"""Most attempts in a pool at the same time, and seconds between two checks whether to stop."""
+"""Maximum number of attempts in a pool at the same time, and seconds between two checks whether to stop."""
 
 STARVED = 1.01
 """Least ratio of the bounds that prices and no prices may prove, with which prices pay."""
@@ -290,7 +290,7 @@ class SeriesRun(SolveRun):
         needed: dict[int, tuple[BlockProblem, int]] = {}
         for k, arc in arcs.items():
             found, on = arc.priced[at], path.arcs[k]
-            enough = known + self.prices.rent(at) - before[k][on.start] - after[k + 1][on.end]
+            enough = known + self.prices.memory_ticks(at) - before[k][on.start] - after[k + 1][on.end]
             needed[id(found)] = found, max(enough, needed.get(id(found), (found, 0))[1])
         return list(needed.values())
 

@@ -234,7 +234,7 @@ def draw(numbers: Int, below: int) -> int:
 
 
 @kernel(allocates=False)
-def rivalled(rules: Rules, home: Int, k: int, d: int, upto: int) -> bool:
+def must_avoid(rules: Rules, home: Int, k: int, d: int, upto: int) -> bool:
     """Return whether a group below `upto` that must be apart from group k is on device d."""
     for at in range(rules.apart_start[k], rules.apart_start[k + 1]):
         if rules.apart[at] < upto and home[rules.apart[at]] == d:
@@ -242,7 +242,7 @@ def rivalled(rules: Rules, home: Int, k: int, d: int, upto: int) -> bool:
     return False
 
 
-@kernel(copy, draw, rivalled, allocates=False)
+@kernel(copy, draw, must_avoid, allocates=False)
 def draw_home(rules: Rules, state: State, tries: int) -> bool:
     """Draw each group's device from its own until a placement keeps memory and separation; return whether one did.
 
@@ -257,7 +257,7 @@ def draw_home(rules: Rules, state: State, tries: int) -> bool:
             d = rules.option[first + draw(state.numbers, rules.option_start[k + 1] - first)]
             state.trial[k] = d
             state.room[d] -= rules.memory[k]
-            if state.room[d] < 0 or rivalled(rules, state.trial, k, d, k):
+            if state.room[d] < 0 or must_avoid(rules, state.trial, k, d, k):
                 fine = False
                 break
         if fine:
@@ -278,7 +278,7 @@ def allowed(rules: Rules, k: int, d: int) -> bool:
     return bool(at < rules.option_start[k + 1])
 
 
-@kernel(draw, rivalled, allowed, allocates=False)
+@kernel(draw, must_avoid, allowed, allocates=False)
 def mix_home(rules: Rules, state: State, changes: int) -> None:
     """Change `home` at random: a group moves, or two groups exchange their devices, if all rules are kept.
 
@@ -293,7 +293,7 @@ def mix_home(rules: Rules, state: State, changes: int) -> None:
         if draw(state.numbers, 2) == 0:
             first = rules.option_start[k]
             d = rules.option[first + draw(state.numbers, rules.option_start[k + 1] - first)]
-            if d != a and room[d] >= memory[k] and not rivalled(rules, home, k, d, g):
+            if d != a and room[d] >= memory[k] and not must_avoid(rules, home, k, d, g):
                 home[k] = d
                 room[a] += memory[k]
                 room[d] -= memory[k]
@@ -304,7 +304,7 @@ def mix_home(rules: Rules, state: State, changes: int) -> None:
             if a == b or room[b] < gain or room[a] < -gain or not allowed(rules, k, b) or not allowed(rules, h, a):
                 continue
             home[k], home[h] = b, a
-            if rivalled(rules, home, k, b, g) or rivalled(rules, home, h, a, g):
+            if must_avoid(rules, home, k, b, g) or must_avoid(rules, home, h, a, g):
                 home[k], home[h] = a, b
                 continue
             room[a] += gain
@@ -334,7 +334,7 @@ def finish(case: Instance, rules: Rules, device: Int, work: Work, i: int, d: int
     return ready + int(case.duration[i, d])
 
 
-@kernel(draw, rivalled, finish, allocates=False)
+@kernel(draw, must_avoid, finish, allocates=False)
 def relocate(case: Instance, rules: Rules, state: State, work: Work) -> bool:
     """Move a random task, with its group, to the device where it ends first; return whether the device changes."""
     i = draw(state.numbers, len(state.device))
@@ -344,7 +344,7 @@ def relocate(case: Instance, rules: Rules, state: State, work: Work) -> bool:
         d = rules.option[at]
         if d == a or state.room[d] < rules.memory[k]:
             continue
-        if rivalled(rules, state.home, k, d, len(state.home)):
+        if must_avoid(rules, state.home, k, d, len(state.home)):
             continue
         end = finish(case, rules, state.device, work, i, d)
         if end < least or (end == least and d < chosen):

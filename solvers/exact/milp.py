@@ -62,6 +62,7 @@ more reliable. The bound of the linear relaxation is computed in integers from t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -71,11 +72,15 @@ from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termin
 from .._runs.solve_run import nothing_to_place
 from .._series.run import series_run
 from .._starts.warm_start import best_start
-from ._milp.pipelines import solved_pipeline
+from ..pipelines._exact.engines import Limits, Outcome, run_milp, run_relaxation
+from ..pipelines._exact.run import PeriodRun
 from ._milp.settings import MilpSettings
 
 if TYPE_CHECKING:
+    from .._runs.linear import Linear
+    from ..pipelines._exact.system import System
     from ._milp.run import MilpRun
+
 
 BLOCKS = 0.7
 """Share of the time limit for blocks, where single tasks cut the graph."""
@@ -139,3 +144,17 @@ class Milp:
             return run.ended(Termination.INFEASIBLE)
         ended = run.first_level_reached(run.best.bound) or run.stop_reason()
         return None if ended is None else run.ended(ended)
+
+
+def solved_pipeline(problem: Problem, options: Options, settings: MilpSettings) -> Answer:
+    """Return the best placement found and the bound proved within the limits."""
+
+    def minimised(system: System, period: Linear, limits: Limits, hint: Mapping[int, int]) -> Outcome:  # noqa: ARG001
+        if settings.relaxation:
+            return run_relaxation(system, period, limits)
+        return run_milp(system, period, options, limits, settings.engine)
+
+    run = PeriodRun(problem, options)
+    return run.answer(
+        "milp", minimised, exact=False, most=settings.max_size, starts=settings.hint, symmetry=settings.symmetry
+    )

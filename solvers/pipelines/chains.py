@@ -1,4 +1,5 @@
-"""chains: an exact dynamic program for pipelines whose layers form a chain, for thousands of layers and unlike devices.
+"""chains: an exact dynamic program for pipelines whose layers form a chain, for thousands of layers and heterogeneous
+devices.
 
 It searches the least period by bisection. For a period, it fills a table over vectors of used devices by class, from
 the end of the chain; `_chain_search` states what it keeps for each vector, and the proofs. The table has
@@ -54,10 +55,11 @@ class ChainsSettings(Settings):
     """Settings of chains."""
 
     vectors: int = Field(default=2_000_000, ge=1)
-    """Most vectors of used devices in a table, times the contexts that unlike links need. Above, beams are used."""
+    """Maximum number of vectors of used devices in a table, times the contexts that heterogeneous links need. Above,
+    beams are used."""
 
     width: int = Field(default=2048, ge=1)
-    """Most states of a beam for each number of used devices."""
+    """Maximum number of states of a beam for each number of used devices."""
 
 
 class Chains:

@@ -35,7 +35,7 @@ class IdealsSettings(Settings):
     """Settings of ideals."""
 
     sets: int = Field(default=200_000, ge=1)
-    """Most sets of last stages. Above, one order of the tasks is divided."""
+    """Maximum number of sets of last stages. Above, one order of the tasks is divided."""
 
 
 class Found(NamedTuple):

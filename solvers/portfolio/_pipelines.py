@@ -146,7 +146,7 @@ class PipelineRun(SolveRun):
             seed=self.options.seed if seed is None else seed,
             workers=self.threads,
             initial=self.best.schedule,
-            on_progress=self.best.overhear(name) if self.single else None,
+            on_progress=self.best.progress_callback(name) if self.single else None,
             pool=None,
         )
         with self.best.turn(name):

@@ -4,7 +4,7 @@ Each slot runs short searches, one after the other. The problem is sent to each 
 slots exchange schedules: what a search finds is the start of others.
 
 On a large graph, searches come in rounds. In a round of lists, each slot continues randomised list scheduling
-(`_randomised`) from the noise of the best such schedule. In a round of ranges, the slots improve disjoint ranges of the
+(`randomised`) from the noise of the best such schedule. In a round of ranges, the slots improve disjoint ranges of the
 incumbent, and the results are joined (`_ranges`). The kind with the larger gain in its last round comes next; if
 neither had any, they alternate.
 
@@ -24,6 +24,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
+import numpy as np
+
+from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
@@ -33,11 +36,14 @@ from placeopt.solver.pool import Pool, Shared
 from placeopt.solver.registry import find_solver
 from placeopt.solver.remote import Solve, shared_problem, shared_schedule, submitted
 
-from .._runs.validity import valid_forms
+from .._constructive.construction import construct_with_repair
+from .._constructive.priorities import mean_costs, optimistic_costs, ready_order
+from .._constructive.sequences import Penalties, insert_tasks
+from .._runs.solve_run import SolveRun
+from .._runs.validity import valid, valid_forms
 from ..search._intervals.ranges import change_of, improved_range, joined, ranges
 from ..search._intervals.state import State
 from ..search._intervals.sweep import swept
-from ._randomised import MOST, randomised
 
 SEARCHES = ("annealing", "lns", "local-search")
 """Solvers that take turns."""
@@ -124,7 +130,7 @@ class Restarts:
         self._best: Held | None = None
         self._own: dict[int, Held] = {}
         self._turns: dict[int, int] = {}
-        self._news: list[Schedule] = []
+        self._found: list[Schedule] = []
         self._end: float | None = None
         self._sent: Shared | None = None
         self._round: Round | None = None
@@ -153,8 +159,8 @@ class Restarts:
         if self._lanes is not None:
             self._lanes.check()
         with self._lock:
-            news, self._news = self._news, []
-        for schedule in news:
+            found, self._found = self._found, []
+        for schedule in found:
             offer(schedule)
 
     def _keep(self, schedule: Schedule) -> bool:
@@ -274,4 +280,65 @@ class Restarts:
     def _offer(self, schedule: Schedule) -> None:
         with self._lock:
             if self._keep(schedule):
-                self._news.append(schedule)
+                self._found.append(schedule)
+
+
+RANK, COST, PART = (-3.5, -2.0), (-2.0, -0.7), (-2.0, 0.0)
+"""Exponents of 10, drawn uniformly: noise of a rank as a part of it, noise of a cost as a part of the mean duration,
+and the share of tasks that a sample changes."""
+
+MOST = 20_000_000
+"""Largest number of (task, device) pairs: a sample of more takes seconds and gigabytes."""
+
+
+def randomised(problem: Problem, options: Options, *, steps: tuple[int, ...] = ()) -> Answer:
+    """Return the best schedule of as many samples as the time limit allows; the first sample always ends.
+
+    Small changes of PEFT's ranks and optimistic costs, which are estimates, give other schedules, of which some are
+    better: biased sampling of priority rules (J. Bresina: Heuristic-biased stochastic sampling, AAAI 1996). Here each
+    sample changes the ranks and costs of the best so far, for all tasks or for a random part of them, as a (1+1)
+    evolution strategy does.
+
+    `steps` are the seeds of the changes after which the search continues. They stand for ranks and costs, which would
+    be megabytes. `Answer.stats` has those of the best schedule as `steps`.
+    """
+    run = SolveRun(problem, options)
+    rng = np.random.default_rng(options.seed)
+    estimates = optimistic_costs(problem)
+    rank, table = mean_costs(problem, estimates), estimates.astype(np.float64)
+    for step in steps:
+        rank, table = _changed(problem, rank, table, step)
+    run.stats["steps"] = steps
+    if steps:
+        schedule = _listed(problem, rank, table)
+        if schedule is not None:
+            run.best.offer(schedule)
+    while True:
+        step = int(rng.integers(2**62))
+        ranks, costs = _changed(problem, rank, table, step)
+        schedule = _listed(problem, ranks, costs)
+        if schedule is not None and run.best.offer(schedule):
+            rank, table = ranks, costs
+            run.stats["steps"] += (step,)
+        reason = run.stop_reason()
+        if reason is not None:
+            return run.ended(reason)
+
+
+def _changed(problem: Problem, rank: Float, table: Float, seed: int) -> tuple[Float, Float]:
+    """Return ranks (n,) and optimistic costs (n, m) with the noise of a seed."""
+    rng = np.random.default_rng(seed)
+    share, spread, noise = (10.0 ** rng.uniform(*each) for each in (PART, RANK, COST))
+    chosen = np.flatnonzero(rng.random(problem.n_tasks) < share)
+    ranks, costs = rank.copy(), table.copy()
+    ranks[chosen] *= 1 + spread * rng.standard_normal(len(chosen))
+    costs[chosen] += float(problem.duration.mean()) * noise * rng.standard_normal((len(chosen), problem.n_devices))
+    return ranks, costs
+
+
+def _listed(problem: Problem, rank: Float, table: Float) -> Schedule | None:
+    """Return the schedule of PEFT with ranks (n,) and optimistic costs (n, m), if it is valid."""
+    sequence = ready_order(problem, rank)
+    penalties = Penalties(np.arange(problem.n_tasks), np.rint(np.maximum(table, 0)).astype(np.int64))
+    found = construct_with_repair(problem, lambda groups: insert_tasks(problem, groups, sequence, penalties)).schedule
+    return found if found is not None and valid(problem, found) else None

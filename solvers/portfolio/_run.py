@@ -104,7 +104,7 @@ class Run(SolveRun):
             self.varies_by = "threads"
         self.least = best_bound(problem)
         self.proved: Termination | None = None
-        self.turns, self.worked = 0, 0.0
+        self.turns, self.cuts, self.worked = 0, 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
         self.moves: Moves | None = None
@@ -263,7 +263,7 @@ class Run(SolveRun):
             time_limit=remaining if alone or (remaining is not None and remaining < seconds) else seconds,
             workers=self.threads,
             initial=self.best.schedule,
-            on_progress=self.best.overhear("cp-sat"),
+            on_progress=self.best.progress_callback("cp-sat"),
             pool=None,  # searches use it
         )
         work = seconds / (TUNING.unit + size / TUNING.weight) if alone else None
@@ -317,16 +317,20 @@ class Run(SolveRun):
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
         before = self._value()
-        known, self.varies_by = self.varies_by, ""
+        cuts = self.cuts
         with self.best.turn(operator.name):
             seconds = operator.turn(
                 start, self.length * (operator.trial if operator.rate is None else 1), self.options.seed + self.turns
             )
-        cut, self.varies_by = bool(self.varies_by), known or self.varies_by
         self.worked += seconds
-        if not cut:  # plain Python says nothing about the rate of compiled code
+        if self.cuts == cuts:  # plain Python says nothing about the rate of compiled code
             operator.learn(before, self._value(), seconds)
         self.turns += 1
+
+    def _cut(self) -> None:
+        """Record that the clock ended a turn before its last round."""
+        self.cuts += 1
+        self.varies_by = self.varies_by or "clock"
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
         """Run a turn of annealing, or of a descent if the graph is too large to cool in time.
@@ -367,7 +371,7 @@ class Run(SolveRun):
             message=name,
         )
         if outcome.cut:
-            self.varies_by = self.varies_by or "clock"
+            self._cut()
 
     def _slide(self, start: Schedule, seconds: float, number: int) -> float:
         """Continue the passes over windows; a better schedule of another operator replaces theirs."""
@@ -380,7 +384,7 @@ class Run(SolveRun):
         elif sweep.state.span > makespan(self.problem, start):
             sweep.go_to(start)
         if sweep.run(seconds, float(self._bound_known()), seconds + LOADING):
-            self.varies_by = self.varies_by or "clock"
+            self._cut()
         return seconds
 
     def _move(self, start: Schedule, seconds: float, number: int) -> float:
@@ -394,7 +398,7 @@ class Run(SolveRun):
             moves.go_to(start)
         moves.workers = self.threads
         if moves.run(seconds, float(self._bound_known()), seconds + LOADING):
-            self.varies_by = self.varies_by or "clock"
+            self._cut()
         return seconds
 
     def _refine(self, start: Schedule, seconds: float, number: int) -> float:
@@ -405,7 +409,7 @@ class Run(SolveRun):
         search.cycles = self.refined  # the first cycle may move to other devices than those of the best schedule
         self.refined += 1
         if search.cycle(seconds, float(self._bound_known()), seconds + LOADING):
-            self.varies_by = self.varies_by or "clock"
+            self._cut()
         return seconds
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:

@@ -31,7 +31,7 @@ class Standings(Incumbent):
     def __init__(self, problem: Problem, options: Options, clock: Clock) -> None:
         super().__init__(problem, options, clock)
         self._entries: dict[str, Entry] = {}
-        self._heard: Value | None = None
+        self._reported: Value | None = None
 
     def offer(self, schedule: Schedule, message: str = "") -> bool:
         """Keep a schedule of the member named by the message if it is better; return whether it is."""
@@ -51,20 +51,20 @@ class Standings(Incumbent):
         finally:
             entry.seconds += time.monotonic() - begin
 
-    def overhear(self, name: str) -> Callable[[Progress], None]:
+    def progress_callback(self, name: str) -> Callable[[Progress], None]:
         """Return a callback for a member that reports values and bounds while it runs, and its schedule at the end."""
 
-        def hear(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             if progress.bound is not None and self.values is not None:
                 self.raise_bound(progress.bound, name)
             value = progress.objective
             with self._lock:
                 best = self._best_value()
                 if value is not None and len(self.problem.objective.levels) == 1 and (best is None or value < best):
-                    self._heard = value
+                    self._reported = value
                     self._report(name)
 
-        return hear
+        return report
 
     def table(self) -> list[dict[str, Any]]:
         """Return the entries as plain data."""
@@ -74,7 +74,7 @@ class Standings(Incumbent):
         ]
 
     def _best_value(self) -> Value | None:
-        known = [value for value in (self._heard, self.values[0] if self.values else None) if value is not None]
+        known = [value for value in (self._reported, self.values[0] if self.values else None) if value is not None]
         return min(known, default=None)
 
     def _report(self, message: str) -> None:

@@ -94,7 +94,7 @@ PATIENCE = 16
 
 
 class StartSettings(Settings):
-    """Meaning of the earliest start on unlike devices."""
+    """Meaning of the earliest start on heterogeneous devices."""
 
     detour: bool = True
     """Whether a start counts as later by the ticks that the task takes longer there than on its fastest device. false:
@@ -117,9 +117,9 @@ def tie_order(problem: Problem, settings: TieSettings) -> Int:
 def detours(problem: Problem, settings: StartSettings) -> Int:
     """Return the ticks (n, m) that count as added to the start of each task on each device.
 
-    Classical algorithms choose the earliest start, on identical devices. On unlike devices, the device that is free
-    first would get a task that another one ends long before. So the start on a slower device counts as later, by the
-    difference between the task's duration there and its least duration.
+    Classical algorithms choose the earliest start, on identical devices. On heterogeneous devices, the device that is
+    free first would get a task that another one ends long before. So the start on a slower device counts as later, by
+    the difference between the task's duration there and its least duration.
     """
     if not settings.detour:
         return np.zeros_like(problem.duration)
@@ -344,8 +344,8 @@ def place_pairs(instance: Instance, line: Timeline, pairs: Pairs, batches: bool)
 def last_message(instance: Instance, line: Timeline, i: int) -> tuple[int, int]:
     """Return LMT and EP of ready task i: the arrival of its last message on any device, and the device it comes from.
 
-    On unlike links a message counts with the slowest link from its device. LMT is never before the release time. EP is
-    -1 without producers; of messages that arrive together that of the first producer counts.
+    On heterogeneous links a message counts with the slowest link from its device. LMT is never before the release time.
+    EP is -1 without producers; of messages that arrive together that of the first producer counts.
     """
     last, enabling = -1, -1
     for k in range(instance.in_start[i], instance.in_start[i + 1]):

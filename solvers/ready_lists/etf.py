@@ -18,8 +18,8 @@ Departures from the paper:
 - The paper leaves ties to a list of the user. Here the higher static level comes first, then the lower index of the
   task, then of the device. Static levels that differ by less than a thousandth of a tick are equal. `m-etf` differs
   only in ties.
-- On unlike devices a start counts as later by the ticks that the task takes longer there than on its fastest device
-  (`_pairs.detours`). On identical devices durations decide only ties, as in the paper.
+- On heterogeneous devices a start counts as later by the ticks that the task takes longer there than on its fastest
+  device (`_pairs.detours`). On identical devices durations decide only ties, as in the paper.
 - A pair leaves the queue if its device cannot take the task. Under port contention queued pairs are delayed by later
   transfers, see `_pairs`.
 """

@@ -11,11 +11,11 @@ Departures from the paper:
   log m instead of log W steps a task (W the maximum number of tasks ready at once) and gives almost the same order.
 - The device that is idle first is found by a scan of all m devices, not in a heap, because it must be able to take the
   task. The enabling device is considered only if it can take the task.
-- On unlike devices a device counts as idle later by the ticks that the task takes longer there than on its fastest
-  device. The task goes where it ends earlier of the two; on identical devices this is where it starts earlier. Ties go
-  to the enabling device, which saves the transfer.
-- Bottom levels are in mean times; tasks of equal level go by index. On unlike links a message counts with the slowest
-  link from its device.
+- On heterogeneous devices a device counts as idle later by the ticks that the task takes longer there than on its
+  fastest device. The task goes where it ends earlier of the two; on identical devices this is where it starts earlier.
+  Ties go to the enabling device, which saves the transfer.
+- Bottom levels are in mean times; tasks of equal level go by index. On heterogeneous links a message counts with the
+  slowest link from its device.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ Departures from the paper:
 
 - The device that is idle first, and the EP-type task with the least EST, are found by a scan of all m devices, not in
   heaps, because the device must be able to take the task.
-- On unlike devices and links the same two pairs are compared, by their exact starts. A start counts as later by the
-  ticks that the task takes longer there than on its fastest device (`_pairs.detours`). LMT is that of the slowest link
-  from the device. A task that is no longer of EP type stays a candidate on its EP; on identical devices this changes
-  nothing.
+- On heterogeneous devices and links the same two pairs are compared, by their exact starts. A start counts as later by
+  the ticks that the task takes longer there than on its fastest device (`_pairs.detours`). LMT is that of the slowest
+  link from the device. A task that is no longer of EP type stays a candidate on its EP; on identical devices this
+  changes nothing.
 - Ties go by bottom level in mean times, then by index.
 - A task whose group has a home waits for that device as an EP-type task waits for its EP. A task whose EP cannot take
   it is not of EP type. The device that is idle first is one that can take the task.

@@ -13,8 +13,8 @@ Departures from the paper:
 
 - The paper does not define ties. Here the lower index of the task comes first, then that of the device. The order of
   tasks in the released code, breadth first, is the setting `ties`. `etf` differs only in ties.
-- On unlike devices a start counts as later by the ticks that the task takes longer there than on its fastest device
-  (`_pairs.detours`).
+- On heterogeneous devices a start counts as later by the ticks that the task takes longer there than on its fastest
+  device (`_pairs.detours`).
 - Pairs enter the queue when their task is ready, not all at the beginning: before that they have no time.
 - Section 2.4 and the proof of theorem 1 drop a full device: the setting `closing`. By default, as in section 2.3 and in
   the code, it stays open to groups that still fit.

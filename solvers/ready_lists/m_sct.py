@@ -38,8 +38,8 @@ Departures from the papers, and by default from the released code:
   interior-point method finds.
 - A full device is excluded from all further tasks in the paper, and in the proof of its theorem 1: the setting
   `closing`. By default, as in the code, it stays open to groups that still fit. `m_etf` describes the code's memory.
-- On unlike devices and links the program uses means. A start counts as later by the ticks that the task takes longer
-  there than on its fastest device (`_pairs.detours`).
+- On heterogeneous devices and links the program uses means. A start counts as later by the ticks that the task takes
+  longer there than on its fastest device (`_pairs.detours`).
 - A pair also leaves the queue if its device may not run the task or holds a task that must be separate. At a dead end
   Baechi fails; here groups are evicted to make room.
 - Under port contention a device sends and receives at the same time, and a transfer occupies both ports at once. In the
@@ -163,7 +163,7 @@ def favourites_first(
 
 
 @kernel(enqueue, ready_time, contends, push, allocates=False)
-def welcome(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) -> None:
+def add_ready(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, i: int) -> None:
     """Queue ready task i, also as a candidate for urgency, and note if its favourite parent's device waits for it."""
     enqueue(instance, line, pairs, i)
     g = instance.group[i]
@@ -225,9 +225,9 @@ def most_urgent(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiti
     return -1, NEVER
 
 
-@kernel(append, refresh, welcome, allocates=False)
+@kernel(append, refresh, add_ready, allocates=False)
 def place_on(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting, i: int, d: int, start: int) -> None:
-    """Append task i to device d at `start`, and welcome the consumers that become ready."""
+    """Append task i to device d at `start`, and queue the consumers that become ready."""
     append(instance, line, i, d, start)
     waiting.last[d] = i
     waiting.awaited[d] = -1
@@ -236,18 +236,18 @@ def place_on(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting,
         j = instance.out_target[k]
         pairs.missing[j] -= 1
         if pairs.missing[j] == 0:
-            welcome(instance, line, pairs, waiting, j)
+            add_ready(instance, line, pairs, waiting, j)
 
 
 @kernel(
-    alive, awaits, can_run, first_unplaced, most_urgent, refresh, ready_time, postpone, pop, push, place_on, welcome,
+    alive, awaits, can_run, first_unplaced, most_urgent, refresh, ready_time, postpone, pop, push, place_on, add_ready,
     allocates=False,
 )  # fmt: skip
 def place_favourites(instance: Instance, line: Timeline, pairs: Pairs, waiting: Waiting) -> int:
     """Place the best pair until none is left; return DONE or the first ready task that no device can take."""
     for i in range(len(pairs.missing)):
         if pairs.missing[i] == 0:
-            welcome(instance, line, pairs, waiting, i)
+            add_ready(instance, line, pairs, waiting, i)
     m = len(line.free)
     held = 0
     while True:

@@ -7,7 +7,7 @@ resource-constrained project scheduling, Annals of Operations Research 102, 2001
 A pass places the tasks of a window again, each on the device with the least sum of its end and of the ticks that follow
 it there in the last schedule; the next pass does so from the other end (`_intervals.passes`). Windows have exact heads
 and tails, so a shorter window shortens the schedule (`_intervals.sweep`). Sizes of windows, noise and aims that gained
-most of late are used most.
+most recently are used most.
 
 The first seconds gain most, on graphs of some thousand tasks and more: a window takes milliseconds, regardless of the
 size of the graph. Without ports, `windows` ends lower; `annealing` is better on small graphs.

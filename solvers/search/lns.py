@@ -6,16 +6,13 @@ Self-adapting large neighborhood search: application to single-mode scheduling p
 
 The schedule is kept as a sequence of the tasks by start. A neighbourhood frees all or some tasks of an interval of the
 sequence (`_lns.neighbourhoods`: consecutive tasks, those of two devices, clusters on the critical path); the others
-keep their device and their order. CP-SAT gives the free tasks devices and starts (`_lns.repair`). Exact heads and
+keep their device and their order. CP-SAT gives the free tasks devices and starts (`_lns.search`). Exact heads and
 tails represent the rest of the schedule, so CP-SAT minimises the makespan of the whole with a model of the interval's
 size. The times of the whole schedule are then recomputed and checked, and the schedule is accepted unless it is longer.
 The size of a kind grows when neighbourhoods that failed before are solved again without gain, and shrinks when they are
 not solved. Kinds with a higher gain per second are used more often. The time per neighbourhood grows with the failures.
 
-Measured on one core of a busy machine, CPU seconds: layered graphs of six tasks a layer, four equal devices, durations
-of 1 to 20 ticks and CCR 1 end 8 to 11% (1,000 tasks, 15 s) and 9% (300 tasks, 8 s) below the best heuristic, with gaps
-of 7 to 9%; with eight tasks a layer 10% and 11%, with gaps of 1 to 2%. With tight memory the search stagnates earlier:
-the layers of ResNet-50 on small devices end 7% below the best heuristic, those of annealing 13%, in less time.
+With tight memory the search stagnates earlier than annealing.
 
 Feasible devices, colocation, separation, release times, deadlines and memory under the `sum` model are exact in the
 subproblems. Departures: under `peak` a subproblem may use the capacity less the peak of the other tasks, and a schedule

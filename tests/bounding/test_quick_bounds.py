@@ -33,7 +33,7 @@ from placeopt.bounding.quick.loads import (
     price_bound,
     weights,
 )
-from placeopt.bounding.quick.paths import NEVER, earliest_starts, windows
+from placeopt.bounding.quick.paths import NEVER, InEdges, LinkTimes, TasksByClass, earliest_starts, windows
 from placeopt.kernels import Kernel
 from placeopt.model.building import build_problem
 from placeopt.model.graph import join_components, longest_paths
@@ -874,11 +874,13 @@ class TestKernels:
         classes = classes_of(problem)
         head = np.repeat(rng.integers(0, 200, (n, 1)), k, axis=1)  # release times
         lag = np.where(classes.linked, classes.latency, np.inf)
-        graph_arrays = (problem.order, problem.in_start, problem.in_edge, problem.edge_source)
-        links = (classes.latency, classes.num, classes.den, lag, classes.num / classes.den)
-        tasks = (classes.capacity, classes.duration, classes.allowed, problem.group, classes.group_memory)
-        rest = (problem.payload, classes.together, classes.apart, 100, 10**6)
-        self.same(earliest_starts, (*graph_arrays, *links, *tasks, *rest, head), filled=[-1])
+        edges_in = InEdges(problem.order, problem.in_start, problem.in_edge, problem.edge_source)
+        links = LinkTimes(classes.latency, classes.num, classes.den, lag, classes.num / classes.den)
+        tasks = TasksByClass(
+            classes.capacity, classes.duration, classes.allowed, problem.group, classes.group_memory, problem.payload,
+            classes.together, classes.apart,
+        )  # fmt: skip
+        self.same(earliest_starts, (edges_in, links, tasks, 100, 10**6, head), filled=[-1])
 
         near, work, far = rng.integers(0, 99, n), rng.integers(0, 9, n), rng.integers(0, 99, n)
         rank = np.argsort(np.argsort(near, kind="stable"), kind="stable")

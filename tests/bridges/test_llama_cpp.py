@@ -15,8 +15,7 @@ from commandline import run
 from language_models import LLAMA_8B, MIXTRAL, dense, sparse, write_gguf
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.bridges.exporters.llama_cpp import buffer_types, export
-from placeopt.bridges.exporters.number_patterns import number_options
+from placeopt.bridges.exporters.llama_cpp import buffer_types, export, number_options
 from placeopt.bridges.importers.imported import ImportOptions
 from placeopt.bridges.importers.language_models.gguf_files import read_gguf
 from placeopt.bridges.importers.language_models.gguf_names import place_of

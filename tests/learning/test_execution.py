@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from learned_problems import built, placement, random_problem
 
-from placeopt.learning.graphs.execution import Execution, write_insertion
 from placeopt.learning.graphs.gpnet import GpNet
-from placeopt.learning.graphs.views import ExecutionView
+from placeopt.learning.graphs.views import Execution, ExecutionView, write_insertion
 from placeopt.model.problem import Problem
 from placeopt.policies import Policy, State, run_episode
 from placeopt.policies.critical import trace

@@ -7,16 +7,20 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from rnn_placer import INFEASIBLE, place_by_rnn
+
 import placeopt as po
 from placeopt.errors import MissingExtraError, UsageError
 from placeopt.generate.random_graphs import random_document
 from placeopt.learning.graphs.traits import Traits
-from placeopt.learning.rnn_placer import INFEASIBLE, place_by_rnn
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
@@ -26,9 +30,11 @@ from placeopt.verifier import verify
 
 torch = pytest.importorskip("torch", reason="the RNN placer needs PyTorch")
 
-from placeopt.learning.rnn_network import RnnPlacer, RnnSettings, RnnTrainer, TaskSequence, sequence_of  # noqa: E402
+from rnn_network import RnnPlacer, RnnSettings, RnnTrainer, TaskSequence, sequence_of  # noqa: E402
+
 from placeopt.learning.search import one_thread  # noqa: E402
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SMALL = RnnSettings(hidden=8)
 
 
@@ -239,5 +245,5 @@ class TestErrors:
             place_by_rnn(diamond(), [0] * 4)
 
     def test_the_module_loads_no_torch(self) -> None:
-        code = "import sys, placeopt.learning.rnn_placer; assert 'torch' not in sys.modules"
-        subprocess.run([sys.executable, "-c", code], check=True)
+        code = "import sys, rnn_placer; assert 'torch' not in sys.modules"
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=BENCHMARKS)

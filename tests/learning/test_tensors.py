@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from placeopt.learning.training.tensors import Content, InvalidTensorsError, read_tensors
+from placeopt.learning.training.weights import Content, InvalidTensorsError, read_tensors
 
 ENTRY = {"dtype": "F32", "shape": [2, 1], "data_offsets": [0, 8]}
 VALUES = np.array([1.5, -2.0], "<f4").tobytes()

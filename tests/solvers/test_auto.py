@@ -181,11 +181,11 @@ class TestLimits:
         stop = threading.Event()
         heard: list[Progress] = []
 
-        def hear(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             heard.append(progress)
             stop.set()
 
-        result = solved(tight(40), time_limit=60, workers=2, on_progress=hear, should_stop=stop.is_set)
+        result = solved(tight(40), time_limit=60, workers=2, on_progress=report, should_stop=stop.is_set)
         assert result.termination is Termination.INTERRUPTED
         assert result.feasible
         assert heard[0].message == "heft"
@@ -291,9 +291,9 @@ class TestStandings:
         heard: list[Progress] = []
         best = Standings(problem, Options(on_progress=heard.append), Clock(None))
         best.offer(Schedule(np.array([0, 0]), np.array([0, 2])), "heft")
-        hear = best.overhear("cp-sat")
-        hear(Progress(0.0, 3, 2))
-        hear(Progress(0.0, 4, 1))
+        report = best.progress_callback("cp-sat")
+        report(Progress(0.0, 3, 2))
+        report(Progress(0.0, 4, 1))
         best.raise_bound(3, "load")
         assert [(each.objective, each.bound) for each in heard] == [(5, None), (5, 2), (3, 2), (3, 3)]
         assert best.values == (5,)

@@ -1,4 +1,4 @@
-"""chains: optima of random chains, bounds of beams, unlike devices and links, and what it refuses."""
+"""chains: optima of random chains, bounds of beams, heterogeneous devices and links, and what it refuses."""
 
 from __future__ import annotations
 

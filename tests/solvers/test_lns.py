@@ -15,8 +15,7 @@ from placeopt_solvers._starts.warm_start import best_start
 from placeopt_solvers.search._intervals.state import State, latest_starts, starts, tails
 from placeopt_solvers.search._intervals.subproblem import Neighbourhood, changed, subproblem_of
 from placeopt_solvers.search._lns.neighbourhoods import Chooser
-from placeopt_solvers.search._lns.repair import solved
-from placeopt_solvers.search._lns.search import Search, improve
+from placeopt_solvers.search._lns.search import Search, improve, solved
 from placeopt_solvers.search._lns.tuning import TUNING
 
 import placeopt as po

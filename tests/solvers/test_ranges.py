@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers.portfolio import _restarts
-from placeopt_solvers.portfolio._randomised import randomised
-from placeopt_solvers.portfolio._restarts import Restarts
+from placeopt_solvers.portfolio._restarts import Restarts, randomised
 from placeopt_solvers.search._intervals import ranges as ranges_module
 from placeopt_solvers.search._intervals import sweep
 from placeopt_solvers.search._intervals.ranges import Change, change_of, improved_range, joined, ranges

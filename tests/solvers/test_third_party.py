@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -20,27 +19,12 @@ PACKAGE = ROOT / "tests" / "third_party" / "placeopt-random-search"
 PROBLEM = ROOT / "problems" / "five-node.yaml"
 
 
-FORMER = """from placeopt.ir import Problem
-from placeopt.memory import fits
-from placeopt.objective import evaluate
-from placeopt.schedule import lateness
-from placeopt.simulation import simulate
-from placeopt.solver import ALL_METRICS, Answer, Clock, Info, Options, Progress, Settings, Termination
-"""
-"""The imports of a solver that was written before modules moved."""
-
-
-@pytest.fixture(scope="module", params=["public names", "former modules"])
-def installed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the package is installed into."""
     folder = tmp_path_factory.mktemp("third-party")
     # From a copy: building leaves files beside the sources.
     source = shutil.copytree(PACKAGE, folder / "source", ignore=shutil.ignore_patterns("__pycache__", "build"))
-    if request.param == "former modules":
-        module = source / "placeopt_random_search.py"
-        text, count = re.subn(r"^from placeopt import \([^)]*\)\n", FORMER, module.read_text(), flags=re.MULTILINE)
-        assert count == 1
-        module.write_text(text)
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
     command += ["--disable-pip-version-check", "--target", str(folder / "site"), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

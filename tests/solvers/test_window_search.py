@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 from placeopt_solvers._local_search.instance import Instance, make_instance
 from placeopt_solvers._local_search.windows.moves import Tuning, mark_heads, mark_tails, propose, undo
-from placeopt_solvers._local_search.windows.search import Plan, WindowSearch, improve_windows, searches_windows
+from placeopt_solvers._local_search.windows.search import (
+    Plan,
+    WindowSearch,
+    improve_windows,
+    keep_best,
+    searches_windows,
+    walk,
+)
 from placeopt_solvers._local_search.windows.state import (
     FRESH,
     HELD,
@@ -28,7 +35,6 @@ from placeopt_solvers._local_search.windows.timing import (
     restore,
     time_all,
 )
-from placeopt_solvers._local_search.windows.walk import keep_best, walk
 from placeopt_solvers._starts.warm_start import best_start
 from test_search import constrained, tiered
 

@@ -53,8 +53,8 @@ def places(explanation: Explanation) -> list[str]:
     return [f"{member.place.line}: {member.to_dict()['path']}" for member in explanation.members]
 
 
-def mends(explanation: Explanation) -> list[str]:
-    return [member.mend.text for member in explanation.members if member.mend is not None]
+def repairs(explanation: Explanation) -> list[str]:
+    return [member.repair.text for member in explanation.members if member.repair is not None]
 
 
 class TestLines:
@@ -67,8 +67,8 @@ class TestLines:
             "  c: {time: 1 ms, memory: 1 GiB}\n",
         )
         assert places(found) == ["5: devices.gpu.memory"]
-        assert mends(found) == ["with 4.465 GiB (4,794,089,472 B), 476 MiB more (the minimum)"]
-        assert found.members[0].mend.amount == 3 * 2**30 + 1500 * 2**20
+        assert repairs(found) == ["with 4.465 GiB (4,794,089,472 B), 476 MiB more (the minimum)"]
+        assert found.members[0].repair.amount == 3 * 2**30 + 1500 * 2**20
         assert found.members[0].text == "gpu has 4 GiB of memory"
         assert "need 4.465 GiB of memory together" in found.reason
 
@@ -76,7 +76,7 @@ class TestLines:
         tasks = "".join(f"  t{i}: {{time: {{cpu: 1 ms}}, memory: 3 GiB}}\n" for i in range(5))
         found = explained(tmp_path, tasks)
         assert places(found) == ["4: devices.cpu.memory"]
-        assert found.members[0].mend.amount == 9 * 2**30  # three of them on one of the two
+        assert found.members[0].repair.amount == 9 * 2**30  # three of them on one of the two
         assert found.members[0].text == "cpu0, cpu1 have 8 GiB of memory each"
 
     def test_pin(self, tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ class TestLines:
             tmp_path, f"  a: {{{TIMES}, memory: 3 GiB, pin: gpu}}\n  b: {{{TIMES}, memory: 2 GiB, pin: gpu}}\n"
         )
         assert places(found) == ["5: devices.gpu.memory", "8: tasks.a.pin", "9: tasks.b.pin"]
-        assert mends(found)[1:] == ["if the task is on one of cpu0, cpu1"] * 2
+        assert repairs(found)[1:] == ["if the task is on one of cpu0, cpu1"] * 2
         assert found.members[1].text == "task a is pinned to gpu"
-        assert [found.members[k].mend.devices for k in (1, 2)] == [("cpu0", "cpu1")] * 2
+        assert [found.members[k].repair.devices for k in (1, 2)] == [("cpu0", "cpu1")] * 2
 
     def test_devices_and_features(self, tmp_path: Path) -> None:
         found = explained(
@@ -94,7 +94,7 @@ class TestLines:
             f"  a: {{{TIMES}, memory: 3 GiB, devices: gpu}}\n  b: {{{TIMES}, memory: 2 GiB, requires: [fp16]}}\n",
         )
         assert places(found) == ["5: devices.gpu.memory", "8: tasks.a.devices", "9: tasks.b.requires[0]"]
-        assert mends(found)[1:] == [
+        assert repairs(found)[1:] == [
             "if the task may also run on one of cpu0, cpu1",
             "if the task does not require fp16 and may also run on one of cpu0, cpu1",
         ]
@@ -103,7 +103,7 @@ class TestLines:
         head = HEAD + "placement:\n  a: gpu\n  b: gpu\n"
         found = explained(tmp_path, f"  a: {{{TIMES}, memory: 3 GiB}}\n  b: {{{TIMES}, memory: 2 GiB}}\n", head)
         assert places(found) == ["5: devices.gpu.memory", "8: placement.a", "9: placement.b"]
-        assert mends(found)[1:] == ["if the task is on one of cpu0, cpu1"] * 2
+        assert repairs(found)[1:] == ["if the task is on one of cpu0, cpu1"] * 2
 
     def test_placement_in_a_plan(self, tmp_path: Path) -> None:
         plan = {"placeopt_plan": 1, "tasks": {name: {"device": "gpu", "start": 0} for name in "ab"}}
@@ -136,7 +136,7 @@ class TestLines:
             "10: tasks.c.requires", "10: tasks.c.colocate[0]", "11: tasks.d.colocate",
         ]  # fmt: skip
         assert found.members[6].text == "task d shares a device with c, e (label y)"
-        assert found.members[6].mend.text.startswith("without label y, task d can be on cpu")
+        assert found.members[6].repair.text.startswith("without label y, task d can be on cpu")
 
     def test_separation(self, tmp_path: Path) -> None:
         found = explained(
@@ -149,8 +149,8 @@ class TestLines:
             "8: tasks.a.devices", "8: tasks.a.separate", "9: tasks.b.devices", "9: tasks.b.separate",
             "10: tasks.c.devices", "10: tasks.c.separate",
         ]  # fmt: skip
-        assert set(mends(found)[::2]) == {"if the task may also run on gpu"}
-        assert mends(found)[1].startswith("without label s, task a can be on cpu")
+        assert set(repairs(found)[::2]) == {"if the task may also run on gpu"}
+        assert repairs(found)[1].startswith("without label s, task a can be on cpu")
 
     def test_deadline_and_release(self, tmp_path: Path) -> None:
         found = explained(
@@ -159,11 +159,11 @@ class TestLines:
             f"  c: {{{TIMES}, after: b, deadline: 7 ms}}\n  d: {{{TIMES}, deadline: 9 ms}}\n",
         )
         assert places(found) == ["8: tasks.a.release", "10: tasks.c.deadline"]
-        assert mends(found) == [
+        assert repairs(found) == [
             "with the release time 4 ms, 1 ms earlier (the minimum)",
             "with the deadline 8 ms, 1 ms later (the minimum)",
         ]
-        assert [member.mend.amount for member in found.members] == [4, 8]
+        assert [member.repair.amount for member in found.members] == [4, 8]
         assert found.members[0].text == "task a may not start before 5 ms"
 
     def test_deadlines_that_compete_for_a_device(self, tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ class TestLines:
         found = explained(tmp_path, tasks + "  u: {time: {gpu: 3 ms}, deadline: 40 ms}\n")
         assert places(found) == ["8: tasks.t0.deadline", "9: tasks.t1.deadline"]
         # With the other one and t2 in time, three tasks in a row, it is ready after 9 ms.
-        assert [member.mend.amount for member in found.members] == [9, 9]
-        assert all(member.mend.whole for member in found.members)
+        assert [member.repair.amount for member in found.members] == [9, 9]
+        assert all(member.repair.whole for member in found.members)
 
     def test_ports_to_blame(self, tmp_path: Path) -> None:
         """One sender, two transfers of 2 ms at a time: without ports both would be there in time."""
@@ -195,7 +195,7 @@ class TestLines:
         assert explained(tmp_path, f"  a: {task}\n  b: {task}\n  c: {later}\n", head).status == "feasible"
         found = explained(tmp_path, f"  a: {hold}\n  b: {task}\n  c: {later}\n", head)
         assert places(found) == ["5: devices.gpu.memory"]
-        assert found.members[0].mend.amount == 5 * 2**30  # b first, then a, whose output c still holds
+        assert found.members[0].repair.amount == 5 * 2**30  # b first, then a, whose output c still holds
 
     def test_of_a_document_made_in_code(self) -> None:
         found = explain({
@@ -228,7 +228,7 @@ class TestAnswers:
         assert found.status == "infeasible"
         assert found.minimal is False
         assert len(found.members) >= 4
-        assert not any(member.needed or member.mend for member in found.members)
+        assert not any(member.needed or member.repair for member in found.members)
         assert [text.split(";")[0] for text in told[:2]] == [
             "searching for a schedule, or a proof that none exists",
             "infeasible",
@@ -242,7 +242,7 @@ class TestAnswers:
             f"  e: {{{TIMES}, after: d, deadline: 6 ms, pin: cpu1}}\n",
         )
         assert found.members
-        assert all(member.mend is not None and not member.mend.whole for member in found.members)
+        assert all(member.repair is not None and not member.repair.whole for member in found.members)
 
     def test_a_model_that_is_wrong_is_an_internal_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Model.core
@@ -273,7 +273,7 @@ class TestAnswers:
         tasks = "  a: {flops: 1 MFLOP, memory: 2, devices: fast}\n  b: {flops: 1 MFLOP, memory: 2, devices: fast}\n"
         found = explained(tmp_path, tasks, head)
         assert places(found) == ["2: devices.fast.memory", "4: tasks.a.devices", "5: tasks.b.devices"]
-        assert found.members[1].mend.devices == ("slow",)
+        assert found.members[1].repair.devices == ("slow",)
 
 
 class TestRepair:
@@ -369,7 +369,7 @@ def feasible(system: System, active: Sequence[int], number: int | None = None, v
 
 
 class TestBruteForce:
-    """Random problems against trying everything: the verdict, that the set is minimal, and that the mends are least."""
+    """Random problems against enumeration: the verdict, a minimal set, and the least repairs."""
 
     def test_random_problems(self) -> None:
         rng = random.Random(7)
@@ -400,7 +400,7 @@ class TestBruteForce:
         assert not feasible(system, numbers)
         for number, member in zip(numbers, found.members, strict=True):
             assert feasible(system, [other for other in numbers if other != number])
-            constraint, change = system.constraints[number], member.mend
+            constraint, change = system.constraints[number], member.repair
             assert change is not None
             assert change.whole == feasible(system, [other for other in everything if other != number])
             base = everything if change.whole else numbers
@@ -484,7 +484,7 @@ class TestCommand:
         assert data["members"][0] == {
             "kind": "memory", "path": "devices.gpu.memory", "file": str(path), "line": 5, "column": 17,
             "text": "gpu has 4 GiB of memory", "needed": True,
-            "mend": {
+            "repair": {
                 "text": "with 5 GiB, 1 GiB more (the minimum)", "amount": 5 * 2**30, "least": True,
                 "devices": [], "whole": True,
             },

@@ -33,7 +33,9 @@ def lines(explanation: Explanation) -> dict[str, str]:
     """The path of each member, and its fix."""
     assert explanation.status == "infeasible"
     assert explanation.minimal
-    return {member.to_dict()["path"]: "" if member.mend is None else member.mend.text for member in explanation.members}
+    return {
+        member.to_dict()["path"]: "" if member.repair is None else member.repair.text for member in explanation.members
+    }
 
 
 def test_a_path_that_must_return(tmp_path: Path) -> None:
@@ -98,4 +100,4 @@ def test_verdicts_equal_brute_force(seed: int) -> None:
     assert explanation.status == ("infeasible" if best.objective is None else "feasible")
     if explanation.status == "infeasible":
         assert explanation.minimal
-        assert all(member.mend is not None for member in explanation.members)
+        assert all(member.repair is not None for member in explanation.members)

@@ -18,9 +18,16 @@ import placeopt as po
 from placeopt.errors import InternalError
 from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
-from placeopt.studies.sensitivity.changes import KINDS, Amounts, Change, make_amounts, make_changes, representable
+from placeopt.studies.sensitivity.changes import (
+    KINDS,
+    Amounts,
+    Change,
+    link_classes,
+    make_amounts,
+    make_changes,
+    representable,
+)
 from placeopt.studies.sensitivity.findings import Variant, WhatIf, gain_texts, percent
-from placeopt.studies.sensitivity.links import link_classes
 from placeopt.studies.sensitivity.sharing import carried, share
 from placeopt.verifier import verify
 

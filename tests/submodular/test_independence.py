@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_sets import random_family, subsets
 
-from placeopt.submodular import Independence, Intersection, Knapsack, Knapsacks, Laminar, Partition, Uniform
+from placeopt.submodular import Independence, Intersection, Knapsack, Knapsacks, Partition, Uniform
 from placeopt.submodular.independence import AnyIndependence, heaviest, is_independent, state_of, weight_bound_of
 
 SIZE = 7
@@ -117,14 +117,8 @@ class TestClaims:
         assert weight_bound_of(Intersection(Uniform(3, 2), Partition([0, 0, 1]), Knapsack([1, 1, 1], 3)), weight) == 4.0
         assert weight_bound_of(Intersection(Uniform(3, 1), Partition([0, 0, 1])), weight) == 3.0
 
-    def test_laminar_family_of_nested_sets(self) -> None:
-        family = Laminar(5, [[0, 1, 2], [0, 1], [0, 1]], [2, 2, 1])
-        known = independent_sets(family)
-        assert frozenset({0, 2, 3, 4}) in known
-        assert frozenset({0, 1}) not in known
-
     def test_empty_ground_set(self) -> None:
-        for family in (Uniform(0, 3), Partition([]), Laminar(0, [], []), Knapsack([], 1)):
+        for family in (Uniform(0, 3), Partition([]), Knapsack([], 1)):
             assert family.size == 0
             assert len(heaviest(family, np.empty(0))) == 0
             assert weight_bound_of(family, np.empty(0)) == 0
@@ -160,11 +154,3 @@ class TestInvalidArguments:
             Intersection(Uniform(2, 1), Uniform(3, 1))
         with pytest.raises(ValueError, match="an intersection of no families"):
             Intersection()
-
-    def test_overlapping_sets_are_not_laminar(self) -> None:
-        with pytest.raises(ValueError, match=r"sets\[1\] and sets\[0\] overlap"):
-            Laminar(4, [[0, 1, 2], [2, 3]], [1, 1])
-        with pytest.raises(ValueError, match=r"sets\[0\] has elements 0 to 4: expected 0 to 3"):
-            Laminar(4, [[0, 4]], [1])
-        with pytest.raises(ValueError, match="1 capacities for 2 parts"):
-            Laminar(4, [[0, 1], [2]], [1])

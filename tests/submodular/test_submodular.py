@@ -8,25 +8,20 @@ from math import e
 
 import numpy as np
 import pytest
+from set_families import ConcaveOverModular, Laminar, WeightedCoverage
 from small_sets import Cut, Strict, optimum, random_family, random_function, subsets, value_of
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular import (
-    ConcaveOverModular,
     FacilityLocation,
     Intersection,
     Knapsack,
     Knapsacks,
-    Laminar,
-    Local,
     Maximised,
     Partition,
-    PiecewiseLinear,
     Refreshing,
     SetFunction,
-    Sum,
     Uniform,
-    WeightedCoverage,
     continuous_greedy,
     greedy,
     lazy_greedy,
@@ -150,56 +145,15 @@ class TestFunctions:
                 function.gains(state, np.empty(0, dtype=np.int64))
 
     def test_values_by_hand(self) -> None:
-        concave = ConcaveOverModular([0, 0, 1], [9.0, 16.0, 4.0])
-        assert value_of(concave, (0, 1, 2)) == 5 + 2
-        assert value_of(ConcaveOverModular([0, 0], [e - 1, e * e - e], "log1p"), (0, 1)) == pytest.approx(2.0)
-        full = ConcaveOverModular([0, 0], [3.0, 3.0], PiecewiseLinear([0, 4], [1.0, 0.0]))
-        assert value_of(full, (0, 1)) == 4
-        assert value_of(WeightedCoverage([[0, 1, 1], [1, 2], []], [1.0, 2.0, 4.0]), (0, 1, 2)) == 7
         assert value_of(FacilityLocation([[3.0, 0.0], [1.0, 5.0]]), (0, 1)) == 8
-        assert value_of(Sum([concave, FacilityLocation([[1.0], [2.0], [3.0]])], [2.0, 10.0]), (0, 2)) == 2 * 5 + 10 * 3
-
-    def test_claims_follow_from_the_data(self) -> None:
-        def claims(shape: PiecewiseLinear, weight: list[float]) -> tuple[bool, bool]:
-            function = ConcaveOverModular([0, 0], weight, shape)
-            return function.submodular, function.monotone
-
-        assert claims(PiecewiseLinear([0, 1], [2, 1]), [1, 2]) == (True, True)
-        assert claims(PiecewiseLinear([0, 1], [2, -1]), [1, 2]) == (True, False)
-        assert claims(PiecewiseLinear([0, 1], [1, 2]), [1, 2]) == (False, True)
-        assert claims(PiecewiseLinear([0, 1], [2, 1]), [1, -2]) == (False, False)
-        assert claims(PiecewiseLinear([0], [2]), [1, -2]) == (True, False)
-        coverage = WeightedCoverage([[0], [1]])
-        mixed = Sum([coverage, ConcaveOverModular([0, 0], [1, 2], PiecewiseLinear([0, 1], [1, 2]))])
-        assert (mixed.submodular, mixed.monotone, mixed.path_free) == (False, True, True)
-
-    def test_only_local_functions_report_changes(self) -> None:
-        function = ConcaveOverModular([1, 0, 1], [1.0, 1.0, 1.0])
-        assert isinstance(function, Local)
-        assert function.changed(function.start(), 0).tolist() == [0, 2]
-        assert not isinstance(WeightedCoverage([[0]]), Local)
 
     def test_messages_state_the_invalid_value(self) -> None:
-        with pytest.raises(ValueError, match=r"weight -1.0: sqrt requires 0 or more"):
-            ConcaveOverModular([0], [-1.0])
-        with pytest.raises(ValueError, match="shape 'cube': expected one of sqrt, log1p"):
-            ConcaveOverModular([0], [1.0], "cube")  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match="part -1: expected 0 or more"):
-            ConcaveOverModular([-1], [1.0])
-        with pytest.raises(ValueError, match="weight nan: expected finite numbers"):
-            ConcaveOverModular([0], [float("nan")])
-        with pytest.raises(ValueError, match=r"breakpoints \[1.0\].*rising from 0"):
-            PiecewiseLinear([1.0], [1.0])
-        with pytest.raises(ValueError, match=r"breakpoints \(2,\) and slopes \(1,\)"):
-            PiecewiseLinear([0, 1], [1.0])
-        with pytest.raises(ValueError, match="items 0 to 2: expected 0 to 1"):
-            WeightedCoverage([[0, 2]], [1.0, 1.0])
-        with pytest.raises(ValueError, match=r"benefit -2.0: expected 0 or more"):
+        with pytest.raises(ValueError, match=r"benefit -2.0: expected finite numbers of 0 or more"):
             FacilityLocation([[1.0, -2.0]])
-        with pytest.raises(ValueError, match=r"functions of \[1, 2\] elements"):
-            Sum([WeightedCoverage([[0]]), WeightedCoverage([[0], [1]])])
-        with pytest.raises(ValueError, match=r"weight -1.0: expected 0 or more"):
-            Sum([WeightedCoverage([[0]])], [-1.0])
+        with pytest.raises(ValueError, match="benefit nan: expected finite numbers"):
+            FacilityLocation([[float("nan")]])
+        with pytest.raises(ValueError, match=r"benefit \(1,\): expected \(elements, clients\)"):
+            FacilityLocation([1.0])  # type: ignore[list-item]
 
 
 class TestAgainstBruteForce:
@@ -352,11 +306,6 @@ class TestLazyGreedy:
         for function in functions:
             family = Uniform(300, 60)
             assert lazy_greedy(function, family).evaluations < greedy(function, family).evaluations / 3
-
-    def test_unchanged_gains_of_local_functions_are_reused(self) -> None:
-        # Each element has its own part, so no gain changes.
-        function = ConcaveOverModular(np.arange(50), np.ones(50))
-        assert lazy_greedy(function, Uniform(50, 50)).evaluations == 50
 
     def test_function_without_bounds_is_rejected(self) -> None:
         class Plain(Attracted):

@@ -7,20 +7,18 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from set_families import ConcaveOverModular, PiecewiseLinear, WeightedCoverage
 from small_sets import Cut, Strict, random_family, random_function, subsets, value_of
 
 from placeopt.model.arrays import Float, Int
 from placeopt.submodular import (
     Check,
-    ConcaveOverModular,
     Counterexample,
     FacilityLocation,
     Intersection,
     Knapsacks,
     Partition,
-    PiecewiseLinear,
     Uniform,
-    WeightedCoverage,
     check_submodular,
 )
 from placeopt.submodular.checks import reduced
@@ -81,7 +79,7 @@ class TestEachMethod:
                     assert (check.violations, check.worst) == (0, None)
                     assert check.claimed
                     assert check.cases > 0 or family is not None
-                assert found.honest
+                assert found.claims_hold
                 assert found.submodular.proved == found.monotone.proved == (size < 30)
                 assert found.path_free.proved == (size == 5)
 
@@ -112,7 +110,7 @@ class TestEachMethod:
         assert sorted((*worst["after"], worst["element"])) == [1, 3]
         assert (worst["gain_before"], worst["gain_after"]) == (1.0, 3.0)
         assert not returns.claimed
-        assert check_submodular(function, 300).honest
+        assert check_submodular(function, 300).claims_hold
 
     def test_order_dependence_is_found(self, size: int) -> None:
         function = Early(size, {})
@@ -130,7 +128,7 @@ class TestCases:
     def test_false_claim_is_reported(self) -> None:
         function = Pairs(8, {(1, 3): 2.0})
         function.submodular = True
-        assert not check_submodular(function).honest
+        assert not check_submodular(function).claims_hold
 
     def test_counterexamples_are_minimal(self) -> None:
         # The bonus requires three elements, so T cannot lose any.
@@ -220,7 +218,7 @@ class TestCases:
             (FacilityLocation(np.ones((20, 2))), Uniform(20, 0)),
         ):
             found = check_submodular(function, independence=family)
-            assert found.honest
+            assert found.claims_hold
             assert found.submodular.cases == 0
 
     def test_counterexamples_are_independent(self) -> None:

@@ -7,19 +7,15 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from set_families import ConcaveOverModular, Laminar, PiecewiseLinear, Sum, WeightedCoverage
 
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.submodular import (
-    ConcaveOverModular,
     FacilityLocation,
     Intersection,
     Knapsacks,
-    Laminar,
     Partition,
-    PiecewiseLinear,
-    Sum,
     Uniform,
-    WeightedCoverage,
 )
 from placeopt.submodular.functions import AnySetFunction
 from placeopt.submodular.independence import AnyIndependence, is_independent, state_of
@@ -116,7 +112,7 @@ def random_function(rng: np.random.Generator, size: int, kind: int) -> AnySetFun
     worth = rng.integers(0, 3, 9).astype(float) if whole else rng.random(9)
     made: list[AnySetFunction] = [
         ConcaveOverModular(part, weight),
-        ConcaveOverModular(part, weight, "log1p"),
+        ConcaveOverModular(part, weight, np.log1p),
         ConcaveOverModular(part, weight, PiecewiseLinear([0, 1, 2.5], [2, 0.5, 0])),
         WeightedCoverage(covers),
         WeightedCoverage(covers, worth),

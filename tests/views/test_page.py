@@ -20,8 +20,7 @@ from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import memory_profiles
 from placeopt.model.schedule import durations
 from placeopt.studies.comparison.result import Comparison
-from placeopt.views.page import comparison_page, plan_page, result_page, write_page
-from placeopt.views.page.schedules import Packing
+from placeopt.views.page import Packing, comparison_page, plan_page, result_page, write_page
 from placeopt.views.plots.palette import strokes
 from placeopt.views.plots.profiles import leaders
 

@@ -15,9 +15,8 @@ import placeopt as po
 from placeopt.simulation.pipelines import operations, periodic_schedule
 from placeopt.simulation.steady import steady_periods
 from placeopt.views.facts import aligned, pipeline_facts, pipeline_text, stage_grid, team_text
-from placeopt.views.page import plan_page
+from placeopt.views.page import plan_page, schedule_data
 from placeopt.views.page.packing import Packing
-from placeopt.views.page.schedules import schedule_data
 from placeopt.views.plots import draw_schedule
 from placeopt.views.plots.palette import stage_colors, tint
 from placeopt.views.traces import STEADY, trace_text
@@ -73,7 +72,7 @@ class TestTable:
 
     def test_columns_of_replicas(self, replicated: tuple[po.Problem, po.Schedule]) -> None:
         grid = stage_grid(*replicated)
-        assert grid.headers[4:9] == ("launch", "again", "sent", "received", "syncing")
+        assert grid.headers[4:9] == ("launch", "recomputing", "sent", "received", "syncing")
         assert grid.rows[0][:6] == ("1", "gpu0 + gpu2", "4", "18 ms", "20 us", "6 ms")
 
     def test_facts(self, plain: tuple[po.Problem, po.Schedule]) -> None:

@@ -52,7 +52,7 @@ STEP, CLOSE = 0.02, 0.002
 """Relative distance of the first trial from the best bound, and of two trials at which the bisection ends."""
 
 FACTOR = 1 << 10
-"""Most parts of a tick in which times are counted."""
+"""Maximum number of parts of a tick in which times are counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

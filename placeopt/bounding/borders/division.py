@@ -25,7 +25,7 @@ PARTS = (1 << 14, 1 << 28)
 """The sum of all amounts stays below the first of these, which is fast, and then below the second, which is precise."""
 
 MOST = 2_000
-"""Most variables."""
+"""Maximum number of variables."""
 
 
 def variables(sharing: Sharing) -> int:

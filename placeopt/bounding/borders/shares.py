@@ -35,7 +35,7 @@ UNIT = 1 << 18
 """Prices are multiples of 1 / UNIT."""
 
 CUTS = 8
-"""Most cuts for the price of one rule."""
+"""Maximum number of cuts for the price of one rule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,10 +15,10 @@ NEVER = 1 << 61
 """Start on a closed class; above every real tick."""
 
 PAIRS = 1 << 16
-"""Most pairs of tasks of two clusters that are compared; larger clusters count as compatible."""
+"""Maximum number of pairs of tasks of two clusters that are compared; larger clusters count as compatible."""
 
 SET = 1024
-"""Most tasks of a cluster for which sets of tasks in an interval are examined."""
+"""Maximum number of tasks of a cluster for which sets of tasks in an interval are examined."""
 
 START, LATEST, PAYS, CLUSTER, NEXT, SIZE, HELD = range(7)
 """Arrays of `State` in the trail."""

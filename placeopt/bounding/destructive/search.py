@@ -18,10 +18,10 @@ from placeopt.model.units import time_text
 from placeopt.solver import Clock
 
 TABLE = 1 << 23
-"""Most transfers (edges times pairs of classes) that are tabulated; beyond, all classes count as one."""
+"""Maximum number of transfers (edges times pairs of classes) that are tabulated; beyond, all classes count as one."""
 
 TRAIL = 1 << 16
-"""Most changes during a probe."""
+"""Maximum number of changes during a probe."""
 
 LIMIT, MOST = 1 << 20, 1 << 27
 """Steps of a probe, and of propagation without probing."""

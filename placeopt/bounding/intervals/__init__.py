@@ -42,7 +42,6 @@ every class would get the data of v from another class no later than from c, a l
 
     parts      parts as problems, and the mirror
     passes     heads of all tasks, by small parts that CP-SAT solves
-    anchors    heads of few tasks, by quick bounds of all their ancestors
     packing    a bound for colocation groups
     search     both directions, anchors first, then passes with parts of growing size
 """

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 LARGEST = 24
-"""Most groups that are placed: those with the most work."""
+"""Maximum number of groups that are placed: those with the most work."""
 
 ROUNDS = 40
-"""Most optima."""
+"""Maximum number of optima."""
 
 WORK = 4.0
 """CP-SAT's deterministic time for each optimum."""

@@ -11,7 +11,7 @@ from placeopt.bounding.intervals.parts import FAR, Parts, producers
 from placeopt.bounding.quick.classes import Classes, by_group
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem, transfer_ticks
-from placeopt.solver import Options, Termination
+from placeopt.solver import Options, Termination, checked_settings
 from placeopt.solver.registry import find_solver
 
 SOLVER = "cp-sat"
@@ -48,7 +48,7 @@ class Heads:
 
     def __post_init__(self) -> None:
         self.parts = Parts(self.problem, self.head)
-        self._settings = find_solver(SOLVER).settings_type(work=WORK, series=False)  # type: ignore[call-arg]
+        self._settings = checked_settings(SOLVER, find_solver(SOLVER).settings_type, {"work": WORK, "series": False})
         members = np.bincount(self.problem.group)[self.problem.group]
         joins = [len(np.unique(producers(self.problem, v))) > 1 for v in range(self.problem.n_tasks)]
         # Another task with one producer only follows that on the same device, or after the transfer.

@@ -8,7 +8,7 @@ integers, without tolerances or solvers:
     jackson         work between earliest starts and tails                    `placeopt.bounding.quick.jackson`
     packing         of k m + 1 groups, some device has k + 1                  `placeopt.bounding.quick.loads.pigeonhole`
     ports           unavoidable transfers, divided over the ports             `_ports` below
-    swapping        the least swap time of memory tiers that hold all bytes   `placeopt.bounding.quick.swapping`
+    swapping        the least swap time of memory tiers that hold all bytes   `swapping_bound`
     transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
     cheapest        each group on its cheapest device, within memory limits   `placeopt.bounding.quick.loads`
     memory          the fullest device is at least as full as the average     `_memory_balance` below
@@ -42,12 +42,13 @@ from placeopt.bounding.quick.loads import (
     sharing_of,
 )
 from placeopt.bounding.quick.paths import NEVER, Windows, critical_path, windows
-from placeopt.bounding.quick.swapping import swapping_bound
 from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.errors import InternalError, counted
 from placeopt.model.arrays import Int
+from placeopt.model.memory import most_swapping
 from placeopt.model.objective import EXACT, Value, is_exact, simplified, task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
+from placeopt.model.tiers import Tiers
 from placeopt.model.units import size_text, time_text
 
 __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_infeasible"]
@@ -311,3 +312,42 @@ _BOUNDS: dict[Metric, Callable[[Classes], Iterable[Bound]]] = {
     "relocation": _relocation,
     "period": _period,
 }
+
+
+def swapping_bound(classes: Classes, found: Windows) -> tuple[int, int]:
+    """A lower bound of the makespan, and the least swap time of the device that swaps longest; 0 without tiers.
+
+    Let c be the least duration and tail of any task with bytes. In a schedule of makespan T, each device with bytes
+    runs such a task after its swap time S, so S <= T - c. It therefore holds at most h(T - c) bytes, where h(x) are the
+    most bytes that it swaps in x ticks. All tasks fit, so the sum of h(T - c) over the devices is at least all bytes,
+    and T - c is at least the smallest x for which that holds. It is found by binary search, as h does not decrease.
+    O(k t log S) for k device classes of t tiers.
+    """
+    problem, tiers = classes.problem, classes.problem.tiers
+    heavy = np.flatnonzero(classes.memory)
+    if tiers is None or not len(heavy):
+        return 0, 0
+    after = np.where(found.allowed, classes.duration + found.tail, UNLIMITED).min(axis=1)[heavy]
+    total = int(classes.memory.sum())
+    members: list[tuple[int, int]] = list(zip(classes.leader.tolist(), classes.size.tolist(), strict=True))
+
+    def enough(ticks: int) -> bool:
+        return sum(size * most_bytes(tiers, d, ticks) for d, size in members) >= total
+
+    low, high = 0, max(most_swapping(problem))
+    while low < high:  # an infeasible problem ends at the top
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return (low + int(after.min()), low) if low else (0, 0)
+
+
+def most_bytes(tiers: Tiers, d: int, ticks: int) -> int:
+    """The most bytes that a device can hold if it swaps for at most these ticks."""
+    held = int(tiers.end[d, 0])
+    for size, num, den in tiers.further(d):
+        inside = min(size, ticks * den // num)
+        held += inside
+        if inside < size:
+            break
+        ticks -= -(-size * num // den)
+    return held

@@ -19,7 +19,7 @@ LARGEST_TOTAL = 1 << 60
 """Amounts are clipped so that their sum over all tasks stays below this; smaller amounts are a relaxation."""
 
 SUBSETS = 64
-"""Most subsets of devices."""
+"""Maximum number of subsets of devices."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,7 @@ from placeopt.model.problem import UNLIMITED
 from placeopt.model.units import time_text
 
 ROUNDS = 4
-"""Most rounds of narrowing."""
+"""Maximum number of rounds of narrowing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,7 +34,7 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import size_text
 
 CLIQUES, CLIQUE = 64, 256
-"""Most cliques of the separation graph, and most groups in one."""
+"""Maximum number of cliques of the separation graph, and of groups in one."""
 
 
 @dataclass(frozen=True, slots=True)

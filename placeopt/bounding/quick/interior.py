@@ -9,8 +9,8 @@ Each resource r belongs to one class c(r); T is `top` in the code. Mehrotra's pr
 "On the implementation of a primal-dual interior point method", SIAM Journal on Optimization 2 (1992),
 doi:10.1137/0802028). The rows of the items do not overlap, so each iteration eliminates them and solves a system in the
 resources only: O(n r^2) per iteration, some 10 to 25 iterations. Iterates stay dual feasible. A solver library would do
-as well, but takes longer to import than this takes to run. Large products avoid BLAS and LAPACK: on matrices of this
-size their threads cost more than they save (a factor of 50 on a busy machine), and the last digits would depend on the
+as well, but takes longer to import than this takes to run, and HiGHS takes longer to solve. Large products avoid BLAS
+and LAPACK: on matrices of this size their threads cost more than they save, and the last digits would depend on the
 number of threads.
 """
 

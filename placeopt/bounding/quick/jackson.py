@@ -86,7 +86,7 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     weight = weights(sharing, prices).astype(np.int64)
     sweep = best_window.select(8 * len(head) * len(head).bit_length())
     value = int(sweep(by_tail, rank, head, tail, weight, scale))
-    return -((prices.stock(sharing) - value) // scale)
+    return -((prices.memory_worth(sharing) - value) // scale)
 
 
 def sharing_of_tasks(classes: Classes, tasks: Int, members: Int) -> Sharing:

@@ -32,13 +32,14 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED
 
 SAMPLE = 2000
-"""Most items in the program for prices; of more items, the largest half of this number and a sample of the rest."""
+"""Maximum number of items in the program for prices; of more items, the largest half of this number and a sample of the
+rest."""
 
 EXACT_GAP, SAMPLED_GAP = 1e-8, 1e-3
 """Relative gaps for the prices of all items, and of a sample."""
 
 SUBSETS = 8
-"""Most subsets of devices to try, those with the most work per device."""
+"""Maximum number of subsets of devices to try, those with the most work per device."""
 
 BITS = 60
 """Sums of 64-bit integers stay below 2**BITS."""
@@ -72,7 +73,7 @@ class Prices:
         each = zip(self.amount.tolist(), sharing.size.tolist(), strict=True)
         return sum(price * devices for price, devices in each) if sharing.loads else int(self.amount[0])
 
-    def stock(self, sharing: Sharing) -> int:
+    def memory_worth(self, sharing: Sharing) -> int:
         """The worth of all the memory at these prices."""
         each = zip(self.memory.tolist(), sharing.size.tolist(), sharing.capacity.tolist(), strict=True)
         return sum(price * devices * (capacity >> self.shift) for price, devices, capacity in each)
@@ -135,7 +136,7 @@ def price_bound(sharing: Sharing, prices: Prices) -> Fraction:
     total = int(weights(sharing, prices).sum())
     # Every placement costs at most this, so a larger bound would only mean that none is feasible.
     most = sum(sharing.amount.max(axis=1).tolist())
-    return min(Fraction(max(total - prices.stock(sharing), 0), prices.scale(sharing)), Fraction(most))
+    return min(Fraction(max(total - prices.memory_worth(sharing), 0), prices.scale(sharing)), Fraction(most))
 
 
 def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
@@ -225,8 +226,8 @@ def _interior_prices(sharing: Sharing, limited: Bool) -> Prices:
     unit = float(np.where(allowed, amount, np.inf).min(axis=1).sum())
     unit = max(unit / (float(size.sum()) if sharing.loads else 1.0), 1e-9)
     owners = np.flatnonzero(limited)
-    stock = size[owners] * sharing.capacity[owners].astype(np.float64)
-    use, owner, gains, limits = memory[:, None] / stock, owners, np.zeros(len(owners)), np.ones(len(owners))
+    memory_worth = size[owners] * sharing.capacity[owners].astype(np.float64)
+    use, owner, gains, limits = memory[:, None] / memory_worth, owners, np.zeros(len(owners)), np.ones(len(owners))
     cost, k = amount / unit, 0
     if sharing.loads:
         use, k = np.hstack((cost, use)), len(size)
@@ -236,7 +237,7 @@ def _interior_prices(sharing: Sharing, limited: Bool) -> Prices:
     with np.errstate(all="ignore"):  # an infeasible program may overflow; any prices are valid
         prices = dual_prices(cost, use, owner, gains, limits, allowed, gap)
     w = prices[:k] if sharing.loads else np.ones(len(size))
-    return _rounded(sharing, w, owners, prices[k:] * unit / stock)
+    return _rounded(sharing, w, owners, prices[k:] * unit / memory_worth)
 
 
 def _rounded(sharing: Sharing, w: NDArray[np.float64], owners: Int, v: NDArray[np.float64]) -> Prices:

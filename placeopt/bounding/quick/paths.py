@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,7 +49,7 @@ NEVER = 1 << 61
 """Above every real tick; the sum of two does not overflow."""
 
 ROUNDS = 64
-"""Most times that the start of a task on a class is raised."""
+"""Maximum number of times that the start of a task on a class is raised."""
 
 FOLLOWED = 1 << 26
 """Edges followed in total if each set A(t) is examined once."""
@@ -98,13 +99,16 @@ def _heads(
     latency, num, den = links
     most = min(max(FOLLOWED // (n * k), 4), problem.n_edges)
 
+    graph = InEdges(order, start, edge, producer)
+    times = LinkTimes(latency, num, den, np.where(classes.linked, latency, np.inf), num / den)
+    tasks = TasksByClass(
+        classes.capacity, classes.duration, allowed, problem.group, classes.group_memory, problem.payload,
+        classes.together, classes.apart,
+    )  # fmt: skip
+
     def fill(run: Callable[..., int], budget: int) -> tuple[Int, int]:
         head = np.where(allowed, release[:, None], NEVER)
-        followed = run(
-            order, start, edge, producer, latency, num, den, np.where(classes.linked, latency, np.inf), num / den,
-            classes.capacity, classes.duration, allowed, problem.group, classes.group_memory, problem.payload,
-            classes.together, classes.apart, most, budget, head,
-        )  # fmt: skip
+        followed = run(graph, times, tasks, most, budget, head)
         return head, followed
 
     work = 2 * k * (problem.n_edges * (k + 2) + n * min(most, 64))
@@ -129,18 +133,74 @@ def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:
     return int(through[task]), task
 
 
-@kernel(transfer_ticks)
-def earliest_starts(
-    order: Int, in_start: Int, in_edge: Int, producer: Int, latency: Int, num: Int, den: Int, lag: Float, rate: Float,
-    capacity: Int, duration: Int, allowed: Bool, group: Int, group_memory: Int, payload: Int,
-    together: Bool, apart: Bool, most: int, budget: int, head: Int,
-) -> int:  # fmt: skip
+class InEdges(NamedTuple):
+    """The in-edges of all tasks, or in the opposite direction the out-edges."""
+
+    order: Int  # (n,)
+    start: Int  # (n + 1,)
+    edge: Int  # (e,)
+    producer: Int  # (e,) the task at the far end of each edge
+
+
+class LinkTimes(NamedTuple):
+    """Links between classes, exactly and in doubles."""
+
+    latency: Int  # (k, k)
+    num: Int
+    den: Int
+    lag: Float  # `latency`, infinite without a link
+    rate: Float  # num / den
+
+
+class TasksByClass(NamedTuple):
+    """Tasks, edges and classes, as in `Classes` and `Problem`."""
+
+    capacity: Int  # (k,)
+    duration: Int  # (n, k)
+    allowed: Bool  # (n, k)
+    group: Int  # (n,)
+    group_memory: Int  # (g,)
+    payload: Int  # (e,)
+    together: Bool  # (e,)
+    apart: Bool  # (e,)
+
+
+@kernel(transfer_ticks, allocates=False)
+def find_arrivals(
+    links: LinkTimes, tasks: TasksByClass, u: int, e: int, head: Int, about: Float, best: Float, remote: Int
+) -> None:
+    """Compute the arrivals of edge e from task u on other classes; `about` and `best` (k,) are work space."""
+    k = len(about)
+    size = float(tasks.payload[e])
+    # Find the best source in doubles, then compute its time exactly.
+    about[:] = np.inf
+    for a in range(k):
+        if head[u, a] < NEVER:
+            end = float(head[u, a] + tasks.duration[u, a])
+            for c in range(k):
+                arrival = end + links.lag[a, c] + size * links.rate[a, c]
+                better = arrival < about[c]
+                about[c] = arrival if better else about[c]
+                best[c] = a if better else best[c]
+    for c in range(k):
+        if about[c] < NEVER:
+            a = int(best[c])
+            ticks = transfer_ticks(tasks.payload[e], links.latency[a, c], links.num[a, c], links.den[a, c])
+            t = head[u, a] + tasks.duration[u, a] + ticks
+            # If rounding to doubles may hide a source that is earlier by a tick, assume that there is one.
+            error = about[c] * 2e-15
+            remote[e, c] = t - 1 - int(error) if t - about[c] > 1 - error else t
+
+
+@kernel(transfer_ticks, find_arrivals)
+def earliest_starts(graph: InEdges, links: LinkTimes, tasks: TasksByClass, most: int, budget: int, head: Int) -> int:
     """Compute L of the module's docstring in `head` (n, k), initially the release time, or NEVER if not allowed.
 
-    `producer` is the task at the far end of each edge. `lag` and `rate` are `latency` and num / den as doubles; `lag`
-    is infinite without a link. At most `most` edges of a set A(t) are followed, and `budget` edges in all; the number
-    followed is returned. Tasks that can start nowhere (the problem is infeasible) get zeros.
+    At most `most` edges of a set A(t) are followed, and `budget` edges in all; the number followed is returned. Tasks
+    that can start nowhere (the problem is infeasible) get zeros.
     """
+    in_start, in_edge, producer = graph.start, graph.edge, graph.producer
+    duration, group, group_memory = tasks.duration, tasks.group, tasks.group_memory
     n, k = duration.shape
     remote = np.full((len(producer), k), NEVER, dtype=np.int64)
     about = np.empty(k)
@@ -152,35 +212,16 @@ def earliest_starts(
     pending = np.empty(n, dtype=np.int64)  # members to follow; the last one has no pending consumers
     rank = np.empty(n, dtype=np.int64)
     for i in range(n):
-        rank[order[i]] = i
-    for v in order:
+        rank[graph.order[i]] = i
+    for v in graph.order:
         begin, stop = in_start[v], in_start[v + 1]
         for position in range(begin, stop):
             e = in_edge[position]
-            if together[e]:
-                continue
-            u = producer[e]
-            size = float(payload[e])
-            # Find the best source in doubles, then compute its time exactly.
-            about[:] = np.inf
-            for a in range(k):
-                if head[u, a] < NEVER:
-                    end = float(head[u, a] + duration[u, a])
-                    for c in range(k):
-                        arrival = end + lag[a, c] + size * rate[a, c]
-                        better = arrival < about[c]
-                        about[c] = arrival if better else about[c]
-                        best[c] = a if better else best[c]
-            for c in range(k):
-                if about[c] < NEVER:
-                    a = int(best[c])
-                    t = head[u, a] + duration[u, a] + transfer_ticks(payload[e], latency[a, c], num[a, c], den[a, c])
-                    # If rounding to doubles may hide a source that is earlier by a tick, assume that there is one.
-                    error = about[c] * 2e-15
-                    remote[e, c] = t - 1 - int(error) if t - about[c] > 1 - error else t
+            if not tasks.together[e]:
+                find_arrivals(links, tasks, producer[e], e, head, about, best, remote)
         possible = False
         for c in range(k):
-            if not allowed[v, c]:
+            if not tasks.allowed[v, c]:
                 continue
             t = head[v, c]
             for position in range(begin, stop):
@@ -210,7 +251,7 @@ def earliest_starts(
                         w = producer[e]
                         tied = True
                         change = min(change, remote[e, c] + after[u])
-                        if apart[e] or head[w, c] == NEVER:
+                        if tasks.apart[e] or head[w, c] == NEVER:
                             fits = False
                         if seen[w] == stamp:
                             after[w] = max(after[w], after[u] + duration[w, c])
@@ -231,7 +272,7 @@ def earliest_starts(
                                 seen_group[group[w]] = stamp
                                 held += group_memory[group[w]]
                     loose = loose or not tied
-                fits = fits and held <= capacity[c]
+                fits = fits and held <= tasks.capacity[c]
                 if fits and busy <= t:
                     break
                 t = min(change, busy) if fits else change
@@ -241,6 +282,6 @@ def earliest_starts(
             possible = possible or t < NEVER
         if not possible:
             for c in range(k):
-                if allowed[v, c]:
+                if tasks.allowed[v, c]:
                     head[v, c] = 0
     return followed

@@ -27,7 +27,8 @@ from placeopt.model.graph import components
 from placeopt.model.problem import transfer_ticks
 
 KINDS = 64
-"""Most pairs of device sets whose cheapest link is determined; with more, the cheapest link of all is used."""
+"""Maximum number of pairs of device sets whose cheapest link is determined; with more, the cheapest link of all is
+used."""
 
 EXACT_TOTAL = 1 << 52
 """Memory up to which the capacities of a thousand devices add up within 64 bits."""

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from placeopt.bounding.relaxation.linear import IncrementalLP
 
 LARGEST = 300_000
-"""Most columns of a relaxation. Above this the first linear program alone would take minutes."""
+"""Maximum number of columns of a relaxation. Above this the first linear program alone would take minutes."""
 
 ROWS = 60
-"""Most cuts of one family added at a time."""
+"""Maximum number of cuts of one family added at a time."""
 
 ALIKE = 0.9
 """A cut is postponed if it shares more than this part of its columns with a more violated cut of its family."""

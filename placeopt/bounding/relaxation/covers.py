@@ -56,16 +56,16 @@ SMALLEST = 0.02
 """Least violation of a cut that is added."""
 
 MOST_GROUPS = 256
-"""Most groups of a tree."""
+"""Maximum number of groups of a tree."""
 
 GRAIN = 16
 """Rows of chains are multiplied by this."""
 
 DEVICES = 32
-"""Most devices that a chain takes."""
+"""Maximum number of devices that a chain takes."""
 
 MEMORY_BITS = 50
-"""Most bits for amounts of memory; larger ones are counted in larger units."""
+"""Maximum number of bits for amounts of memory; larger ones are counted in larger units."""
 
 FURTHER = 4
 """Number of groups by which a chain is extended after it starts to take another device."""

@@ -22,10 +22,10 @@ SMALLEST = 0.02
 """Least violation of a cut that is added."""
 
 STEPS = 1_000_000
-"""Most neighbours visited between two polls of the stop signal."""
+"""Maximum number of neighbours visited between two polls of the stop signal."""
 
 LONGEST = 256
-"""Most pairs on a detour."""
+"""Maximum number of pairs on a detour."""
 
 
 class CycleCuts:

@@ -27,7 +27,7 @@ from placeopt.bounding.relaxation.model import GroupGraph, Relaxation, longest_p
 from placeopt.model.arrays import Float, Int
 
 WIDEST = 200
-"""Most tasks visited after a fork."""
+"""Maximum number of tasks visited after a fork."""
 
 SMALLEST = 1e-4
 """Least violation of a cut that is added, as a share of the objective."""

@@ -20,7 +20,7 @@ from placeopt.model.objective import task_energy
 from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
 
 MOST = 4
-"""Most kinds: a pair of groups has a variable for each pair of kinds."""
+"""Maximum number of kinds: a pair of groups has a variable for each pair of kinds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

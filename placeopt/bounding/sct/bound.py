@@ -56,7 +56,8 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import transfer_ticks
 
 KINDS = 64
-"""Most distinct links compared one by one; with more, the least latency and the best bandwidth are combined."""
+"""Maximum number of distinct links compared one by one; with more, the least latency and the best bandwidth are
+combined."""
 
 
 def sct_bound(

@@ -33,7 +33,7 @@ THRESHOLD = 0.1
 """The paper's threshold: edges with smaller x join favourites."""
 
 SMALL = 1500
-"""Most edges for which GLOP finds the settled optimum."""
+"""Maximum number of edges for which GLOP finds the settled optimum."""
 
 SPREAD = 1e-3
 """Largest relative perturbation of transfer times for tie-breaking."""

@@ -23,9 +23,7 @@ alternate. Regrets of the path player are discounted by t^1.25 / (t^1.25 + 1) in
 The average shares are then improved (`fill`): one backward pass finds the best p for given q exactly, then one forward
 pass the best q for that p, and so on.
 
-Measured on layered graphs of 36,000 tasks (`placeopt.generate.layered_graphs`, 4 devices, CCR 1; benchmarks/sct_lp.py),
-CPU seconds to a proved gap of 1e-4: 2.1 (600 rounds). At 8,000 tasks: 0.6; HiGHS' interior point 9; PDLP 13 (25,000
-iterations to 1e-5). One round propagates along whole paths, one step of a gradient method along one edge.
+One round propagates along whole paths, one step of a gradient method along one edge.
 """
 
 from __future__ import annotations

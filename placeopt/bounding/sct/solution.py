@@ -32,15 +32,13 @@ TOLERANCE = 1e-4
 """Relative gap between both bounds of w at which the game ends."""
 
 SMALL, LARGE = 600, 10_000
-"""Cores with at most SMALL edges go to GLOP at once, and with at most LARGE edges if the game is slow. With 1,900 edges
-GLOP takes 260 ms and the compiled game 26 ms (benchmarks/first_use.py).
-"""
+"""Cores with at most SMALL edges go to GLOP at once, and with at most LARGE edges if the game is slow."""
 
 FIRST, THEN = 100, 100
 """Rounds before the first check of the bounds, and between two checks."""
 
 ROUNDS, SLOW = 20_000, 2000
-"""Most rounds, and the rounds after which the game counts as slow."""
+"""Maximum number of rounds, and the rounds after which the game counts as slow."""
 
 PASSES = 4
 """Filling passes per check."""

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from placeopt.bridges.exporters import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, layer_plan
-from placeopt.bridges.exporters.number_patterns import number_options
 from placeopt.bridges.importers.language_models.gguf_files import read_gguf
 from placeopt.bridges.importers.language_models.gguf_names import EMBEDDING, EXPERTS, FFN, ROPE, place_of
 from placeopt.errors import InternalError, UsageError, counted, listing
@@ -225,3 +224,55 @@ def _planned(plan: LayerPlan, name: str, block: int | None, part: str) -> int | 
     if any(key.startswith("blk.") for key in layer):
         return layer.get(name)
     return layer.get(WHOLE, layer.get(part))
+
+
+def number_options(numbers: Iterable[int]) -> list[str]:
+    r"""Return alternatives for the decimal texts of numbers, such as `\d` and `1[0-5]` for 0 to 15.
+
+    They use only digits, classes, `\d`, groups, `|` and `?`, so that Python and ECMAScript read them alike.
+    """
+    texts = sorted({str(number) for number in numbers}, key=lambda text: (len(text), text))
+    options: list[str] = []
+    for length in sorted({len(text) for text in texts}):
+        options += _options([text for text in texts if len(text) == length])
+    return _with_optional_digit(options)
+
+
+def _options(texts: list[str]) -> list[str]:
+    """Alternatives for texts of one length: texts whose first digits have the same rests share a class."""
+    rests: dict[str, list[str]] = {}
+    for text in texts:
+        rests.setdefault(text[0], []).append(text[1:])
+    classes: dict[tuple[str, ...], str] = {}
+    for digit, rest in rests.items():
+        classes[tuple(rest)] = classes.get(tuple(rest), "") + digit
+    return [_class(digits) + _tail(list(rest)) for rest, digits in classes.items()]
+
+
+def _tail(rest: list[str]) -> str:
+    if rest == [""]:
+        return ""
+    options = _options(rest)
+    return options[0] if len(options) == 1 else f"({'|'.join(options)})"
+
+
+def _class(digits: str) -> str:
+    if len(digits) == 1:
+        return digits
+    if digits == "0123456789":
+        return r"\d"
+    consecutive = int(digits[-1]) - int(digits[0]) == len(digits) - 1
+    return f"[{digits[0]}-{digits[-1]}]" if consecutive and len(digits) > 2 else f"[{digits}]"
+
+
+def _with_optional_digit(options: list[str]) -> list[str]:
+    r"""Join `\d` and `1\d` to `1?\d`."""
+    kept: list[str] = []
+    for option in options:
+        end = option.index("]") + 1 if option.startswith("[") else 2 if option.startswith("\\") else 1
+        rest = option[end:]
+        if rest in kept:
+            kept[kept.index(rest)] = f"{option[:end]}?{rest}"
+        else:
+            kept.append(option)
+    return kept

@@ -22,7 +22,7 @@ Place = tuple[str | int, ...] | int | None
 """A position in a file: a path, a line, or unknown."""
 
 FINEST = 12
-"""Most decimals of a time in seconds."""
+"""Maximum number of decimals of a time in seconds."""
 NANOSECONDS = 9
 """Decimals in seconds of a nanosecond, the tick of graphs whose times are not stated directly."""
 

@@ -470,18 +470,19 @@ def _shown(lengths: Sequence[int | None]) -> str:
 
 
 def _most_elements(_node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
-    """Most elements that NonZero finds."""
+    """Maximum number of elements that NonZero finds."""
     return math.prod(shape)
 
 
 def _most_along(node: NodeProto, shape: tuple[int, ...], _values: Mapping[str, Values]) -> int:
-    """Most slices that Unique or Compress selects."""
+    """Maximum number of slices that Unique or Compress selects."""
     axis = attribute(node, "axis", None)
     return math.prod(shape) if axis is None or not -len(shape) <= axis < len(shape) else shape[axis]
 
 
 def _most_boxes(node: NodeProto, shape: tuple[int, ...], values: Mapping[str, Values]) -> int:
-    """Most boxes that NonMaxSuppression selects from boxes of the shape [batch, boxes, 4], for one class."""
+    """Maximum number of boxes that NonMaxSuppression selects from boxes of the shape [batch, boxes, 4], for one
+    class."""
     limit = values.get(node.input[2]) if len(node.input) > 2 else None
     if len(shape) != 3:
         return 1
@@ -495,4 +496,5 @@ _LONGEST = {
     "Compress": _most_along,
     "NonMaxSuppression": _most_boxes,
 }
-"""Most elements of the open dimension of a result, from the node, the shape of the first input, and known values."""
+"""Maximum number of elements of the open dimension of a result, from the node, the shape of the first input, and known
+values."""

@@ -21,10 +21,11 @@ LARGEST = 2**31
 """Size limit of model files in bytes: that of protobuf. Larger models have external data."""
 
 SMALL = 256
-"""Most elements of a constant whose values are kept: shapes, axes, scales."""
+"""Maximum number of elements of a constant whose values are kept: shapes, axes, scales."""
 
 MOST_NODES = 10**6
-"""Most nodes of a model whose functions are inlined: one that calls another twice, and so on, doubles them."""
+"""Maximum number of nodes of a model whose functions are inlined: one that calls another twice, and so on, doubles
+them."""
 
 _DATA = ("raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 

@@ -18,7 +18,7 @@ from torch.utils._sympy import functions
 LARGEST_POWER = 64
 """Largest exponent; powers of numbers are computed while they are read."""
 LONGEST = 10_000
-"""Most characters of an expression."""
+"""Maximum number of characters of an expression."""
 
 _TEXT = re.compile(r"\w{1,100}|[+-]?\d{0,30}(?:\.\d{0,30})?(?:e[+-]?\d{1,3})?", re.ASCII)
 _NUMBER = 2**63

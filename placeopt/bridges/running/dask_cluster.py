@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 POLL = 0.5
 """Seconds between two checks that all workers are alive."""
 _LONGEST = 5000
-"""Most characters of the message of an exception; Dask replaces exceptions with longer messages."""
+"""Maximum number of characters of the message of an exception; Dask replaces exceptions with longer messages."""
 _STORE = "_placeopt_runs"
 """The attribute of a worker with the measured times of each run."""
 

@@ -84,7 +84,7 @@ def train(
     ] = None,
     faults: Annotated[
         list[str] | None,
-        typer.Option("--fault", metavar="NAME", help="Reproduce a fault of GiPH's released code; may be repeated."),
+        typer.Option("--fault", hidden=True, help="Reproduce a fault of GiPH's released code; may be repeated."),
     ] = None,
     device: Annotated[
         str, typer.Option("--device", help="Device of PyTorch: cpu, cuda, or auto, a GPU if there is one.")

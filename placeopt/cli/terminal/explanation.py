@@ -40,7 +40,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     if explanation.reason:
         console.print()
         console.print(Text(f"why: {explanation.reason}"))
-    if len(explanation.members) > 1 and any(member.mend for member in explanation.members):
+    if len(explanation.members) > 1 and any(member.repair for member in explanation.members):
         console.print("Each fix alone makes the problem feasible unless stated otherwise; solving confirmed it.")
 
 
@@ -54,7 +54,7 @@ def _verdict(explanation: Explanation) -> str:
 
 
 def _print_member(console: Console, member: Member) -> None:
-    place, change = member.place, member.mend
+    place, change = member.place, member.repair
     console.print()
     console.print(Text(f"  {place}", style="bold"), soft_wrap=True)
     _print_indented(console, member.text)

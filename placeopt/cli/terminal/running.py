@@ -16,7 +16,7 @@ from placeopt.model.arrays import Float
 from placeopt.model.units import seconds_text
 
 SHOWN = 20
-"""Most segments that are printed: those with the longest measured times."""
+"""Maximum number of segments that are printed: those with the longest measured times."""
 
 VARYING = 2
 """Ratio of the longest run to the shortest one from which on a cause is stated."""

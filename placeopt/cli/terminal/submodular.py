@@ -60,7 +60,7 @@ def findings_data(findings: Findings) -> dict[str, Any]:
         "exhaustive": findings.exhaustive,
         "stopped": findings.stopped,
         "counterexample_found": checks.refuted,
-        "claims_hold": checks.honest,
+        "claims_hold": checks.claims_hold,
         "properties": {
             "diminishing_returns": _check_data(problem, checks.submodular, "gain"),
             "monotone": _check_data(problem, checks.monotone, "gain"),

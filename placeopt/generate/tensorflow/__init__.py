@@ -5,8 +5,7 @@ operations    what TensorFlow's Python functions add
 gradients     tf.gradients, and the gradient function of each operation
 variables     variables, layers that hold them, optimisers
 lowering      layers of image models
-image_models  VGG-19, ResNet-50, Inception-v3, Tensor Holography
 recurrent     the LSTM translator
 transformer   the Transformer
-documents     the tasks of a spec
+documents     VGG-19, ResNet-50, Inception-v3, Tensor Holography; the tasks of a spec
 """

@@ -2,7 +2,6 @@
 
 traits       work of tasks and speed of devices, fitted to durations
 gpnet        gpNet, the graph of all placement options, kept up to date move by move
-execution    features of an execution: critical tasks, ends by insertion
 views        observations and choices of a search
 placeto      the view of Placeto
 """

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from placeopt.learning.graphs.execution import Execution
-from placeopt.learning.graphs.gpnet import GpNet
+from placeopt.kernels import kernel
+from placeopt.learning.graphs.gpnet import GpNet, Tables
 from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.policies.critical import CriticalPaths
 from placeopt.policies.simulator import Run
 from placeopt.policies.state import Space
 
@@ -232,7 +233,7 @@ class GpNetView(View):
 class ExecutionView(GpNetView):
     """gpNet with two more features of nodes: whether the task is critical, and its end by insertion; not in the paper.
 
-    See `placeopt.learning.graphs.execution`.
+    See `Execution`.
     """
 
     more = 2
@@ -288,3 +289,57 @@ class TaskView(GpNetView):
 
     def decode(self, choice: int) -> tuple[int, int]:
         return choice, int(self.net.device[self._best[choice]])
+
+
+@kernel(allocates=False)
+def write_insertion(
+    tables: Tables, duration: Int, start: Int, end: Int, head: Int, following: Int, potential: Float, gain: Float
+) -> None:
+    """Write for each node how much later its task ends if it moves there, into the first sufficient gap.
+
+    The other tasks keep their times. Inputs arrive as the start-time potential says.
+    """
+    for i in range(len(start)):
+        for node in range(tables.first[i], tables.first[i + 1]):
+            d = tables.device[node]
+            ticks = duration[i, d]
+            ready = potential[node] + start[i]
+            j = head[d]
+            while j >= 0:
+                if j != i:
+                    if start[j] - ready >= ticks:
+                        break
+                    ready = max(ready, end[j])
+                j = following[j]
+            gain[node] = ready + ticks - end[i]
+
+
+class Execution:
+    """Computes two features that GiPH does not have: critical tasks, and finish times by insertion.
+
+    GiPH's start-time potential ignores which tasks decide the makespan and whether a device is busy.
+    """
+
+    def __init__(self, net: GpNet, steps: int = 1) -> None:
+        problem = net.problem
+        self._net, self._duration = net, problem.duration
+        self._critical = CriticalPaths(problem, steps)
+        steps *= net.n_nodes * (1 + problem.n_tasks // problem.n_devices)
+        self._insert = write_insertion.select(steps, chunked=True)
+
+    def features(self, device: Int, run: Run, potential: Float) -> tuple[Float, Float]:
+        """(N,) each: 1 for critical tasks and -1 for others; the ticks by which the task would end later.
+
+        Parameters
+        ----------
+        device
+            (n,) the placement.
+        potential
+            (N,) start-time potential of each node.
+        """
+        net = self._net
+        links = self._critical.links(device, run.start, run.end)
+        gain, critical = np.empty(net.n_nodes), np.full(len(device), -1.0)
+        self._insert(net.tables, self._duration, run.start, run.end, links.head, links.following, potential, gain)
+        critical[self._critical.path(run.start, run.end, run.edge_ticks, links.before)] = 1.0
+        return critical[net.task], gain

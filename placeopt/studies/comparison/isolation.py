@@ -51,7 +51,7 @@ class StoppedError(Exception):
 
 
 @dataclass(slots=True)
-class _Course:
+class _Run:
     """The state of a run."""
 
     job: Job
@@ -110,7 +110,7 @@ def run_job(
     """
     check_version(job.version)
     born = time.monotonic()
-    run = _Course(job, on_point)
+    run = _Run(job, on_point)
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
         stdin=subprocess.PIPE,
@@ -134,7 +134,7 @@ def run_job(
     return _record(run, wall, "crashed", _death(code, run.stderr.decode(errors="replace")))
 
 
-def _attend(process: subprocess.Popen[bytes], run: _Course, born: float, should_stop: Callable[[], bool]) -> str | None:
+def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_stop: Callable[[], bool]) -> str | None:
     """Exchange data with the process until it reports its outcome or ends; if it is overdue, return why."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -225,7 +225,7 @@ def _death(code: int, stderr: str) -> str:
     return f"{why}; it printed: {lines[-1][:300]}" if lines else why
 
 
-def _record(run: _Course, wall: float, status: Status, message: str, **outcome: Any) -> Record:
+def _record(run: _Run, wall: float, status: Status, message: str, **outcome: Any) -> Record:
     facts = {each.name: getattr(run.job, each.name) for each in fields(Run)}
     facts |= {"result": None, "slr": None, "peak_memory": None} | outcome
     return Record(**facts, status=status, message=message, progress=tuple(run.points), wall=wall)
@@ -233,4 +233,4 @@ def _record(run: _Course, wall: float, status: Status, message: str, **outcome: 
 
 def lost_record(job: Job, message: str, wall: float = 0.0) -> Record:
     """Return the record of a job whose worker died."""
-    return _record(_Course(job, None), wall, "lost", message)
+    return _record(_Run(job, None), wall, "lost", message)

@@ -2,22 +2,22 @@
 
     explanation = po.explain("problems/mine.yaml", time_limit=60)
     for member in explanation.members:
-        print(member.place, member.text, member.mend)
+        print(member.place, member.text, member.repair)
 
 CP-SAT's assumption literals give a first core (`_model`). A deletion filter makes it minimal (`filter`); for each
 member, a verified schedule without it shows that it is needed. Then the smallest change of each member that makes the
-problem feasible is computed (`mending`).
+problem feasible is computed (`repairs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import Bound
-from placeopt.errors import Issue, UsageError, counted, path_text, visible
+from placeopt.errors import InternalError, Issue, UsageError, counted, path_text, visible
 from placeopt.io.compiler import begin_compilation, document_of
 from placeopt.io.document import Files, collection_paused
 from placeopt.io.files import StrPath
@@ -29,9 +29,8 @@ from placeopt.solver import Clock
 from placeopt.solver.registry import find_solver
 from placeopt.solving.settings import make_options
 from placeopt.studies.explanation.constraints import Kind, System
-from placeopt.studies.explanation.filter import shrink
-from placeopt.studies.explanation.mending import Mend, mend
-from placeopt.studies.explanation.oracle import Oracle
+from placeopt.studies.explanation.oracle import Oracle, Verdict
+from placeopt.studies.explanation.repairs import Repair, repair_of
 
 Status = Literal["feasible", "infeasible", "undecided"]
 
@@ -54,7 +53,7 @@ class Member:
         The constraint as a sentence.
     needed
         Whether the other members are known to be satisfiable without it.
-    mend
+    repair
         The smallest change of this line alone that makes the problem feasible; None if none was found in time.
     """
 
@@ -62,7 +61,7 @@ class Member:
     place: Issue
     text: str
     needed: bool
-    mend: Mend | None
+    repair: Repair | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the member as plain data."""
@@ -74,7 +73,7 @@ class Member:
             "column": self.place.column,
             "text": self.text,
             "needed": self.needed,
-            "mend": None if self.mend is None else self.mend.to_dict(),
+            "repair": None if self.repair is None else self.repair.to_dict(),
         }
 
 
@@ -192,8 +191,8 @@ def explain(
     for done, number in enumerate(core.members):
         report(f"{len(core.members)} lines conflict; searching for changes that resolve it: {done} done")
         constraint, needed = system.constraints[number], core.needed.get(number)
-        mending = None if needed is None else mend(system, oracle, number, core.members, needed)
-        members.append(Member(constraint.kind, constraint.place, constraint.text, needed is not None, mending))
+        repair = None if needed is None else repair_of(system, oracle, number, core.members, needed)
+        members.append(Member(constraint.kind, constraint.place, constraint.text, needed is not None, repair))
     return Explanation(
         system.problem,
         "infeasible",
@@ -221,3 +220,81 @@ def _least_period(problem: Problem, oracle: Oracle, schedule: Schedule | None, w
 def _file_order(member: Member) -> tuple[str, int, int]:
     place = member.place
     return place.file or "", place.line or 0, place.column or 0
+
+
+# The order of deletion: capacities and deadlines come last, since they explain more than labels of single tasks.
+_LAST: tuple[Kind, ...] = (
+    "release", "separate", "colocate", "requires", "devices", "pin", "placement", "in_flight", "stages", "deadline",
+    "memory",
+)  # fmt: skip
+_SHARE = 0.25
+"""Share of the remaining time that one question may use."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Core:
+    """Conflicting constraints.
+
+    `needed` maps each member to the verdict that the others are satisfiable without it; a member without a verdict may
+    be superfluous (the time limit was reached). `reason` says why they conflict.
+    """
+
+    members: tuple[int, ...]
+    needed: dict[int, Verdict]
+    reason: str
+
+    @property
+    def minimal(self) -> bool:
+        """Whether every member is known to be needed."""
+        return len(self.needed) == len(self.members)
+
+
+def shrink(system: System, oracle: Oracle, verdict: Verdict) -> Core:
+    """Return a minimal subset of the core of a verdict, as far as time allows.
+
+    The deletion filter of J. W. Chinneck and E. W. Dravnieks, "Locating minimal infeasible constraint sets in linear
+    programs", ORSA Journal on Computing 3 (1991), doi:10.1287/ijoc.3.2.157: constraints are deleted if the rest stays
+    infeasible. All constraints of a kind are tried first, then halves, quarters and so on of each kind, so that a small
+    core among many constraints needs few questions. A member needed in a set is needed in each infeasible subset of it.
+    """
+    members, reason = oracle.core(verdict.core, share=_SHARE), verdict.reason
+    needed: dict[int, Verdict] = {}
+    parts, pieces = 1, _pieces(system, members, 1)
+    while pieces:
+        for piece in pieces:
+            alive = set(members)
+            chunk = {number for number in piece if number in alive and number not in needed}
+            if not chunk:
+                continue
+            found = oracle.decide([number for number in members if number not in chunk], share=_SHARE)
+            if found.feasible is False:
+                members, reason = found.core, found.reason
+                needed = {number: needed[number] for number in members if number in needed}
+            elif found.feasible and len(chunk) == 1:
+                needed[chunk.pop()] = found
+        parts *= 2
+        pieces = _pieces(system, members, parts) if max(map(len, pieces)) > 1 else []
+    proof = oracle.decide(members, share=_SHARE, modelled=False)
+    if proof.feasible:
+        raise InternalError(
+            f"a model of {system.problem.name or 'a problem'} (fingerprint {system.problem.fingerprint()}) claims that "
+            f"constraints are infeasible ({reason}), but the verifier accepts a schedule; please report this"
+        )
+    return Core(members, needed, proof.reason or reason)
+
+
+def _pieces(system: System, members: Collection[int], parts: int) -> list[list[int]]:
+    """Split the members of each kind into about `parts` parts."""
+    pieces: list[list[int]] = []
+    for kind in _LAST:
+        crowd = [number for number in members if system.constraints[number].kind == kind]
+        crowd.sort(key=lambda number: (_need(system, number), number))
+        size = -(-len(crowd) // parts)
+        pieces += [crowd[k : k + size] for k in range(0, len(crowd), max(1, size))]
+    return pieces
+
+
+def _need(system: System, number: int) -> int:
+    """Return the memory of the task: small tasks are deleted first, so that few large ones remain."""
+    task = system.constraints[number].task
+    return 0 if task is None else int(system.problem.memory[task])

@@ -109,7 +109,7 @@ function showStages({ stages, resolution, period }) {
     { title: "stage", value: (stage) => stage.stages[0] ?? 0, text: (stage) => stage.stages.join(", ") || "-", color: (stage) => stage.color },
     { title: "device", word: true, value: (stage) => stage.device, text: (stage) => stage.device },
     { title: "tasks", value: (stage) => stage.tasks, text: (stage) => countText(stage.tasks) },
-    ...ticks("computing", "computing"), ...ticks("launching", "launch"), ...ticks("recomputing", "again"), ...ticks("sent", "sent"),
+    ...ticks("computing", "computing"), ...ticks("launching", "launch"), ...ticks("recomputing", "recomputing"), ...ticks("sent", "sent"),
     ...ticks("received", "received"), ...ticks("synchronised", "synchronising"),
     { title: "idle", value: (stage) => stage.idle, text: (stage) => (stage.idle ? `${time(stage.idle * period)} (${shareText(stage.idle)})` : "-") },
     { title: "memory", value: (stage) => stage.memory, text: (stage) => sizeText(stage.memory) + (stage.capacity === null ? "" : ` of ${sizeText(stage.capacity)}`) },

@@ -8,7 +8,6 @@ changed times are repaired up to the borders of the window. Windows slide over t
     state   order, placement, times, and the buffers of a move
     timing  times before and after each task: computed, and repaired after a change
     moves   which task moves where, and how to undo it
-    walk    moves accepted at falling temperatures
     search  the windows, one after the other
 
 This works without contention, deadlines, live memory and memory tiers; the rest of `_local_search` supports them.

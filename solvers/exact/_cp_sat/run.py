@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ANNEALED = 40
 """Tasks from which on annealing improves the start; smaller problems are mostly solved sooner."""
 
-AMPLE = 10.0
+LONG = 10.0
 """Seconds of the time limit from which on annealing improves the start; below, the proof needs all of them."""
 
 SHARE, LONGEST = 0.1, 4.0
@@ -39,12 +39,12 @@ BLOCKS = 0.7
 """Share of the time limit for blocks, where single tasks cut the graph."""
 
 PROBED = 6_000
-"""Variables above which presolve does not probe: at 40,000, probing took 35 s and found almost nothing."""
+"""Variables above which presolve does not probe: probing large models finds almost nothing."""
 
 FORKS = 0.8, 60.0
 """Part of the time limit for the model of forks, and its seconds without a limit."""
 
-NEARLY = 0.9
+AT_LIMIT = 0.9
 """Share of the time limit after which the time limit is the reason why CP-SAT ended."""
 
 
@@ -179,7 +179,7 @@ class CpSatRun(ExactRun["Expression"]):
         """Return whether annealing improved the start; it is used only if proofs are likely to take long."""
         start, limit = self.best.schedule, self.options.planned_seconds
         makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
-        if start is None or not makespans or self.problem.n_tasks < ANNEALED or (limit is not None and limit < AMPLE):
+        if start is None or not makespans or self.problem.n_tasks < ANNEALED or (limit is not None and limit < LONG):
             return False
         share = LONGEST if limit is None else min(LONGEST, limit * SHARE)
         enough = sufficient(self.problem, float(least))
@@ -243,7 +243,7 @@ class CpSatRun(ExactRun["Expression"]):
         limit = self.options.time_limit
         if stopped:
             return Termination.INTERRUPTED
-        if limit is not None and self.clock.elapsed > limit * NEARLY:
+        if limit is not None and self.clock.elapsed > limit * AT_LIMIT:
             return Termination.TIME_LIMIT
         if self.best.schedule is None:
             self.message = "CP-SAT ended without a schedule or a proof"

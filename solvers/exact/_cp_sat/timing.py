@@ -79,9 +79,7 @@ class Timing:
         """Require that a time is at or after the arrival of an edge's data, if the data moves.
 
         A transfer takes at least the minimum over all pairs of classes. Each pair that takes longer has a row, enforced
-        if the pair is the actual one. That was faster than element constraints and than one row per class of the
-        sender. One linear row with a literal per pair was as fast: in 6 s, 11 instead of 10 of 15 random graphs were
-        proved, but the schedule of resnet50 after 14 s was 4% worse, with an eighth more variables.
+        if the pair is the actual one. That is faster than element constraints and than one row per class of the sender.
         """
         u, v = int(self.problem.edge_source[e]), int(self.problem.edge_target[e])
         g, h = self.placement.group[u], self.placement.group[v]
@@ -191,8 +189,7 @@ class Timing:
 
         The tasks of S on the device run in [a, makespan - b). If there are none, the makespan is at least a + b because
         some task of S requires that on any device; rows without such a task are omitted. The a and b are quartiles.
-        Measured: 24 graphs of `placeopt generate random`, 12 and 15 tasks on 3 and 4 unlike devices, were proved in 18
-        seconds of CPU time, without these rows in 22; on graphs of equal devices they make no difference.
+        On equal devices, these rows make no difference.
         """
         problem, placement = self.problem, self.placement
         tasks = np.array([i for i, g in enumerate(placement.group) if d in placement.at[g]], dtype=np.int64)

@@ -216,7 +216,47 @@ def find_rooms(chain: Chain, lists: Lists, weight: Int, room: Int, period: int, 
     return 0
 
 
-@kernel(begins, least_load, allocates=False)
+@kernel(allocates=False)
+def sort_found(fronts: Fronts, count: int, least: int, stamp: int) -> None:
+    """Sort the cuts found, of which `least` is the first, few by insertion, many by their marks."""
+    found = fronts.found
+    if count <= 16:
+        for k in range(1, count):
+            i = found[k]
+            at = k
+            while at > 0 and found[at - 1] > i:
+                found[at] = found[at - 1]
+                at -= 1
+            found[at] = i
+    else:
+        count = 0
+        for i in range(least, len(fronts.mark)):
+            if fronts.mark[i] == stamp:
+                found[count] = i
+                count += 1
+
+
+@kernel(allocates=False)
+def store_front(
+    chain: Chain, lists: Lists, fronts: Fronts, front: int, count: int, later: int, left: int, state: Int
+) -> bool:
+    """Store the cuts found that are not dominated and not too expensive; return False if there is no space."""
+    at, bound = state[FRONTS], 0
+    for k in range(count):
+        i = fronts.found[k]
+        if i < bound or lists.cost[later, i] > left:
+            continue
+        if at >= len(fronts.cut):
+            return False
+        fronts.cut[at] = i
+        at += 1
+        bound = chain.reach[i]
+    fronts.length[front] = at - state[FRONTS]
+    state[FRONTS] = at
+    return True
+
+
+@kernel(begins, least_load, sort_found, store_front, allocates=False)
 def sweep(chain: Chain, lists: Lists, fronts: Fronts, begin: int, end: int, period: int, state: Int) -> int:
     """Fill the fronts of vectors [begin, end); return the first front with cut 0, else FAILED, LISTS_FULL, FRONTS_FULL.
 
@@ -268,35 +308,9 @@ def sweep(chain: Chain, lists: Lists, fronts: Fronts, begin: int, end: int, peri
                                 least = min(least, i)
             if count == 0:
                 continue
-            # Sort the cuts, few by insertion.
-            if count <= 16:
-                for k in range(1, count):
-                    i = fronts.found[k]
-                    at = k
-                    while at > 0 and fronts.found[at - 1] > i:
-                        fronts.found[at] = fronts.found[at - 1]
-                        at -= 1
-                    fronts.found[at] = i
-            else:
-                count = 0
-                for i in range(least, n + 1):
-                    if fronts.mark[i] == stamp:
-                        fronts.found[count] = i
-                        count += 1
-            at, bound = state[FRONTS], 0
-            for k in range(count):
-                i = fronts.found[k]
-                if i < bound:
-                    continue
-                if lists.cost[later, i] > left:
-                    continue
-                if at >= len(fronts.cut):
-                    return FRONTS_FULL
-                fronts.cut[at] = i
-                at += 1
-                bound = chain.reach[i]
-            fronts.length[front] = at - state[FRONTS]
-            state[FRONTS] = at
+            sort_found(fronts, count, least, stamp)
+            if not store_front(chain, lists, fronts, front, count, later, left, state):
+                return FRONTS_FULL
             if least == 0:
                 return front
     return FAILED
@@ -328,81 +342,95 @@ def settle(beam: Beam, score: Int, size: int, at: int) -> None:
     beam.place[slot] = at
 
 
-@kernel(settle, allocates=False)
-def keep(
-    chain: Chain,
-    lists: Lists,
-    beam: Beam,
-    layer: int,
-    origin: int,
-    parent: int,
-    c: int,
-    r: int,
-    i: int,
-    context: int,
-    gain: int,
-    score: Int,
-    state: Int,
-) -> int:
-    """Add a state to a layer, unless one there is better or no space is left; return its place or -1."""
-    size, width = beam.filled[layer], len(beam.heap)
-    if i > 0 and size == width and score[beam.heap[0]] >= gain:
-        state[DROPPED] = 1
-        return -1
-    key = beam.key[origin, parent] + r * beam.factor[c]
-    bucket = (key + 31 * context) % len(beam.bucket)
+class Candidate(NamedTuple):
+    """A state for a layer of the beam: stage [cut, end) of a team, where `parent` of layer `origin` has that end."""
+
+    origin: int
+    parent: int
+    label: int  # the class of the team
+    team: int
+    cut: int
+    context: int
+    score: int
+
+
+DOMINATED, UNKNOWN = -2, -1
+"""Results of a search for a state: one at least as good exists, or none that it replaces."""
+
+
+@kernel(allocates=False)
+def find_state(chain: Chain, beam: Beam, layer: int, new: Candidate, key: int, bucket: int) -> int:
+    """Return the place of a state that a candidate dominates, else UNKNOWN; DOMINATED if one dominates it."""
     slot: int = beam.bucket[bucket]
-    known = -1
     while slot >= 0:
-        if beam.key[layer, slot] == key and beam.context[layer, slot] == context:
+        if beam.key[layer, slot] == key and beam.context[layer, slot] == new.context:
             same = True
-            for k in range(len(chain.size)):
-                expected = beam.used[origin, parent, k] + (r if k == c else 0)
-                same = same and beam.used[layer, slot, k] == expected
+            for c in range(len(chain.size)):
+                expected = beam.used[new.origin, new.parent, c] + (new.team if c == new.label else 0)
+                same = same and beam.used[layer, slot, c] == expected
             if same:
                 there = beam.cut[layer, slot]
-                if there == i or (there < i and i < chain.reach[there]):
-                    return -1
-                if i < there and there < chain.reach[i]:
-                    known = slot
-                    break
+                if there == new.cut or (there < new.cut and new.cut < chain.reach[there]):
+                    return DOMINATED
+                if new.cut < there and there < chain.reach[new.cut]:
+                    return slot
         slot = beam.follower[slot]
-    if known >= 0:
-        slot = known
-    elif size < width:
-        slot = size
-        beam.heap[size] = slot
-        beam.place[slot] = size
+    return UNKNOWN
+
+
+@kernel(allocates=False)
+def free_place(beam: Beam, layer: int, state: Int) -> int:
+    """Return the next place of a layer, or if it is full, that of the state with the least score, which is removed."""
+    size = beam.filled[layer]
+    if size < len(beam.heap):
+        beam.heap[size] = size
+        beam.place[size] = size
         beam.filled[layer] = size + 1
+        return int(size)
+    state[DROPPED] = 1
+    slot: int = beam.heap[0]
+    bucket = (beam.key[layer, slot] + 31 * beam.context[layer, slot]) % len(beam.bucket)
+    at = beam.bucket[bucket]
+    if at == slot:
+        beam.bucket[bucket] = beam.follower[slot]
     else:
+        while beam.follower[at] != slot:
+            at = beam.follower[at]
+        beam.follower[at] = beam.follower[slot]
+    return slot
+
+
+@kernel(settle, find_state, free_place, allocates=False)
+def keep(chain: Chain, lists: Lists, beam: Beam, layer: int, new: Candidate, score: Int, state: Int) -> int:
+    """Add a candidate to a layer, unless a state there is better or no space is left; return its place or -1."""
+    if new.cut > 0 and beam.filled[layer] == len(beam.heap) and score[beam.heap[0]] >= new.score:
         state[DROPPED] = 1
-        slot = beam.heap[0]
-        old = (beam.key[layer, slot] + 31 * beam.context[layer, slot]) % len(beam.bucket)
-        at = beam.bucket[old]
-        if at == slot:
-            beam.bucket[old] = beam.follower[slot]
-        else:
-            while beam.follower[at] != slot:
-                at = beam.follower[at]
-            beam.follower[at] = beam.follower[slot]
-    if known < 0:
+        return -1
+    origin, parent = new.origin, new.parent
+    key = beam.key[origin, parent] + new.team * beam.factor[new.label]
+    bucket = (key + 31 * new.context) % len(beam.bucket)
+    slot = find_state(chain, beam, layer, new, key, bucket)
+    if slot == DOMINATED:
+        return -1
+    if slot == UNKNOWN:
+        slot = free_place(beam, layer, state)
         beam.follower[slot] = beam.bucket[bucket]
         beam.bucket[bucket] = slot
-        for k in range(len(chain.size)):
-            beam.used[layer, slot, k] = beam.used[origin, parent, k]
-        beam.used[layer, slot, c] += r
+        for c in range(len(chain.size)):
+            beam.used[layer, slot, c] = beam.used[origin, parent, c]
+        beam.used[layer, slot, new.label] += new.team
         beam.key[layer, slot] = key
-        beam.context[layer, slot] = context
-        beam.left[layer, slot] = beam.left[origin, parent] - r * lists.price[c]
-    beam.cut[layer, slot] = i
+        beam.context[layer, slot] = new.context
+        beam.left[layer, slot] = beam.left[origin, parent] - new.team * lists.price[new.label]
+    beam.cut[layer, slot] = new.cut
     beam.parent[layer, slot] = parent
-    beam.move[layer, slot] = c * len(beam.filled) + r
-    score[slot] = gain
+    beam.move[layer, slot] = new.label * len(beam.filled) + new.team
+    score[slot] = new.score
     settle(beam, score, beam.filled[layer], beam.place[slot])
     return slot
 
 
-@kernel(keep, settle, begins, least_load, allocates=False)
+@kernel(keep, begins, least_load, allocates=False)
 def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, score: Int, state: Int) -> int:
     """Fill a layer of the beam; return a state with cut 0, else FAILED or LISTS_FULL."""
     links = len(chain.down)
@@ -433,7 +461,8 @@ def extend(chain: Chain, lists: Lists, beam: Beam, layer: int, period: int, scor
                         if gain < 0:
                             continue
                         context = 0 if links == 1 else c * links + a
-                        slot = keep(chain, lists, beam, layer, origin, parent, c, r, i, context, gain, score, state)
+                        new = Candidate(origin, parent, c, r, i, context, gain)
+                        slot = keep(chain, lists, beam, layer, new, score, state)
                         if i == 0 and slot >= 0:
                             return slot
     return FAILED

@@ -32,7 +32,7 @@ from .placements import View
 from .units import Units, units_of
 
 ROUNDS = 8
-"""Most rounds of merging for one level."""
+"""Maximum number of rounds of merging for one level."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,7 +22,7 @@ from .moves import COST, LONGEST, ROWS, SEED, SQUARES, State, assess, rebuild
 from .units import Units, finest_units
 
 MOST_MOVED = 256
-"""Most units that a move takes along."""
+"""Maximum number of units that a move takes along."""
 
 REPEATS = 2
 """Places of a device whose number of stages is not limited, in a pipeline where stages count."""

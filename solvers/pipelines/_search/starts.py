@@ -17,7 +17,7 @@ FIRST = 300
 """Positions where stages may end when all orders are compared."""
 
 FINE = 4000
-"""Most positions for the best order."""
+"""Maximum number of positions for the best order."""
 
 
 def division_points(view: View, stopped: Callable[[], bool], *, strict: bool = True) -> Iterator[Point]:

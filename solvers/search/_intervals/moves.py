@@ -23,7 +23,7 @@ from .ranges import change_of, joined, ranges
 from .state import State
 
 TURN = 5.0
-"""Most seconds of the ranges of one turn."""
+"""Maximum number of seconds of the ranges of one turn."""
 
 
 class Moves:

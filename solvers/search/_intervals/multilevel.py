@@ -45,7 +45,7 @@ ROUND, LEAST = 0.25, 2.0
 """Share of the remaining work that a cycle takes, and its least seconds."""
 
 ANNEALED = 2e-3
-"""Most seconds of annealing per task of a level."""
+"""Maximum number of seconds of annealing per task of a level."""
 
 LONGEST = 60.0
 """Seconds that a run without end plans at a time."""

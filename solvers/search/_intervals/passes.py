@@ -45,7 +45,7 @@ WHOLE = 1000
 """Shares in a kernel are thousandths."""
 
 RESTART = 6
-"""Passes without gain after which the best schedule is taken up again."""
+"""Passes without gain after which the search returns to the best schedule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

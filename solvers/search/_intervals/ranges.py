@@ -58,8 +58,8 @@ class RangeSweep(Sweep):
         super().__init__(run.problem, start, seed, run.stopped, run.best.offer)
         self.first, self.last = first, last
         self.ahead = []
-        for manner in self.manners:
-            manner.size = min(manner.size, last - first)
+        for operator in self.operators:
+            operator.size = min(operator.size, last - first)
 
     def _areas(self, size: int) -> list[Neighbourhood]:
         """Return a random window, which may be cut off at the ends of the range."""

@@ -38,9 +38,9 @@ class Tuning:
     fixed: float = 4e-3  # seconds of a window apart from its passes
     task: float = 1e-7  # seconds to insert a window, per task and edge of the whole graph
     cells: int = 20_000_000  # largest product of tasks and devices of a window
-    memory: float = 0.9  # weight of a manner's former steps
-    exploration: float = 0.2  # share of steps whose manner is drawn with equal probabilities
-    prior: float = 0.02  # gain of a manner per second before its first step
+    memory: float = 0.9  # weight of an operator's former steps
+    exploration: float = 0.2  # share of steps whose operator is drawn with equal probabilities
+    prior: float = 0.02  # gain of an operator per second before its first step
     belief: float = 0.05  # seconds that this counts for
 
 
@@ -58,8 +58,8 @@ WAYS = ((300, 0), (0, 900))
 
 
 @dataclass(slots=True)
-class Manner:
-    """How windows are improved: tasks, noise and aim; and how much it gained of late, as a share of the makespan."""
+class Operator:
+    """How windows are improved: tasks, noise and aim; and its recent gain, as a share of the makespan."""
 
     size: int
     noise: int
@@ -120,9 +120,11 @@ class Sweep:
         ones = np.ones(n, dtype=np.int64)
         layers = int(path_lengths(problem.order, problem.out_start, problem.edge_target, ones).max(initial=0)) + 1
         sizes = sorted({min(max(depth * n // layers, LEAST), n) for depth in DEPTHS})
-        self.manners = [Manner(size, noise, aim, step=size * 5e-5) for size in sizes for noise, aim in WAYS]
+        self.operators = [Operator(size, noise, aim, step=size * 5e-5) for size in sizes for noise, aim in WAYS]
         whole = n * problem.n_devices <= TUNING.cells
-        self.ahead = [Manner(n, noise, aim) for noise, aim in WAYS if whole]  # the whole graph first, once in each way
+        self.ahead = [
+            Operator(n, noise, aim) for noise, aim in WAYS if whole
+        ]  # the whole graph first, once in each way
         self.spent = 0.0  # work so far, in seconds
         self.tried = 0  # windows
         self.compiled = True  # whether passes run in compiled code
@@ -150,29 +152,29 @@ class Sweep:
         return self.late()
 
     def _step(self, pool: ThreadPoolExecutor) -> None:
-        """Improve a window in each lane, all in the same manner."""
-        manner = self.ahead.pop() if self.ahead else self._chosen()
-        areas = self._areas(manner.size)
+        """Improve a window in each lane, all by the same operator."""
+        operator = self.ahead.pop() if self.ahead else self._chosen()
+        areas = self._areas(operator.size)
         numbers = range(self.tried, self.tried + len(areas))
         if len(areas) == 1:
-            found = [self._improved(areas[0], manner, self.tried)]
+            found = [self._improved(areas[0], operator, self.tried)]
         else:
-            found = list(pool.map(self._improved, areas, [manner] * len(areas), numbers))
+            found = list(pool.map(self._improved, areas, [operator] * len(areas), numbers))
         before = self.state.span
         self._take(found)
         self.tried += len(areas)
         seconds = max(each.seconds for each in found)
         self.spent += seconds
-        manner.learn((before - self.state.span) / max(before, 1), seconds)
+        operator.learn((before - self.state.span) / max(before, 1), seconds)
 
-    def _chosen(self) -> Manner:
-        """Return a random manner; the time that a manner gets is proportional to the square of its rate."""
-        rates = np.array([each.rate for each in self.manners])
-        worth = rates**2 / np.array([each.step for each in self.manners])
+    def _chosen(self) -> Operator:
+        """Return a random operator; the time that an operator gets is proportional to the square of its rate."""
+        rates = np.array([each.rate for each in self.operators])
+        worth = rates**2 / np.array([each.step for each in self.operators])
         share = worth / worth.sum() if worth.any() else np.full(len(rates), 1 / len(rates))
-        even = np.array([1 / each.step for each in self.manners])
+        even = np.array([1 / each.step for each in self.operators])
         share = TUNING.exploration * even / even.sum() + (1 - TUNING.exploration) * share
-        return self.manners[int(self.random.choice(len(rates), p=share))]
+        return self.operators[int(self.random.choice(len(rates), p=share))]
 
     def _areas(self, size: int) -> list[Neighbourhood]:
         """Return a random window, and others at equal distances from it for the other lanes."""
@@ -186,7 +188,7 @@ class Sweep:
             areas.append(Neighbourhood(low, high, np.ones(high - low, dtype=np.bool_)))
         return areas
 
-    def _improved(self, area: Neighbourhood, manner: Manner, number: int) -> Improved:
+    def _improved(self, area: Neighbourhood, operator: Operator, number: int) -> Improved:
         """Make passes over a window."""
         state = self.state
         sub = subproblem_of(state, area)
@@ -196,7 +198,7 @@ class Sweep:
         while left > 0 and not self.stopped() and not self.late():
             # The first pass shows whether code is compiled; plain Python makes one pass at a time.
             each = int(TUNING.chunk / (passes.steps * TUNING.step)) if passes.compiled else 1
-            passes.run(min(max(each, 1), left), manner.noise, manner.aim)
+            passes.run(min(max(each, 1), left), operator.noise, operator.aim)
             self.compiled = passes.compiled
             left -= max(each, 1)
         fixed = TUNING.fixed + TUNING.task * (self.problem.n_tasks + self.problem.n_edges)

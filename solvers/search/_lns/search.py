@@ -11,18 +11,22 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.solver import ALL_METRICS
 
 from ..._local_search.search import makespan_bound
+from ..._runs.exact_run import TooLargeError
 from ..._runs.validity import valid
+from ...exact._cp_sat.limits import Limits
 from .._intervals.state import State
 from .._intervals.subproblem import Neighbourhood, Subproblem, changed, subproblem_of
 from .neighbourhoods import Chooser, Kind
-from .repair import Solution, solved
 from .tuning import TUNING
 
 POLL = 0.05
@@ -125,8 +129,8 @@ class Search:
         kind.ticks += gain
         kind.seconds += trial.seconds
         share = gain / max(before.span, 1) / trial.seconds
-        news = max(1 - TUNING.memory, 1 / kind.tried)
-        kind.rate = share if kind.tried == 1 else (1 - news) * kind.rate + news * share
+        weight = max(1 - TUNING.memory, 1 / kind.tried)
+        kind.rate = share if kind.tried == 1 else (1 - weight) * kind.rate + weight * share
         n, proved = self.problem.n_tasks, trial.found is None or trial.found.proved
         self.failed = 0 if gain > 0 else self.failed + 1
         if gain > 0:
@@ -182,3 +186,62 @@ def improve(
     search = Search(problem, schedule, seed, stopped, on_better, workers)
     search.run(seconds, makespan_bound(problem))
     return search.state.schedule
+
+
+FAST: dict[str, object] = {
+    "cp_model_presolve": False,
+    "linearization_level": 0,
+    "symmetry_level": 0,
+    "use_precedences_in_disjunctive_constraint": False,
+}
+"""Parameters of CP-SAT for small scheduling models: faster, with equal results. Presolve has risks
+(`placeopt.bounding.engines.cp_sat`) and no benefit here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """The result for a subproblem, in its own ticks."""
+
+    device: Int | None  # (k,); None without a schedule that is short enough
+    start: Int | None  # (k,)
+    proved: bool  # whether no shorter schedule exists
+    work: float  # deterministic time of CP-SAT
+    size: int  # variables of the model
+
+
+def solved(sub: Subproblem, state: State, limit: float, seed: int, stopped: Callable[[], bool]) -> Solution:
+    """Minimise the makespan of a subproblem within a deterministic time, without increasing it."""
+    from ...exact._cp_sat.model import Model  # loads OR-Tools
+
+    problem, horizon = sub.problem, sub.span
+    limits = Limits(
+        horizon=horizon, allowed=sub.allowed, head=sub.head, tail=sub.tail, largest=dict.fromkeys(ALL_METRICS, horizon)
+    )
+    try:
+        model = Model(problem, limits, False, lambda: False)
+    except TooLargeError:
+        return Solution(None, None, False, 0.0, 0)
+    cp, timing = model.base.cp, model.timing
+    assert timing is not None
+    now = state.device[sub.tasks]
+    for d in range(problem.n_devices):
+        for i, j in pairwise(np.flatnonzero(~sub.free & (now == d)).tolist()):
+            cp.add(timing.starts[j] >= timing.ends[i])
+    for i in np.flatnonzero((sub.late <= horizon).any(axis=1)).tolist():
+        for d, x in model.placement.at[int(problem.group[i])].items():
+            if sub.late[i, d] <= horizon:
+                cp.add(timing.ends[i] <= int(sub.late[i, d])).only_enforce_if(x)
+    found: list[Schedule] = []
+    outcome = model.minimise(
+        model.levels[0],
+        Schedule(now, state.start[sub.tasks] - sub.origin),
+        found.append,
+        seconds=None,
+        seed=seed % 2**31,
+        workers=1,
+        should_stop=stopped,
+        parameters={**FAST, "max_deterministic_time": limit},
+    )
+    proved = outcome.status in ("OPTIMAL", "INFEASIBLE")
+    device, start = (found[-1].device, found[-1].start) if found else (None, None)
+    return Solution(device, start, proved, outcome.work, model.base.size)

@@ -48,7 +48,7 @@ from placeopt.model.units import is_whole, shown
 NAME = "dnn-partitioning"
 _PS_PER_MS = 10**9
 _LONGEST = 2**60 // _PS_PER_MS
-"""Most milliseconds that a payload in picoseconds can represent."""
+"""Maximum number of milliseconds that a payload in picoseconds can represent."""
 _LARGEST = 2**60
 
 

@@ -28,9 +28,10 @@ from placeopt.io.files import StrPath, read_text
 
 NAME = "dot"
 DEEPEST = 100
-"""Most levels of subgraphs."""
+"""Maximum number of levels of subgraphs."""
 MOST_EDGES = 2**22
-"""Most edges, and most nodes of subgraphs that statements name again; a short file may name large subgraphs."""
+"""Maximum number of edges, and of nodes of subgraphs that statements name again; a short file may name large
+subgraphs."""
 
 _BEGINS = re.compile(
     rb"(?:\s|//[^\n]*|/\*.*?\*/|^#[^\n]*)*+(?:strict\s+)?(?:di)?graph\b[^{\[=:]*\{", re.S | re.M | re.I

@@ -26,7 +26,7 @@ from placeopt.model.units import shown
 
 NAME = "graphml"
 DEEPEST = 100
-"""Most levels of elements."""
+"""Maximum number of levels of elements."""
 
 _NUMBERS = {"int", "long", "float", "double"}
 _TYPES = {*_NUMBERS, "boolean", "string"}

@@ -35,7 +35,7 @@ from placeopt.io.spec import MOST_DEVICES
 NAME = "stg"
 _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _LONGEST = 30
-"""Most characters of a number."""
+"""Maximum number of characters of a number."""
 _BEGINS = re.compile(
     rb"\A(?:\s*#[^\n]*\n)*\s*\d+(?:[ \t]+\d+)?[ \t]*\r?\n(?:\s*#[^\n]*\n)*\s*\d+[ \t]+[\d.]+[ \t]+\d+\s"
 )

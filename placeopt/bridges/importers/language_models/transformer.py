@@ -33,7 +33,7 @@ class Attention:
     cached: int
     """Elements of a token in the KV cache."""
     window: int | None = None
-    """Most tokens that a token attends to; None without a sliding window."""
+    """Maximum number of tokens that a token attends to; None without a sliding window."""
     latent: tuple[int, int] | None = None
     """Elements of a key and of a value in decoding with a compressed cache (multi-head latent attention)."""
 

@@ -21,7 +21,7 @@ _SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mend:
+class Repair:
     """A change of one constraint that makes the problem feasible, or if not `whole`, resolves only this conflict.
 
     Attributes
@@ -55,7 +55,7 @@ class Mend:
         }  # fmt: skip
 
 
-def mend(system: System, oracle: Oracle, number: int, members: Collection[int], needed: Verdict) -> Mend | None:
+def repair_of(system: System, oracle: Oracle, number: int, members: Collection[int], needed: Verdict) -> Repair | None:
     """Return the smallest change of one member that makes the problem feasible; None if none is found in time.
 
     `needed` holds a schedule for the other members.
@@ -87,7 +87,7 @@ class _Search:
         self.constraint: Constraint = system.constraints[number]
         self.task = 0 if self.constraint.task is None else self.constraint.task
 
-    def left_out(self) -> Mend:
+    def left_out(self) -> Repair:
         """Drop the label, or the limit of a pipeline."""
         if self.constraint.task is None:
             text = "without this limit" if self.constraint.kind == "stages" else "if it keeps those of one run"
@@ -97,7 +97,7 @@ class _Search:
         text = f"without label {visible(self.constraint.label)}, task {name} can be on {device}"
         return self._mend(text, self.witness, devices=(device,), least=False)
 
-    def other_devices(self) -> Mend:
+    def other_devices(self) -> Repair:
         """Find all devices on which the task could be instead, each tried separately."""
         problem, allowed = self.system.problem, self.constraint.allowed
         assert allowed is not None
@@ -116,7 +116,7 @@ class _Search:
         text = f"if the task{feature} {verb} on {one}{listing(names, 6)}" + ("" if complete else ", possibly others")
         return self._mend(text, self.witness, devices=names, least=complete)
 
-    def other_amount(self) -> Mend:
+    def other_amount(self) -> Repair:
         """Find the sufficient amount nearest to the stated one by bisection between a bound and a schedule's need.
 
         Release times are negated, so that a smaller amount is always harder.
@@ -177,8 +177,8 @@ class _Search:
 
     def _mend(
         self, text: str, schedule: Schedule, *, least: bool, amount: int | None = None, devices: tuple[str, ...] = ()
-    ) -> Mend:
-        return Mend(text, amount, least, devices, self.whole, schedule)
+    ) -> Repair:
+        return Repair(text, amount, least, devices, self.whole, schedule)
 
 
 def _bytes(amount: int) -> str:

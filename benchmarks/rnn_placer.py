@@ -38,7 +38,7 @@ from placeopt.policies.episode import Episode, Row, prepare, recorded
 from placeopt.policies.state import Space
 
 if TYPE_CHECKING:
-    from placeopt.learning.rnn_network import RnnSettings
+    from rnn_network import RnnSettings
 
 INFEASIBLE = -4.0
 """The reward of a placement that violates memory limits or separation; the first placement has -1."""
@@ -72,7 +72,7 @@ def place_by_rnn(
         For the reasons of `placeopt.policies.run_episode`.
     """
     require("torch", "torch", "learned policies")
-    from placeopt.learning.rnn_network import RnnSettings, RnnTrainer, sequence_of
+    from rnn_network import RnnSettings, RnnTrainer, sequence_of
 
     settings = RnnSettings() if settings is None else settings
     best, simulator, rng = prepare(problem, device, steps, noise, seed, objective)

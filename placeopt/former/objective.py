@@ -1,3 +1,0 @@
-"""Former name of `placeopt.model.objective`."""
-
-from placeopt.model.objective import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""Former name of `placeopt.io.plan`."""
-
-from placeopt.io.plan import *  # noqa: F403

@@ -1,3 +1,0 @@
-"""Former name of `placeopt.model.schedule`."""
-
-from placeopt.model.schedule import *  # noqa: F403
