@@ -350,10 +350,15 @@ class TestSimulate:
         run("solve", HEFT_10, "-o", path)
         return path
 
-    def test_order_reproduces_the_plan(self, plan: Path) -> None:
-        done = run("simulate", HEFT_10, plan, "--discipline", "order", "--json")
-        data = json.loads(done.out)
-        assert data["plan_makespan"] == data["makespan"] == 80
+    def test_the_order_of_the_plan_is_the_default(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.json"
+        problem = PROBLEMS / "inception.yaml"
+        run("solve", problem, "--solver", "m-sct", "-o", plan)
+        found = json.loads(run("simulate", problem, plan, "--json").out)
+        assert (found["discipline"], found["makespan"]) == ("order", found["plan_makespan"])
+        fifo = json.loads(run("simulate", problem, plan, "--discipline", "fifo", "--json").out)
+        assert fifo["makespan"] > found["makespan"]
+        assert re.search(r"^in plan order +4\.4566 ms", run("simulate", problem, plan).out, re.MULTILINE)
 
     def test_noise_is_seeded(self, plan: Path) -> None:
         arguments = ["simulate", HEFT_10, plan, "--noise", "0.2", "--runs", "50", "--json"]
