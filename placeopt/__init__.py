@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
+    from placeopt.io.formats.documents import write_problem as write_problem
     from placeopt.io.formats.graphs import from_networkx as from_networkx
     from placeopt.io.formats.graphs import to_networkx as to_networkx
     from placeopt.io.plan import Plan as Plan
@@ -146,6 +147,7 @@ _NAMES = {
     "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
+    "placeopt.io.formats.documents": "write_problem",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",
     "placeopt.io.spec": "Spec",

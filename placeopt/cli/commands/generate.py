@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from placeopt.cli.arguments import assignments
-from placeopt.cli.files import check_targets, document_text, new_folder, write_document
+from placeopt.cli.files import check_targets, new_folder, write_document
 from placeopt.cli.options import DocumentFile, Sets
 from placeopt.cli.output import stderr_console
 from placeopt.cli.parameters import output_option
@@ -157,6 +157,7 @@ def cases(
 ) -> None:
     """Generate problems of the training and test sets of GiPH's experiments."""
     from placeopt.generate.giph.sets import DESCRIPTIONS, SETS, case_document, case_set, sampled
+    from placeopt.io.formats.documents import document_text
 
     if name is None:
         for known, make in SETS.items():
