@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from placeopt.bridges.importers.dask_graph import from_dask as from_dask
     from placeopt.bridges.importers.graphs.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.bridges.importers.imported import Imported as Imported
+    from placeopt.bridges.importers.imported import ImportOptions as ImportOptions
     from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
+    from placeopt.bridges.importers.registry import import_file as import_file
     from placeopt.bridges.importers.torch_export import from_torch as from_torch
     from placeopt.bridges.running.dask_cluster import DaskRun as DaskRun
     from placeopt.bridges.running.dask_cluster import run_on_dask as run_on_dask
@@ -134,8 +136,9 @@ _NAMES = {
     "placeopt.bridges.exporters.pytorch": "device_map split_spec",
     "placeopt.bridges.importers.dask_graph": "DaskImport from_dask",
     "placeopt.bridges.importers.graphs.dnn_partitioning": "read_dnn_partitioning",
-    "placeopt.bridges.importers.imported": "Imported",
+    "placeopt.bridges.importers.imported": "ImportOptions Imported",
     "placeopt.bridges.importers.onnx_model": "from_onnx",
+    "placeopt.bridges.importers.registry": "import_file",
     "placeopt.bridges.importers.torch_export": "from_torch",
     "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
     "placeopt.bridges.running.execution": "run_onnx",

@@ -9,7 +9,7 @@ four devices. The placement and the order of the tasks on each device come from 
 import matplotlib.pyplot as plt
 
 import placeopt as po
-from placeopt.generate.random_graphs import random_document
+from placeopt.generate import random_document
 
 # %%
 # The problem gets two schedules: one by HEFT, and a shorter one by a search.
