@@ -282,7 +282,8 @@ class TestDeviceClasses:
         problem = build_problem(
             task_names=["a"], device_names=[str(d) for d in range(m)],
             duration=np.array([data.draw(columns)]), capacity=np.array(data.draw(columns)),
-            latency=np.array(data.draw(cells)), byte_ticks_num=np.ones((m, m), dtype=np.int64), byte_ticks_den=np.array(data.draw(cells)),
+            latency=np.array(data.draw(cells)),
+            byte_ticks_num=np.ones((m, m), dtype=np.int64), byte_ticks_den=np.array(data.draw(cells)),
         )  # fmt: skip
 
         def swappable(a: int, b: int) -> bool:
@@ -319,10 +320,11 @@ class TestFingerprint:
         {"resident": [1, 0, 0, 0]}, {"output": [1, 0, 0, 0]}, {"scratch": [1, 0, 0, 0]}, {"capacity": [1, 2]},
         {"edges": [(2, 3), (0, 2), (1, 3), (1, 2)]}, {"payload": [23, 2, 13, 0]},
         {"shared": [True, True, False, False]},
-        {"latency": [[0, 1], [0, 0]]}, {"byte_ticks_num": [[1, 1], [1, 1]]}, 
+        {"latency": [[0, 1], [0, 0]]}, {"byte_ticks_num": [[1, 1], [1, 1]]},
         {"byte_ticks_num": [[1, 1], [1, 1]], "byte_ticks_den": [[1, 2], [1, 1]]},
         {"power_num": [0, 1]}, {"power_num": [0, 1], "power_den": [1, 2]}, {"byte_energy_num": [[0, 1], [0, 0]]},
-        {"byte_energy_num": [[0, 1], [0, 0]], "byte_energy_den": [[1, 2], [1, 1]]}, {"group": [0, 0, 1, 2]}, {"separation": [(1, 2)]},
+        {"byte_energy_num": [[0, 1], [0, 0]], "byte_energy_den": [[1, 2], [1, 1]]},
+        {"group": [0, 0, 1, 2]}, {"separation": [(1, 2)]},
         {"objective": Objective(((Term("makespan", Fraction(2)),),))}, {"contention": "port"}, {"memory_model": "peak"},
     )  # fmt: skip
 
