@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from placeopt.bridges.importers.dask_graph import from_dask as from_dask
     from placeopt.bridges.importers.graphs.dnn_partitioning import read_dnn_partitioning as read_dnn_partitioning
     from placeopt.bridges.importers.imported import Imported as Imported
+    from placeopt.bridges.importers.imported import ImportOptions as ImportOptions
     from placeopt.bridges.importers.onnx_model import from_onnx as from_onnx
+    from placeopt.bridges.importers.registry import import_file as import_file
     from placeopt.bridges.importers.torch_export import from_torch as from_torch
     from placeopt.bridges.running.dask_cluster import DaskRun as DaskRun
     from placeopt.bridges.running.dask_cluster import run_on_dask as run_on_dask
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
     from placeopt.io.files import size_limit as size_limit
+    from placeopt.io.formats.documents import write_problem as write_problem
     from placeopt.io.formats.graphs import from_networkx as from_networkx
     from placeopt.io.formats.graphs import to_networkx as to_networkx
     from placeopt.io.plan import Plan as Plan
@@ -136,8 +139,9 @@ _NAMES = {
     "placeopt.bridges.exporters.pytorch": "device_map split_spec",
     "placeopt.bridges.importers.dask_graph": "DaskImport from_dask",
     "placeopt.bridges.importers.graphs.dnn_partitioning": "read_dnn_partitioning",
-    "placeopt.bridges.importers.imported": "Imported",
+    "placeopt.bridges.importers.imported": "ImportOptions Imported",
     "placeopt.bridges.importers.onnx_model": "from_onnx",
+    "placeopt.bridges.importers.registry": "import_file",
     "placeopt.bridges.importers.torch_export": "from_torch",
     "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
     "placeopt.bridges.running.execution": "run_onnx",
@@ -149,6 +153,7 @@ _NAMES = {
     "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load",
     "placeopt.io.files": "size_limit",
+    "placeopt.io.formats.documents": "write_problem",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",
     "placeopt.io.spec": "Spec",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -184,6 +186,21 @@ def test_scripts_are_short_and_start_with_a_question() -> None:
         code = [line for block in script.blocks if block.is_code for line in block.text.splitlines() if line.strip()]
         assert len(code) <= 60, name
         assert script.question.endswith("?"), name
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_they_use_public_names_only(name: str) -> None:
+    modules = re.findall(
+        r"^\| `(placeopt\.[\w.]+)` \|", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    for node in ast.walk(ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            assert not [alias.name for alias in node.names if alias.name.startswith(("placeopt.", "placeopt_solvers"))]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("placeopt"):
+            assert node.module in modules, f"{node.module} is not in the list of modules in docs/api.md"
+            public = importlib.import_module(node.module)
+            names = getattr(public, "__all__", [each for each in vars(public) if not each.startswith("_")])
+            assert {alias.name for alias in node.names} <= set(names)
 
 
 def test_they_are_typed() -> None:

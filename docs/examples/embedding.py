@@ -11,7 +11,7 @@ from queue import Empty, Queue
 from threading import Event
 
 import placeopt as po
-from placeopt.generate.random_graphs import random_document
+from placeopt.generate import random_document
 
 # %%
 # The solver reports each new incumbent and each new bound to `on_progress`, one call at a time, from any of its

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 
 import placeopt as po
-from placeopt.generate.random_graphs import random_document
+from placeopt.generate import random_document
 
 # %%
 # CP-SAT is an exact solver: `OPTIMAL` means that no schedule is better than its own.

@@ -15,8 +15,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import placeopt as po
-from placeopt.bridges.importers.imported import ImportOptions
-from placeopt.bridges.importers.registry import import_file
 
 # %%
 # The import computes work, memory traffic and memory of each layer from `config.json`. With the objective `period`,
@@ -33,7 +31,7 @@ machines = {
 with TemporaryDirectory() as folder:
     file = Path(folder) / "config.json"
     file.write_text(json.dumps(config))
-    model = import_file(file, options=ImportOptions("llama-8b", network=machines, objective="period", batch=8))
+    model = po.import_file(file, options=po.ImportOptions("llama-8b", network=machines, objective="period", batch=8))
 problem = po.compile(model.document)
 print(f"{problem.n_tasks} tasks need {int(problem.memory.sum()) / 2**30:.1f} GiB; each machine has", end=" ")
 print(*(f"{int(size) / 2**30:.0f}" for size in problem.capacity), "GiB")

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import matplotlib.pyplot as plt
 
 import placeopt as po
-from placeopt.generate.random_graphs import random_document
+from placeopt.generate import random_document
 from placeopt.testing import CASES, check_solver
 
 # %%

@@ -9,7 +9,7 @@ four devices. The placement and the order of the tasks on each device come from 
 import matplotlib.pyplot as plt
 
 import placeopt as po
-from placeopt.generate.random_graphs import random_document
+from placeopt.generate import random_document
 
 # %%
 # The problem gets two schedules: one by HEFT, and a shorter one by a search.
@@ -20,17 +20,13 @@ results = {
 }
 
 # %%
-# `po.simulate_noisy` executes each placement 5,000 times. Each duration and each transfer time is drawn uniformly
-# between 0.5 and 1.5 times its expected value. With `discipline="order"` each device runs its tasks in the
-# given order.
+# `po.simulate_noisy` executes each schedule 5,000 times. Each duration and each transfer time is drawn uniformly
+# between 0.5 and 1.5 times its expected value. Each device runs its tasks in the order of the schedule.
 noisy = {}
 for name, result in results.items():
     assert result.schedule is not None
     assert result.makespan is not None
-    schedule = result.schedule
-    runs = po.simulate_noisy(
-        problem, schedule.device, noise=0.5, runs=5000, seed=0, discipline="order", order=schedule.start
-    )
+    runs = po.simulate_noisy(problem, result.schedule, noise=0.5, runs=5000, seed=0)
     noisy[name] = runs.makespans / 1000
     planned, mean, late = result.makespan / 1000, runs.mean / 1000, runs.quantile(0.95) / 1000
     print(f"{name:9}  planned {planned:.1f} s  mean {mean:.1f} s  95% of the runs within {late:.1f} s")

@@ -8,7 +8,7 @@ GiB of free memory. The forward pass needs more, because training keeps all acti
 """
 
 import placeopt as po
-from placeopt.generate.models import model_document
+from placeopt.generate import model_document
 
 # %%
 # The generator computes FLOPs, bytes, activations and weights of each operator. With the speed and the memory

@@ -78,22 +78,15 @@ def _shown(path: Path) -> str:
 
 def write_document(document: dict[str, Any], out: Path | None) -> None:
     """Print a problem document as YAML, or write it to a file; a file that cannot be written is a UsageError."""
-    if out is None:
-        from placeopt.io.formats.documents import to_yaml
+    from placeopt.io.formats.documents import document_text, to_yaml
 
+    if out is None:
         sys.stdout.write(to_yaml(document, ascii_only=not is_unicode(sys.stdout)))
         return
     try:
         write_whole(out, document_text(document, out))
     except OSError as error:
         raise UsageError(unwritable(out, error)) from None
-
-
-def document_text(document: dict[str, Any], path: Path) -> str:
-    """Return a problem document as JSON if the name of the file ends in .json, else as YAML."""
-    from placeopt.io.formats.documents import to_json, to_yaml
-
-    return to_json(document) if path.suffix.lower() == ".json" else to_yaml(document)
 
 
 @contextlib.contextmanager

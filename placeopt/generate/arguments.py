@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -26,6 +27,14 @@ def called(function: Callable[..., T], name: str, options: Mapping[str, Any]) ->
             hint = suggestion(option, known) or f"; it has {listing(known, 30)}"
             raise UsageError(f"{name} has no option {option}{hint}")
     return function(**options)
+
+
+def parameter_notes(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the descriptions of the parameters in the docstring of a generator, by name."""
+    text = inspect.getdoc(getattr(function, "func", function)) or ""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", text, re.DOTALL | re.MULTILINE)
+    entries = re.findall(r"^(\w.*)\n((?: .*\n?)+)", section[1] if section else "", re.MULTILINE)
+    return {name: " ".join(note.split()) for names, note in entries for name in names.split(", ")}
 
 
 def whole(name: str, value: object, least: int) -> int:

@@ -46,6 +46,8 @@ def fork(
 
     Parameters
     ----------
+    tasks, devices
+        Number of tasks, and of devices.
     kind
         fork: a source and its successors; join: a sink and its predecessors; fork-join: a source, a sink and tasks
         between them; out-tree: each task has one random predecessor; in-tree: each task has one random successor.
@@ -56,6 +58,8 @@ def fork(
         Range of the durations, both ends included.
     scale
         Ticks per unit of the durations. With more, transfer times are rounded less.
+    seed
+        Seed of the random numbers.
 
     Raises
     ------

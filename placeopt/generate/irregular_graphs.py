@@ -61,6 +61,10 @@ def irregular(
 
     Parameters
     ----------
+    tasks
+        Number of tasks, at most 10,000,000.
+    devices
+        Number of devices.
     width
         Mean tasks per layer; the width of each layer is uniform between half and three halves of it. By default
         sqrt(n) / 2.
@@ -76,6 +80,8 @@ def irregular(
         many mean durations; None: not scaled.
     bandwidth, latency
         Of every link, in MB/s and us.
+    seed
+        Seed of the random numbers.
 
     Raises
     ------

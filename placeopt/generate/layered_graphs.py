@@ -1,4 +1,4 @@
-"""Generate random layered graphs of up to ten million tasks, as a document or directly as a problem.
+"""Generate random layered graphs, as a document or directly as a problem.
 
 All random numbers come from NumPy's seeded PCG64: the same arguments give the same problem.
 """
@@ -66,6 +66,10 @@ def layered(
 
     Parameters
     ----------
+    tasks
+        Number of tasks, at most 10,000,000.
+    devices
+        Number of devices.
     layers, width
         Number of layers of equal size, or tasks per layer; at most one of them. By default sqrt(n) layers.
     in_degree
@@ -87,6 +91,8 @@ def layered(
     memory, tightness
         Range in bytes of the tasks' resident memory, and their total over the capacity of all devices, in (0, 1]; None:
         no memory. Capacity is raised if needed, so that placing each task on the least loaded device fits.
+    seed
+        Seed of the random numbers.
 
     Raises
     ------

@@ -101,6 +101,25 @@ def cores_and_gpus(
       assumed 50 effective; about 10 GB/s of memory bandwidth for a single core.
     - Links: PCIe 3.0 x16, 15.75 GB/s raw and about 12 effective, to and from GPUs; shared memory between cores.
     - Overhead: about 10 us to launch a kernel from a framework, 1 us to call a function.
+
+    Parameters
+    ----------
+    cores, gpus
+        Number of CPU cores, and of GPUs.
+    cpu_memory, gpu_memory
+        Memory of each core, and of each GPU.
+    cpu_speed, gpu_speed
+        Speed of each core, and of each GPU.
+    cpu_memory_bandwidth, gpu_memory_bandwidth
+        Memory bandwidth of each core, and of each GPU.
+    cpu_overhead, gpu_overhead
+        Time added to each task on a core, and on a GPU.
+    cpu_power, gpu_power
+        Power of each core, and of each GPU.
+    cpu_bandwidth, cpu_latency
+        Links between cores.
+    bandwidth, latency
+        All other links.
     """
     devices: Document = {}
     if whole("cores", cores, 0):
@@ -143,6 +162,19 @@ def v100x4(
     - Host: per socket 18 cores, 32 fp32 FLOP per cycle at 2.2 GHz, six channels of DDR4-2666 and 125 W; for both
       2.5 TFLOP/s and 256 GB/s at peak, assumed 2 TFLOP/s and 200 GB/s effective. Its memory is an assumption.
     - Links: PCIe 3.0 x16, 15.75 GB/s raw, about 12 effective.
+
+    Parameters
+    ----------
+    gpus
+        Number of GPUs.
+    host
+        Whether the processors of the server are a device too.
+    gpu_memory, gpu_speed, gpu_memory_bandwidth, gpu_overhead, gpu_power
+        A GPU: memory, speed, memory bandwidth, time added to each task, power.
+    host_memory, host_speed, host_memory_bandwidth, host_overhead, host_power
+        The same of the host.
+    bandwidth, latency
+        All links.
     """
     devices = {}
     if host:
@@ -175,6 +207,15 @@ def edge(
 
     Devices are named nano-0, tx2-0, desktop-0, ... The numbers are data-sheet peaks; the measured times of the paper
     are in problems/sensor-fusion.yaml.
+
+    Parameters
+    ----------
+    nano, tx2, desktop
+        Number of devices of each type.
+    distance
+        Distance between any two devices in metres, which decides the bandwidth.
+    bandwidth, latency
+        All links. Without a bandwidth, the distance decides it.
     """
     parts = {
         "nano-": ("A", nano, "4 GiB", "236 GFLOP/s", "25.6 GB/s", "20 us", "10 W"),
@@ -211,7 +252,21 @@ def custom(
     bandwidth: str = "12 GB/s",
     latency: str = "10 us",
 ) -> Document:
-    """Identical devices with identical links; the defaults represent no particular hardware."""
+    """Identical devices with identical links; the defaults represent no particular hardware.
+
+    Parameters
+    ----------
+    devices
+        Number of devices.
+    type
+        Type of the devices, from which their names are made.
+    memory, speed, memory_bandwidth, overhead, power
+        Memory, speed and memory bandwidth of a device, time added to each task, power.
+    features
+        Hardware features of the devices, as a list.
+    bandwidth, latency
+        All links.
+    """
     count = whole("devices", devices, 1)
     device = _device(type, count, features, memory, speed, memory_bandwidth, overhead, power)
     return _network({type: device}, {"default": _link(bandwidth, latency)})

@@ -43,11 +43,15 @@ def random_document(
 
     Parameters
     ----------
+    tasks, devices
+        Number of tasks, and of devices.
     hardware
         Number of hardware features that tasks may require. Each is supported by at least one device.
     tightness
         Memory of all tasks over the capacity of all devices, in (0, 1]; None: no limit. The devices' equal capacity is
         raised if needed, so that a feasible placement exists.
+    seed
+        Seed of the random numbers.
     network_seed
         Seed of the device network; by default `seed`.
     options
@@ -61,8 +65,8 @@ def random_document(
     for_graph, for_network = _keywords(random_tasks), _keywords(random_network)
     for option in options:
         if option not in for_graph + for_network:
-            known = [*for_graph, *for_network, "tightness", "network_seed"]
-            raise UsageError(f"unknown option {option}{alternatives(option, known, len(known))}")
+            known = list(dict.fromkeys(["tasks", "devices", *for_graph, *for_network, "tightness", "network_seed"]))
+            raise UsageError(f"random has no option {option}{alternatives(option, known, len(known))}")
     graph_options = {key: value for key, value in options.items() if key in for_graph}
     network_options = {key: value for key, value in options.items() if key in for_network}
     graph = random_tasks(tasks, hardware=hardware, seed=seed, **graph_options)
@@ -116,18 +120,26 @@ def random_tasks(
 
     Parameters
     ----------
-    tasks, alpha, connection
-        M, the shape α (larger is wider and shorter) and the connection probability p_c.
+    tasks
+        Number of tasks M.
+    alpha
+        Shape α of the graph: a larger one is wider and shorter.
+    connection
+        Probability p_c of an edge between two tasks.
     reach
         Largest number of levels that an edge may lead down; None: no limit.
     compute, compute_heterogeneity
-        Mean C̄ in kFLOP and ε_C: compute is uniform in [C̄ (1 - ε_C), C̄ (1 + ε_C)].
+        Mean work C̄ of a task in kFLOP and ε_C: work is uniform in [C̄ (1 - ε_C), C̄ (1 + ε_C)].
     data, data_heterogeneity
-        Mean B̄ in kB and ε_B of each edge's payload, likewise.
-    hardware, requirement
-        Number of hardware features hw0, hw1, ... and the probability that a task requires one.
+        Mean payload B̄ of an edge in kB and ε_B, likewise.
+    hardware
+        Number of hardware features hw0, hw1, ...
+    requirement
+        Probability that a task requires a hardware feature.
     memory, memory_heterogeneity
-        Mean resident memory in kB, likewise; 0: none.
+        Mean resident memory of a task in kB and its heterogeneity, likewise; 0: none.
+    seed
+        Seed of the random numbers.
 
     Raises
     ------
@@ -188,18 +200,22 @@ def random_network(
     Parameters
     ----------
     devices
-        m.
+        Number of devices m.
     speed, speed_heterogeneity
-        Mean SP̄ in kFLOP/s and ε_SP: a speed is uniform in [SP̄ (1 - ε_SP), SP̄ (1 + ε_SP)].
+        Mean speed SP̄ of a device in kFLOP/s and ε_SP: a speed is uniform in [SP̄ (1 - ε_SP), SP̄ (1 + ε_SP)].
     bandwidth, bandwidth_heterogeneity
-        Mean BW̄ in kB/s and ε_BW of each link, likewise.
+        Mean bandwidth BW̄ of a link in kB/s and ε_BW, likewise.
     delay
-        Mean DL̄ in seconds: a delay is uniform in [0, 2 DL̄].
+        Mean delay DL̄ of a link in seconds: a delay is uniform in [0, 2 DL̄].
     symmetric
         Whether a link is equal in both directions (the paper: "between device k and l"); else each direction has its
         own bandwidth and delay.
-    hardware, support
-        Number of hardware features hw0, hw1, ... and the probability that a device supports one.
+    hardware
+        Number of hardware features hw0, hw1, ...
+    support
+        Probability that a device supports a hardware feature.
+    seed
+        Seed of the random numbers.
 
     Raises
     ------

@@ -74,10 +74,10 @@ def build_problem(
 ) -> Problem:
     """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
-    Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels.
-    Omitted arguments mean zero, unlimited, feasible on every device, or free of charge. `pipeline` holds the arguments
-    of `build_pipeline`, for the objective `period`. With `tiers`, from `placeopt.model.tiers.build_tiers`, the capacity
-    is that of all tiers.
+    Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels. Ratios are
+    reduced to lowest terms. Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
+    `pipeline` holds the arguments of `build_pipeline`, for the objective `period`. With `tiers`, from
+    `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers.
 
     Raises
     ------
@@ -133,8 +133,11 @@ def build_problem(
     }
     powers = each_device("power_num", power_num, 0), each_device("power_den", power_den, 1, least=1)
     for what in ("byte_ticks", "byte_energy"):
-        _check_products(what, link_arrays[f"{what}_num"], link_arrays[f"{what}_den"])
-    _check_products("power", *powers)
+        ratio = _lowest(what, link_arrays[f"{what}_num"], link_arrays[f"{what}_den"])
+        for part, values, neutral in zip(("num", "den"), ratio, (0, 1), strict=True):
+            np.fill_diagonal(values, neutral)
+            link_arrays[f"{what}_{part}"] = values
+    powers = _lowest("power", *powers)
     first_shared = np.flatnonzero(edge_shared)
     outputs = np.zeros(n, dtype=np.int64)
     outputs[source[first_shared]] = edge_payload[first_shared]
@@ -269,8 +272,11 @@ def _tier_capacities(
     return tiers.capacity.copy()
 
 
-def _check_products(what: str, num: Int, den: Int) -> None:
-    """Reject a ratio whose numerator times denominator is not below 2^62; see `ratio_ceil`."""
+def _lowest(what: str, num: Int, den: Int) -> tuple[Int, Int]:
+    """New arrays of the ratios in lowest terms.
+
+    Rejects a ratio whose numerator times denominator is not below 2^62; see `ratio_ceil`.
+    """
     wrong = np.argwhere(num > (2**62 - 1) // den)
     if len(wrong):
         place = tuple(map(int, wrong[0]))
@@ -279,6 +285,12 @@ def _check_products(what: str, num: Int, den: Int) -> None:
             f"{what}_num[{at}] is {num[place]} and {what}_den[{at}] is {den[place]}; expected a product below 2^62: "
             "rounded to fewer digits"
         )
+    num, den = num.copy(), den.copy()
+    some = np.nonzero((num != 1) & (den != 1))  # few: np.gcd is slow
+    common = np.gcd(num[some], den[some])
+    num[some] //= common
+    den[some] //= common
+    return num, den
 
 
 _DERIVED = {"edge_source", "edge_target", "out_start", "in_start", "in_edge", "order", "device_class"}

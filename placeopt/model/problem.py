@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from importlib import import_module
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -350,6 +351,21 @@ class Problem:
         members = np.argsort(self.group, kind="stable")
         first = np.searchsorted(self.group[members], np.arange(self.n_groups))
         return np.asarray(np.logical_and.reduceat(self.feasible[members], first, axis=0))
+
+    def to_document(self) -> dict[str, Any]:
+        """The problem as a document in the format of problem files: plain data, from which `po.compile` makes it again.
+
+        Times are ticks and sizes bytes, without units. A problem that no file may state, such as one with a deadline
+        that cannot be met, has a document too; compiling it is the error.
+
+        Raises
+        ------
+        UsageError
+            If the format cannot state a part of the problem, such as parallel edges.
+        """
+        # Not an import statement, since that module imports this one.
+        document: dict[str, Any] = import_module("placeopt.model.documents").exact_document(self)
+        return document
 
     def fingerprint(self) -> str:
         """A short hash of everything that decides which schedules are feasible, and their values.

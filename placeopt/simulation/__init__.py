@@ -26,17 +26,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy
 from placeopt.simulation.pipelines import PipelineRuns, repeated, run_pipeline
-from placeopt.simulation.run import Discipline, Evaluator, Run, checked_placement, make_evaluator
+from placeopt.simulation.run import Discipline, Evaluator, Run, checked_placement, make_evaluator, prepared_run
 
 __all__ = [
     "MOST_RUNS",
@@ -59,9 +57,9 @@ __all__ = [
 
 def simulate(
     problem: Problem,
-    device: Sequence[int] | Int,
+    device: Schedule | Sequence[int] | Int,
     *,
-    discipline: Discipline = "fifo",
+    discipline: Discipline | None = None,
     priority: ArrayLike | None = None,
     order: ArrayLike | None = None,
 ) -> Schedule:
@@ -70,21 +68,24 @@ def simulate(
     Parameters
     ----------
     device
-        (n,) device of each task.
+        (n,) device of each task; or a schedule, whose placement is executed.
+    discipline
+        By default "order" for a schedule, and "fifo" for devices, which state no order.
     priority
-        (n,) numbers for discipline "priority"; the highest goes first.
+        (n,) numbers for discipline "priority"; the highest goes first. By default, the earliest start of the schedule.
     order
-        (n,) numbers for discipline "order", such as the starts of a schedule: every device runs its tasks by increasing
-        number. Ties are broken as in `Problem.order`, a producer before its consumers.
+        (n,) numbers for discipline "order": every device runs its tasks by increasing number. Ties are broken as in
+        `Problem.order`, a producer before its consumers. By default, devices and ports follow the order of the
+        schedule, as in `retime`.
 
     Raises
     ------
     UsageError
         If an array has the wrong length, a device does not exist or may not run its task, the discipline's numbers are
-        missing or invalid, or the order contradicts the precedence. Memory, colocation and separation are not checked.
+        missing or invalid, the order contradicts the precedence, or the schedule is that of a pipeline, which
+        `run_pipeline` executes. Memory, colocation and separation are not checked.
     """
-    run = Run(problem, checked_placement(problem, device))
-    run.prepare(discipline, priority, order, 1)
+    run = prepared_run("simulate", problem, device, discipline, priority, order, 1)
     run.execute()
     return run.schedule()
 
@@ -111,20 +112,4 @@ def retime(problem: Problem, schedule: Schedule) -> Schedule:
     check_schedule("retime", problem, schedule)
     if problem.pipeline is not None:
         return repeated(problem, schedule)
-    run = Run(problem, checked_placement(problem, schedule.device))
-    if schedule.transfers is not None:
-        edges = schedule.transfers.edge
-        if edges.shape != schedule.transfers.start.shape:
-            raise UsageError(f"transfers: {edges.size} edges and {schedule.transfers.start.size} starts")
-        if len(outside := edges[(edges < 0) | (edges >= problem.n_edges)]):
-            raise UsageError(
-                f"transfers: edge {outside[0]} does not exist; expected an index from 0 to {problem.n_edges - 1}"
-            )
-    given = not run.port or schedule.transfers is not None
-    current = run.replayed(schedule) if given else run.booked_in_sequence(schedule)
-    while run.zero_ticks:
-        earlier = run.replayed(current)
-        if np.array_equal(earlier.start, current.start):
-            return earlier
-        current = earlier
-    return current
+    return Run(problem, checked_placement(problem, schedule.device)).retimed(schedule)

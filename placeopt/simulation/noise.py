@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import edge_transfers
+from placeopt.model.schedule import Schedule, edge_transfers
 from placeopt.model.units import is_number, is_whole
-from placeopt.simulation.run import Discipline, Run, checked_placement
+from placeopt.simulation.run import Discipline, prepared_run
 
 MOST_RUNS = 10_000_000
 """Maximum number of runs: their makespans take 80 MB."""
@@ -53,12 +53,12 @@ class NoisyRuns:
 
 def simulate_noisy(
     problem: Problem,
-    device: Sequence[int] | Int,
+    device: Schedule | Sequence[int] | Int,
     *,
     noise: float,
     runs: int,
     seed: int,
-    discipline: Discipline = "fifo",
+    discipline: Discipline | None = None,
     priority: ArrayLike | None = None,
     order: ArrayLike | None = None,
 ) -> NoisyRuns:
@@ -80,8 +80,7 @@ def simulate_noisy(
         raise UsageError(f"runs: {runs} is out of range; expected a whole number from 1 to {MOST_RUNS:,}")
     if not is_whole(seed) or seed < 0:
         raise UsageError(f"seed: {seed} is out of range; expected a whole number, 0 or more")
-    run = Run(problem, checked_placement(problem, device))
-    run.prepare(discipline, priority, order, runs)
+    run = prepared_run("simulate_noisy", problem, device, discipline, priority, order, runs)
     representative = edge_transfers(problem, run.device)
     remote = np.flatnonzero(representative >= 0)
     drawn, draw = np.unique(representative[remote], return_inverse=True)

@@ -13,7 +13,7 @@ from placeopt.errors import UsageError, listing, suggestion
 from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem, check_problem
-from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.schedule import Schedule, Transfers, check_schedule, edge_transfers
 from placeopt.simulation import loops
 from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 
@@ -30,6 +30,7 @@ class Run:
         self.problem, self.device = problem, device
         self.instance, self.work = make_instance(problem), make_work(problem)
         self.graph, self.port = self.instance.graph, self.instance.port
+        self._nodes: NDArray[np.intp] | None = None
         loops.fill_ticks.select(steps_of(problem, events=False))(self.instance, device, self.work)
 
     @property
@@ -62,6 +63,12 @@ class Run:
             numbers = checked_numbers("order", order, problem.n_tasks)
             self.set_sequence(np.lexsort((_inverse(problem.order), numbers)))
 
+    def follow(self, schedule: Schedule, runs: int) -> None:
+        """Let devices and ports serve tasks and transfers in the order of a schedule, for `runs` executions."""
+        self._representative = self._transfers()
+        self._nodes = self._sequence(self.retimed(schedule), self._representative)
+        self.steps = steps_of(self.problem, events=False) * runs
+
     def set_sequence(self, tasks: NDArray[np.intp]) -> None:
         """Let every device run its tasks in the order of the list."""
         by_device = tasks[np.argsort(self.device[tasks], kind="stable")]
@@ -71,6 +78,10 @@ class Run:
 
     def execute(self) -> int:
         """Makespan in ticks; the work arrays then hold the starts."""
+        if self._nodes is not None:
+            replay = loops.replay.select(self.steps)
+            replay(self.graph, self._nodes, self._representative, self.device, self.work)
+            return int((self.work.start + self.work.task_ticks).max(initial=0))
         if self.code == loops.FIFO and not self.port:
             return loops.run_fifo.select(self.steps)(self.graph, self.device, self.work)
         span = loops.run_events.select(self.steps)(self.graph, self.device, self.code, self.port, self.work)
@@ -110,22 +121,42 @@ class Run:
             f"but {early} cannot start until {late} has ended; give {late} the smaller number"
         )
 
-    def booked_in_sequence(self, schedule: Schedule) -> Schedule:
+    def retimed(self, schedule: Schedule) -> Schedule:
+        """The earliest schedule with the same sequences; see `placeopt.simulation.retime`."""
+        if schedule.transfers is not None:
+            edges, last = schedule.transfers.edge, self.problem.n_edges - 1
+            if edges.shape != schedule.transfers.start.shape:
+                raise UsageError(f"transfers: {edges.size} edges and {schedule.transfers.start.size} starts")
+            if len(outside := edges[(edges < 0) | (edges > last)]):
+                raise UsageError(f"transfers: edge {outside[0]} does not exist; expected an index from 0 to {last}")
+        given = not self.port or schedule.transfers is not None
+        current = self._replayed(schedule) if given else self._booked_in_sequence(schedule)
+        while self.zero_ticks:
+            earlier = self._replayed(current)
+            if np.array_equal(earlier.start, current.start):
+                return earlier
+            current = earlier
+        return current
+
+    def _transfers(self) -> Int:
+        """(e,) the transfer of each edge that uses a port, -1 for others."""
+        return edge_transfers(self.problem, self.device) if self.port else np.full(self.problem.n_edges, -1)
+
+    def _booked_in_sequence(self, schedule: Schedule) -> Schedule:
         """Run the sequences of a schedule without transfers; ports serve transfers in the order of booking."""
-        self.set_sequence(self._nodes(schedule, np.full(self.problem.n_edges, -1)))
+        self.set_sequence(self._sequence(schedule, np.full(self.problem.n_edges, -1)))
         self.code, self.steps = loops.ORDER, steps_of(self.problem, events=True)
         self.execute()
         return self.schedule()
 
-    def replayed(self, schedule: Schedule) -> Schedule:
+    def _replayed(self, schedule: Schedule) -> Schedule:
         """The earliest schedule with the sequences of `schedule` on devices and ports."""
-        problem = self.problem
-        representative = edge_transfers(problem, self.device) if self.port else np.full(problem.n_edges, -1)
-        run = loops.replay.select(steps_of(problem, events=False))
-        run(self.graph, self._nodes(schedule, representative), representative, self.device, self.work)
+        representative = self._transfers()
+        run = loops.replay.select(steps_of(self.problem, events=False))
+        run(self.graph, self._sequence(schedule, representative), representative, self.device, self.work)
         return self.schedule()
 
-    def _nodes(self, schedule: Schedule, representative: Int) -> NDArray[np.intp]:
+    def _sequence(self, schedule: Schedule, representative: Int) -> NDArray[np.intp]:
         """Tasks and transfers (n + edge) in the order of the schedule, predecessors first."""
         problem = self.problem
         start = schedule.start.copy()
@@ -143,6 +174,36 @@ class Run:
         ties = np.concatenate((position, position[problem.edge_source[moves]]))
         by_key = np.lexsort((ties, np.concatenate((end, move_end[moves])), np.concatenate((start, move[moves]))))
         return np.concatenate((np.arange(problem.n_tasks), problem.n_tasks + moves))[by_key]
+
+
+def prepared_run(
+    caller: str,
+    problem: Problem,
+    placed: Schedule | Sequence[int] | Int,
+    discipline: str | None,
+    priority: ArrayLike | None,
+    order: ArrayLike | None,
+    runs: int,
+) -> Run:
+    """A run of a placement, or of a schedule in its own order; see `placeopt.simulation.simulate`."""
+    if not isinstance(placed, Schedule) and not hasattr(placed, "schedule"):
+        run = Run(problem, checked_placement(problem, placed))
+        run.prepare(discipline or "fifo", priority, order, runs)
+        return run
+    check_schedule(caller, problem, placed)
+    if problem.pipeline is not None:
+        raise UsageError(
+            f"{caller}: runs of a pipeline follow each other; run_pipeline executes them, and {caller} with "
+            "schedule.device one run alone"
+        )
+    run = Run(problem, checked_placement(problem, placed.device))
+    if discipline in (None, "order") and order is None and priority is None:
+        run.follow(placed, runs)
+    elif discipline == "priority" and order is None and priority is None:
+        run.prepare(discipline, -placed.start, None, runs)
+    else:
+        run.prepare(discipline or "order", priority, order, runs)
+    return run
 
 
 def steps_of(problem: Problem, events: bool) -> int:

@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
-from placeopt.io.formats.problems import problem_document
 from placeopt.io.plan import plan_document
 from placeopt.model.arrays import checked_call, checked_number, checked_share
+from placeopt.model.documents import problem_document
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
 from placeopt.model.schedule import Schedule

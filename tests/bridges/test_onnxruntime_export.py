@@ -24,7 +24,7 @@ from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import Writer  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
-from placeopt.io.formats.problems import problem_document  # noqa: E402
+from placeopt.model.documents import problem_document  # noqa: E402
 
 CASES = hand_made()
 SHARED = "weights that several nodes read, one of them also an input"

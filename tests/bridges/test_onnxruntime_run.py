@@ -40,7 +40,7 @@ from placeopt.bridges.running.tensors import difference, random_inputs, read_inp
 from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
 from placeopt.cli.terminal.running import print_run  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
-from placeopt.io.formats.problems import problem_document  # noqa: E402
+from placeopt.model.documents import problem_document  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers inherit connected sockets")
 

@@ -350,10 +350,15 @@ class TestSimulate:
         run("solve", HEFT_10, "-o", path)
         return path
 
-    def test_order_reproduces_the_plan(self, plan: Path) -> None:
-        done = run("simulate", HEFT_10, plan, "--discipline", "order", "--json")
-        data = json.loads(done.out)
-        assert data["plan_makespan"] == data["makespan"] == 80
+    def test_the_order_of_the_plan_is_the_default(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.json"
+        problem = PROBLEMS / "inception.yaml"
+        run("solve", problem, "--solver", "m-sct", "-o", plan)
+        found = json.loads(run("simulate", problem, plan, "--json").out)
+        assert (found["discipline"], found["makespan"]) == ("order", found["plan_makespan"])
+        fifo = json.loads(run("simulate", problem, plan, "--discipline", "fifo", "--json").out)
+        assert fifo["makespan"] > found["makespan"]
+        assert re.search(r"^in plan order +4\.4566 ms", run("simulate", problem, plan).out, re.MULTILINE)
 
     def test_noise_is_seeded(self, plan: Path) -> None:
         arguments = ["simulate", HEFT_10, plan, "--noise", "0.2", "--runs", "50", "--json"]
@@ -463,6 +468,59 @@ class TestGenerate:
         assert "connection" in run("generate", "random", "--options").out
         assert "tightness" in run("generate", "layered", "--options").out
         assert "gpus" in run("generate", "devices", "small", "--options").out
+
+    @pytest.mark.parametrize("name", ["random", "layered", "irregular", "fork", "giph"])
+    def test_options_are_listed_once_and_explained(self, name: str) -> None:
+        lines = run("generate", name, "--options").out.splitlines()
+        options = [line.split(" = ")[0] for line in lines if not line.startswith(" ")]
+        assert len(options) == len(set(options))
+        assert {"seed", "devices", "v" if name == "giph" else "tasks"} <= set(options)
+        assert lines[-1].startswith("    ")
+        assert all(" = " in line or line.startswith("    ") for line in lines)
+        assert not [line for line in lines if "None" in line or "True" in line]
+        assert max(map(len, lines)) <= 140
+
+    @pytest.mark.parametrize("name", ["random", "layered", "irregular", "fork", "giph"])
+    def test_a_seed_selects_the_problem(self, name: str) -> None:
+        third = run("generate", name, "--seed", "3").out
+        assert third == run("generate", name, "--set", "seed=3").out
+        assert third != run("generate", name).out == run("generate", name, "--seed", "0").out
+
+    def test_many_problems(self, tmp_path: Path) -> None:
+        arguments = ["random", "--set", "tasks=5", "--set", "network_seed=1"]
+        done = run("generate", *arguments, "--seed", "9", "--count", "3", "--out", tmp_path / "a-{seed}.json")
+        assert done.out == f"3 problems: {tmp_path}/a-9.json to {tmp_path}/a-11.json\n"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a-10.json", "a-11.json", "a-9.json"]
+        run("generate", *arguments, "--seed", "10", "--out", tmp_path / "b-{seed}.json")
+        assert (tmp_path / "b-10.json").read_text() == (tmp_path / "a-10.json").read_text()
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["random", "--set", "task=20"], "random has no option task; did you mean tasks?"),
+            (["layered", "--set", "task=20"], "layered has no option task; did you mean tasks?"),
+            (["giph", "--set", "sed=20"], "giph has no option sed; did you mean seed?"),
+            (
+                ["fork", "--seed", "1", "--set", "seed=2"],
+                "--seed and --set seed=2 both state seed; expected one of them",
+            ),
+            (["fork", "--seed", "-1"], "seed: -1 is not valid; expected a whole number of at least 0"),
+            (["fork", "--count", "0"], "--count is 0; expected a whole number of at least 1"),
+            (
+                ["fork", "--count", "2"],
+                "--count 2 writes a file for each seed; expected {seed} in --out: 'graph-{seed}",
+            ),
+            (
+                ["fork", "--count", "2", "-o", "x.json"],
+                "--count 2 writes a file for each seed; expected {seed} in --out",
+            ),
+            (["fork", "--count", "2", "-o", "no/{seed}.json"], "cannot write no/0.json: there is no folder no"),
+        ],
+    )
+    def test_mistakes(self, arguments: list[str], message: str) -> None:
+        done = run("generate", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert message in done.err
 
 
 def test_many_issues_are_counted_and_json_lists_all_of_them(tmp_path: Path) -> None:

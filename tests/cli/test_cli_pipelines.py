@@ -78,7 +78,7 @@ def test_simulate_executes_runs(small: tuple[Path, Path]) -> None:
     assert "mean of 100 runs" in text
 
 
-@pytest.mark.parametrize("option", [("--noise", "0.1"), ("--discipline", "order"), ("--out", "x.json")])
+@pytest.mark.parametrize("option", [("--noise", "0.1"), ("--discipline", "fifo"), ("--out", "x.json")])
 def test_simulate_rejects_options_for_single_runs(small: tuple[Path, Path], option: tuple[str, str]) -> None:
     done = run("simulate", *small, *option)
     assert done.code == 2

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from placeopt.errors import UsageError
+from placeopt.generate.arguments import parameter_notes
+from placeopt.generate.forks import fork
+from placeopt.generate.giph.released import released_document, released_graph, released_network
+from placeopt.generate.irregular_graphs import irregular
+from placeopt.generate.layered_graphs import LARGEST, layered
 from placeopt.generate.networks import NETWORKS, combine, network_document, wireless
+from placeopt.generate.random_graphs import random_document, random_network, random_tasks
 from placeopt.io.compiler import compile_spec
 
 TASKS = {"tasks": {"t0": {"flops": 10**9}, "t1": {"flops": 10**9, "after": {"t0": 10**6}}}}
@@ -148,3 +156,25 @@ def test_combine_needs_tasks_and_devices() -> None:
         combine(network_document("small"), network_document("small"))
     with pytest.raises(UsageError, match="devices: the document has no such section; it has tasks"):
         combine(TASKS, TASKS)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *NETWORKS.values(), random_document, random_tasks, random_network, layered, irregular, fork, released_document,
+        released_graph, released_network,
+    ],
+)  # fmt: skip
+def test_every_option_is_described(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    named = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+    notes = parameter_notes(function)
+    assert [name for name in named if not notes.get(name)] == []
+    assert set(notes) <= {*named, "options"}
+
+
+def test_the_largest_graph_is_stated() -> None:
+    for function in (layered, irregular):
+        assert parameter_notes(function)["tasks"] == f"Number of tasks, at most {LARGEST:,}."
+        with pytest.raises(UsageError, match=f"tasks: {LARGEST + 1} is out of range; expected at most {LARGEST}"):
+            function(LARGEST + 1)

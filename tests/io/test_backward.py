@@ -7,8 +7,8 @@ import pytest
 
 import placeopt as po
 from placeopt.generate.models import model_document
-from placeopt.io.formats.problems import problem_document
 from placeopt.model.building import build_problem
+from placeopt.model.documents import problem_document
 from placeopt.model.pipeline import UNBOUNDED
 from placeopt.passes.rebuilding import edges_of, rebuilt
 

@@ -27,9 +27,9 @@ from placeopt.io.catalogue import (
 )
 from placeopt.io.compiler import compile_spec
 from placeopt.io.compiler.durations import WIDER
-from placeopt.io.formats.problems import problem_document
 from placeopt.io.spec import NumberFormat
 from placeopt.model.building import with_changes
+from placeopt.model.documents import problem_document
 from placeopt.passes.rebuilding import rebuilt
 
 DOCS = Path(__file__).parents[2] / "docs"

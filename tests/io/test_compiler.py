@@ -21,10 +21,10 @@ from placeopt.errors import DocumentError, SpecError
 from placeopt.io.compiler import compile_document, compile_spec, load, read_spec
 from placeopt.io.document import Document, parse_document
 from placeopt.io.formats.documents import MODELINE
-from placeopt.io.formats.problems import problem_document
 from placeopt.io.plan import plan_document
 from placeopt.io.spec import Spec, json_schema
 from placeopt.model.building import build_problem
+from placeopt.model.documents import problem_document
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 

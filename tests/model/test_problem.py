@@ -251,18 +251,23 @@ class TestDeviceClasses:
         assert self.classes(3, feasible=[[True, False, True]]) == [0, 1, 0]
         assert self.classes(2, feasible=[[True, False]], duration=[[0, 0]]) == [0, 1]  # no time is not no way
         assert self.classes(3, power_num=[1, 1, 2]) == [0, 0, 1]
-        assert self.classes(3, power_den=[1, 2, 1]) == [0, 1, 0]
+        assert self.classes(3, power_num=[1, 1, 1], power_den=[1, 2, 1]) == [0, 1, 0]
+        assert self.classes(3, power_num=[1, 3, 2], power_den=[2, 6, 4]) == [0, 0, 0]  # the same ratio
 
     @pytest.mark.parametrize(
         "links", ["latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den"]
     )
     def test_links_tell_devices_apart(self, links: str) -> None:
         pair = np.array([[1, 5, 2, 2], [5, 1, 2, 2], [2, 2, 1, 5], [2, 2, 5, 1]])
-        assert self.classes(4, **{links: pair}) == [0, 0, 1, 1]  # within a pair, but not with the other pair
+
+        def classes(values: np.ndarray) -> list[int]:
+            return self.classes(len(values), **{links.replace("_den", "_num"): np.ones_like(values), links: values})
+
+        assert classes(pair) == [0, 0, 1, 1]  # within a pair, but not with the other pair
         ring = np.array([[1, 5, 2, 5], [5, 1, 5, 2], [2, 5, 1, 5], [5, 2, 5, 1]])
-        assert self.classes(4, **{links: ring}) == [0, 1, 0, 1]  # opposite corners have the same neighbours
+        assert classes(ring) == [0, 1, 0, 1]  # opposite corners have the same neighbours
         one_way = np.array([[1, 5, 2], [6, 1, 2], [2, 2, 1]])
-        assert self.classes(3, **{links: one_way}) == [0, 1, 2]
+        assert classes(one_way) == [0, 1, 2]
 
     def test_the_diagonal_of_links_means_nothing(self) -> None:
         assert self.classes(3, latency=np.diag([1, 2, 3])) == [0, 0, 0]
@@ -277,7 +282,8 @@ class TestDeviceClasses:
         problem = build_problem(
             task_names=["a"], device_names=[str(d) for d in range(m)],
             duration=np.array([data.draw(columns)]), capacity=np.array(data.draw(columns)),
-            latency=np.array(data.draw(cells)), byte_ticks_den=np.array(data.draw(cells)),
+            latency=np.array(data.draw(cells)),
+            byte_ticks_num=np.ones((m, m), dtype=np.int64), byte_ticks_den=np.array(data.draw(cells)),
         )  # fmt: skip
 
         def swappable(a: int, b: int) -> bool:
@@ -314,9 +320,11 @@ class TestFingerprint:
         {"resident": [1, 0, 0, 0]}, {"output": [1, 0, 0, 0]}, {"scratch": [1, 0, 0, 0]}, {"capacity": [1, 2]},
         {"edges": [(2, 3), (0, 2), (1, 3), (1, 2)]}, {"payload": [23, 2, 13, 0]},
         {"shared": [True, True, False, False]},
-        {"latency": [[0, 1], [0, 0]]}, {"byte_ticks_num": [[1, 1], [1, 1]]}, {"byte_ticks_den": [[1, 2], [1, 1]]},
-        {"power_num": [0, 1]}, {"power_den": [1, 2]}, {"byte_energy_num": [[0, 1], [0, 0]]},
-        {"byte_energy_den": [[1, 2], [1, 1]]}, {"group": [0, 0, 1, 2]}, {"separation": [(1, 2)]},
+        {"latency": [[0, 1], [0, 0]]}, {"byte_ticks_num": [[1, 1], [1, 1]]},
+        {"byte_ticks_num": [[1, 1], [1, 1]], "byte_ticks_den": [[1, 2], [1, 1]]},
+        {"power_num": [0, 1]}, {"power_num": [0, 1], "power_den": [1, 2]}, {"byte_energy_num": [[0, 1], [0, 0]]},
+        {"byte_energy_num": [[0, 1], [0, 0]], "byte_energy_den": [[1, 2], [1, 1]]},
+        {"group": [0, 0, 1, 2]}, {"separation": [(1, 2)]},
         {"objective": Objective(((Term("makespan", Fraction(2)),),))}, {"contention": "port"}, {"memory_model": "peak"},
     )  # fmt: skip
 

@@ -18,8 +18,8 @@ import placeopt as po
 from placeopt.bounding.quick import best_bound, prove_infeasible
 from placeopt.io.compiler import load
 from placeopt.io.formats.graphs import from_networkx, to_networkx
-from placeopt.io.formats.problems import problem_document
 from placeopt.model.building import build_problem, with_changes
+from placeopt.model.documents import problem_document
 from placeopt.model.objective import GONE, METRICS, evaluate, relocation_ticks, shared_out
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule

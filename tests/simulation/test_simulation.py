@@ -18,7 +18,7 @@ from placeopt.errors import UsageError
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
-from placeopt.model.problem import Contention, Problem
+from placeopt.model.problem import Contention, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks, edge_transfers, makespan
 from placeopt.simulation import Instance, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
 
@@ -169,9 +169,15 @@ def outcome(problem: Problem, device: Int, settings: dict[str, Any]) -> tuple[An
     except UsageError as error:
         return (str(error),)
     assert_valid(problem, schedule)
+    return times(schedule)
+
+
+def times(schedule: Schedule) -> tuple[list[int], list[tuple[int, int]]]:
+    """Starts of the tasks, and (edge, start) of the transfers."""
     rows = schedule.transfers
-    moves = [] if rows is None else list(zip(rows.edge.tolist(), rows.start.tolist(), strict=True))
-    return schedule.start.tolist(), moves
+    return schedule.start.tolist(), [] if rows is None else list(
+        zip(rows.edge.tolist(), rows.start.tolist(), strict=True)
+    )
 
 
 # Worked examples
@@ -461,6 +467,68 @@ def test_agrees_with_the_reference(contention: str, discipline: str, seed: int) 
     assert dict(moves) == expected.moves
     if discipline == "fifo":
         assert make_evaluator(problem)(device) == expected.makespan
+
+
+@pytest.mark.parametrize("contention", CONTENTIONS)
+@settings(max_examples=100, deadline=None)
+@given(seed=SEEDS)
+def test_a_schedule_is_executed_in_its_own_order(contention: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, contention)
+    schedule = random_schedule(rng, problem)
+    executed = simulate(problem, schedule)
+    assert times(executed) == times(retime(problem, schedule))
+    assert makespan(problem, executed) <= makespan(problem, schedule)
+    exact = simulate_noisy(problem, schedule, noise=0, runs=2, seed=seed)
+    assert exact.makespans.tolist() == [makespan(problem, executed)] * 2
+    if contention == "none" and durations(problem, schedule.device).all():
+        draws = {"noise": 0.4, "runs": 5, "seed": seed}
+        numbered = simulate_noisy(problem, schedule.device, discipline="order", order=schedule.start, **draws)
+        assert simulate_noisy(problem, schedule, **draws).makespans.tolist() == numbered.makespans.tolist()
+
+
+def test_a_schedule_under_other_disciplines() -> None:
+    problem = small([3, 1, 2], release=[0, 0, 2], n_devices=1)
+    schedule = Schedule(np.array([0, 0, 0]), np.array([4, 0, 2]))
+    found = {
+        None: simulate(problem, schedule),
+        "order": simulate(problem, schedule, discipline="order"),
+        "own order": simulate(problem, schedule, discipline="order", order=[2, 1, 0]),
+        "priority": simulate(problem, schedule, discipline="priority"),
+        "own priority": simulate(problem, schedule, discipline="priority", priority=[2, 1, 0]),
+        "fifo": simulate(problem, schedule, discipline="fifo"),
+        "devices": simulate(problem, schedule.device),
+    }
+    assert {name: each.start.tolist() for name, each in found.items()} == {
+        None: [4, 0, 2],
+        "order": [4, 0, 2],
+        "own order": [5, 4, 2],
+        "priority": [1, 0, 4],
+        "own priority": [0, 3, 4],
+        "fifo": [0, 3, 4],
+        "devices": [0, 3, 4],
+    }
+
+
+def test_ports_follow_the_order_of_a_schedule() -> None:
+    """The transfer to the long task goes first in the schedule, although it was booked last."""
+    problem = small([1, 1, 1, 9], [(0, 2), (1, 3)], latency=5, contention="port")
+    device = np.array([0, 0, 1, 2])
+    schedule = Schedule(device, np.array([0, 1, 12, 7]), Transfers(np.array([0, 1]), np.array([7, 2])))
+    assert makespan(problem, simulate(problem, device)) == 20
+    assert makespan(problem, simulate(problem, schedule)) == 16
+    assert simulate_noisy(problem, schedule, noise=0, runs=1, seed=0).makespans.tolist() == [16]
+
+
+def test_schedules_that_are_not_executed() -> None:
+    problem = small([1, 1])
+    other = Schedule(np.array([0]), np.array([0]))
+    pipeline = small([1], objective=Objective(((Term("period"),),)))
+    for run in (simulate, lambda *given: simulate_noisy(*given, noise=0.1, runs=1, seed=0)):
+        with pytest.raises(UsageError, match=r"device: has shape \(1,\); expected one device for each of 2 tasks"):
+            run(problem, other)
+        with pytest.raises(UsageError, match="runs of a pipeline follow each other; run_pipeline executes them"):
+            run(pipeline, other)
 
 
 @settings(max_examples=100, deadline=None)

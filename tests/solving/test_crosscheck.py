@@ -19,8 +19,8 @@ from reducible_problems import reducible_problem
 
 import placeopt as po
 from placeopt.io.formats.documents import to_json
-from placeopt.io.formats.problems import decimal, problem_document
 from placeopt.model.arrays import Int
+from placeopt.model.documents import decimal, problem_document
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
 

@@ -11,7 +11,7 @@ from commandline import run
 from pipelines import random_pipeline, unlike_pipeline
 
 import placeopt as po
-from placeopt.io.formats.problems import problem_document
+from placeopt.model.documents import problem_document
 from placeopt.studies.explanation import Explanation, explain
 
 HEAD = """\

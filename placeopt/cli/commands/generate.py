@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from placeopt.cli.arguments import assignments
-from placeopt.cli.files import check_targets, document_text, new_folder, write_document
+from placeopt.cli.files import check_targets, new_folder, write_document
 from placeopt.cli.options import DocumentFile, Sets
-from placeopt.cli.output import stderr_console
+from placeopt.cli.output import stderr_console, stdout_console
 from placeopt.cli.parameters import output_option
 from placeopt.cli.progress import status_line
 from placeopt.errors import UsageError
@@ -25,7 +26,20 @@ Network = Annotated[
 NetworkSets = Annotated[
     list[str] | None, typer.Option("--set-network", metavar="KEY=VALUE", help="A setting of the network.")
 ]
-Options = Annotated[bool, typer.Option("--options", help="List the options for --set and exit.")]
+Options = Annotated[bool, typer.Option("--options", help="List the settings for --set and exit.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Random seed, by default 0: the same seed gives the same file.")
+]
+Count = Annotated[
+    int, typer.Option("--count", help="Number of problems, with this seed and the next ones; --out needs {seed}.")
+]
+PatternFile = Annotated[
+    Path | None,
+    output_option(
+        "--out", "-o", help="Write to this file: JSON if it ends in .json, else YAML. {seed} in the name is the seed."
+    ),
+]
+SEED = "{seed}"
 
 
 @app.command()
@@ -55,8 +69,11 @@ def model(
         return
     chosen = name.replace("-", "_")
     if options and chosen in MODELS:
-        for option, field in MODELS[chosen].options.model_fields.items():
-            typer.echo(f"{option} = {field.default}\n    {' '.join((field.description or '').split())}")
+        known = MODELS[chosen].options.model_fields.items()
+        _print_options(
+            (f"{name} = {_default_text(field.default)}", " ".join((field.description or "").split()))
+            for name, field in known
+        )
         return
     check_targets(("--out", out))
     chosen_options: dict[str, Any] = dict(assignments(sets))
@@ -72,68 +89,71 @@ def model(
 
 
 @app.command()
-def random(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+def random(
+    sets: Sets = None, seed: Seed = None, count: Count = 1, options: Options = False, out: PatternFile = None
+) -> None:
     """Generate a random task graph and device network with the parameters of GiPH (Hu et al. 2023, appendix B.2)."""
     from placeopt.generate.random_graphs import random_document, random_network, random_tasks
 
     if options:
-        for function in (random_document, random_tasks, random_network):
-            _list_options(function)
-        return
-    check_targets(("--out", out))
-    write_document(random_document(**_values(sets)), out)
+        _list_options(random_document, random_tasks, random_network)
+    else:
+        _write_random(random_document, sets, seed, count, out)
 
 
 @app.command()
-def layered(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
-    """Generate a random layered graph with devices, of up to a million tasks."""
-    from placeopt.generate.arguments import called
+def layered(
+    sets: Sets = None, seed: Seed = None, count: Count = 1, options: Options = False, out: PatternFile = None
+) -> None:
+    """Generate a random layered graph with devices."""
     from placeopt.generate.layered_graphs import layered as generate
+    from placeopt.generate.layered_graphs import layered_document
 
     if options:
         _list_options(generate)
-        return
-    check_targets(("--out", out))
-    write_document(called(generate, "layered", _values(sets)).document(), out)
+    else:
+        _write_random(layered_document, sets, seed, count, out)
 
 
 @app.command()
-def irregular(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+def irregular(
+    sets: Sets = None, seed: Seed = None, count: Count = 1, options: Options = False, out: PatternFile = None
+) -> None:
     """Generate an irregular layered graph: work and data over three decades, layers of random width."""
-    from placeopt.generate.arguments import called
     from placeopt.generate.irregular_graphs import irregular as generate
+    from placeopt.generate.irregular_graphs import irregular_document
 
     if options:
         _list_options(generate)
-        return
-    check_targets(("--out", out))
-    write_document(called(generate, "irregular", _values(sets)).document(), out)
+    else:
+        _write_random(irregular_document, sets, seed, count, out)
 
 
 @app.command()
-def fork(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+def fork(
+    sets: Sets = None, seed: Seed = None, count: Count = 1, options: Options = False, out: PatternFile = None
+) -> None:
     """Generate a random fork, join, fork-join or tree with transfers on identical devices."""
     from placeopt.generate.forks import fork as generate
     from placeopt.generate.forks import fork_document
 
     if options:
         _list_options(generate)
-        return
-    check_targets(("--out", out))
-    write_document(fork_document(**_values(sets)), out)
+    else:
+        _write_random(fork_document, sets, seed, count, out)
 
 
 @app.command()
-def giph(sets: Sets = None, options: Options = False, out: DocumentFile = None) -> None:
+def giph(
+    sets: Sets = None, seed: Seed = None, count: Count = 1, options: Options = False, out: PatternFile = None
+) -> None:
     """Generate a random task graph and device network as the released code of GiPH (Hu et al. 2023), bit for bit."""
     from placeopt.generate.giph.released import released_document, released_graph, released_network
 
     if options:
-        for function in (released_document, released_graph, released_network):
-            _list_options(function)
-        return
-    check_targets(("--out", out))
-    write_document(released_document(**_values(sets)), out)
+        _list_options(released_document, released_graph, released_network)
+    else:
+        _write_random(released_document, sets, seed, count, out)
 
 
 @app.command()
@@ -157,6 +177,7 @@ def cases(
 ) -> None:
     """Generate problems of the training and test sets of GiPH's experiments."""
     from placeopt.generate.giph.sets import DESCRIPTIONS, SETS, case_document, case_set, sampled
+    from placeopt.io.formats.documents import document_text
 
     if name is None:
         for known, make in SETS.items():
@@ -222,12 +243,63 @@ def _placed(
     return combine(document, network_document(network, **_values(sets)), **sections)
 
 
-def _list_options(function: Any) -> None:
+def _write_random(
+    make: Callable[..., dict[str, Any]], sets: list[str] | None, seed: int | None, count: int, out: Path | None
+) -> None:
+    """Write the problems of consecutive seeds."""
+    from placeopt.generate.arguments import whole
+
+    values = _values(sets)
+    if seed is not None and "seed" in values:
+        raise UsageError(f"--seed and --set seed={values['seed']} both state seed; expected one of them")
+    if count < 1:
+        raise UsageError(f"--count is {count}; expected a whole number of at least 1")
+    if count > 1 and SEED not in str(out):
+        raise UsageError(f"--count {count} writes a file for each seed; expected {SEED} in --out: 'graph-{SEED}.json'")
+    first = whole("seed", values.pop("seed", seed or 0), 0)
+    seeds = range(first, first + count) if count > 1 else [first]
+    paths = [None if out is None else Path(str(out).replace(SEED, str(each))) for each in seeds]
+    check_targets(*(("--out", path) for path in paths))
+    for each, path in zip(seeds, paths, strict=True):
+        write_document(make(**values, seed=each), path)
+    if count > 1:
+        typer.echo(f"{count:,} problems: {paths[0]} to {paths[-1]}")
+
+
+def _list_options(*functions: Callable[..., Any]) -> None:
+    """Print each parameter of the functions once, with its default and its description."""
     import inspect
 
-    for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-            typer.echo(f"{name} = {parameter.default}")
+    from placeopt.generate.arguments import parameter_notes
+
+    rows: dict[str, tuple[str, str]] = {}
+    for function in functions:
+        notes = parameter_notes(function)
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                rows.setdefault(name, (f"{name} = {_default_text(parameter.default)}", notes.get(name, "")))
+    _print_options(rows.values())
+
+
+def _default_text(value: object) -> str:
+    """Return a default as --set takes it."""
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _print_options(rows: Iterable[tuple[str, str]]) -> None:
+    """Print options with their defaults, each group of options with one description."""
+    import re
+    import textwrap
+    from itertools import groupby
+
+    width = stdout_console().width
+    for note, group in groupby(rows, lambda row: row[1]):
+        for text, _ in group:
+            typer.echo(text)
+        note = re.sub(r"\bNone\b", "null", note)  # as --set takes it
+        typer.echo(textwrap.indent(textwrap.fill(note, width - 4, break_on_hyphens=False), "    "))
 
 
 def _values(sets: list[str] | None) -> dict[str, Any]:

@@ -73,17 +73,17 @@ def simulate(
         str,
         typer.Option(
             "--discipline",
-            help="Order of tasks on a device: fifo (first ready first), priority (of the ready tasks, the one with the "
-            "earliest start in the plan) or order (always the order of the plan).",
+            help="Order of tasks and transfers: order (that of the plan), priority (of the ready tasks, the one with "
+            "the earliest start in the plan) or fifo (first ready first).",
         ),
-    ] = "fifo",
-    noise: Annotated[float, typer.Option("--noise", help="Vary times by up to this share: 0.2 for +-20 %.")] = 0.0,
+    ] = "order",
+    noise: Annotated[float, typer.Option("--noise", help="Vary times by up to this share: 0.2 for +-20%.")] = 0.0,
     runs: Annotated[int, typer.Option("--runs", help="Number of runs with noise, or of a pipeline.")] = 100,
     seed: Annotated[int, typer.Option("--seed", help="Random seed of the noise.")] = 0,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Execute the placement of a plan under the problem's execution model, with or without noise."""
+    """Execute a plan under the execution model of its problem, with or without noise."""
     from placeopt.io.compiler import load
     from placeopt.io.plan import plan_document, read_plan, write_plan
     from placeopt.model.schedule import makespan
@@ -102,19 +102,15 @@ def simulate(
     compiled = load(problem)
     schedule = read_plan(plan, compiled).schedule
     if compiled.pipeline is not None:
-        for option, given in (("--noise", noise), ("--out", out), ("--discipline", discipline != "fifo")):
+        for option, given in (("--noise", noise), ("--out", out), ("--discipline", discipline != "order")):
             if given:
                 raise UsageError(f"{option} does not apply to pipelines; runs follow each other as the plan states")
         _simulate_runs(compiled, schedule, runs, as_json)
         return
     chosen: Discipline = discipline  # type: ignore[assignment]  # checked by simulate
-    keys: dict[str, Any] = {"discipline": chosen}
-    if discipline == "priority":
-        keys["priority"] = -schedule.start
-    elif discipline == "order":
-        keys["order"] = schedule.start
-    executed = run(compiled, schedule.device, **keys)
-    note_violations(check(compiled, schedule).violations, "; only its placement is executed here")
+    executed = run(compiled, schedule, discipline=chosen)
+    kept = "placement and order are" if chosen == "order" else "placement is"
+    note_violations(check(compiled, schedule).violations, f"; only its {kept} executed here")
     data: dict[str, Any] = {
         "problem": compiled.name,
         "discipline": discipline,
@@ -123,7 +119,7 @@ def simulate(
         "makespan": makespan(compiled, executed),
     }
     if noise:
-        sample = run_noisy(compiled, schedule.device, noise=noise, runs=runs, seed=seed, **keys)
+        sample = run_noisy(compiled, schedule, noise=noise, runs=runs, seed=seed, discipline=chosen)
         data |= {
             "noise": noise, "runs": runs, "seed": seed, "mean": sample.mean, "deviation": sample.deviation,
             "quantiles": {str(q): sample.quantile(q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
@@ -143,7 +139,7 @@ def simulate(
             console.print(f"{label:<14}{time_text(ticks, compiled.resolution):>12}  ({exact} ticks)")
 
         line("plan", data["plan_makespan"])
-        line(discipline, data["makespan"])
+        line("in plan order" if chosen == "order" else chosen, data["makespan"])
         if noise:
             console.print(f"with noise of {noise:.0%}, {runs} runs, seed {seed}:")
             line("  mean", data["mean"])

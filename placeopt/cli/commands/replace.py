@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds
-from placeopt.cli.files import check_targets, document_text, print_instead, save_plan, written
+from placeopt.cli.files import check_targets, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, Gap, Out, PlanPath, ProblemFile, Seed, Sets, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option, output_option
 from placeopt.cli.progress import watched
-from placeopt.io.files import write_whole
 
 
 def replace(
@@ -50,7 +49,7 @@ def replace(
 ) -> None:
     """Move a plan to a changed network at minimum cost: tasks stay unless they must move or moving pays off."""
     from placeopt.bridges.networks import names_file, network_of
-    from placeopt.io.formats.problems import problem_document
+    from placeopt.io.formats.documents import write_problem
     from placeopt.model.arrays import checked_number
     from placeopt.solver.registry import find_solver
     from placeopt.solving.settings import read_settings
@@ -77,8 +76,7 @@ def replace(
         )  # fmt: skip
         result = found.result
         unsaved = None if out is None else save_plan(out, result)  # before printing, which may fail
-        document = problem_document(found.problem)
-        described = written(out_problem, lambda path: write_whole(path, document_text(document, path)))
+        described = written(out_problem, lambda path: write_problem(found.problem, path))
         if as_json:
             print_json(found.to_dict())
         else:

@@ -146,14 +146,20 @@ def released_graph(
 
     Parameters
     ----------
-    v, alpha, connection
-        Size, shape α and connection probability; see the module for the number of tasks.
+    seed
+        Seed of the random numbers.
+    v
+        Size: a graph has about sqrt(v) / α levels of up to 2 α sqrt(v) tasks.
+    alpha
+        Shape α of the graph: a larger one is wider and shorter.
+    connection
+        Probability of an edge between two tasks.
     types
         Number of hardware types.
     compute, data
-        Means of the work and of the data.
+        Mean work of a task in GFLOP, and mean payload of an edge in GB.
     compute_heterogeneity, data_heterogeneity
-        Their heterogeneity ε, below 2.
+        Heterogeneity ε of the work and of the data, below 2.
 
     Raises
     ------
@@ -219,14 +225,22 @@ def released_network(
 
     Parameters
     ----------
+    seed
+        Seed of the random numbers.
     devices
         Number of devices m.
-    types, support
-        Number of hardware types and the probability that a device supports one.
-    speed, bandwidth, delay
-        Mean speed; inverse of the mean inverse bandwidth; mean delay, which is uniform in [0, 2 delay].
+    types
+        Number of hardware types.
+    support
+        Probability that a device supports a hardware type.
+    speed
+        Mean speed of a device in GFLOP/s.
+    bandwidth
+        Inverse of the mean inverse bandwidth of a link, in GB/s.
+    delay
+        Mean delay of a link in seconds: a delay is uniform in [0, 2 delay].
     speed_heterogeneity, bandwidth_heterogeneity
-        Their heterogeneity ε, below 2.
+        Heterogeneity ε of the speeds and of the inverse bandwidths, below 2.
 
     Raises
     ------
@@ -293,8 +307,10 @@ def released_document(seed: int = 0, *, network_seed: int | None = None, **optio
 
     Parameters
     ----------
-    seed, network_seed
-        Seed of the task graph, and of the device network; by default `seed`.
+    seed
+        Seed of the random numbers.
+    network_seed
+        Seed of the device network; by default `seed`.
     options
         The other options of `released_graph` and `released_network`; `types` is shared.
 
@@ -306,7 +322,7 @@ def released_document(seed: int = 0, *, network_seed: int | None = None, **optio
     for_graph, for_network = _keywords(released_graph), _keywords(released_network)
     for option in options:
         if option not in for_graph + for_network:
-            known = list(dict.fromkeys((*for_graph, *for_network, "network_seed")))
+            known = list(dict.fromkeys((*for_graph, *for_network, "seed", "network_seed")))
             raise UsageError(f"giph has no option {option}{alternatives(option, known, len(known))}")
     apart = seed if network_seed is None else network_seed
     graph = released_graph(seed, **{key: value for key, value in options.items() if key in for_graph})

@@ -1,4 +1,4 @@
-"""Write problem documents as YAML and JSON, with one task, device or link per line."""
+"""Write problems and their documents as YAML and JSON, with one task, device or link per line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+from placeopt.io.compiler import compile_spec
+from placeopt.io.files import StrPath, checked_path, write_whole
+from placeopt.model.problem import Problem, check_problem
 
 MODELINE = "# yaml-language-server: $schema={schema}\n"
 """First line of a problem file, by which editors find the schema."""
@@ -18,6 +23,32 @@ _LINED = ("operations", "devices", "tasks", "placement")
 _PLAIN = re.compile(r"(?:[^\W\d][\w./+-]*|\d+(?:\.\d+)?(?= ))(?: [^\W\d][\w./+-]*)*")
 _WORDS = {"y", "yes", "n", "no", "on", "off", "true", "false", "null"}
 """Words that some version of YAML does not read as text."""
+
+
+def write_problem(problem: Problem, path: StrPath) -> None:
+    """Write a problem to a file, from which `po.load` makes it again: JSON if the name ends in .json, else YAML.
+
+    An existing file is replaced as a whole or not at all. JSON is the better choice for more than a few thousand tasks.
+
+    Raises
+    ------
+    UsageError
+        If the format cannot state a part of the problem (`Problem.to_document`).
+    SpecError
+        If no problem file may state it, such as a deadline that cannot be met; lists every issue.
+    OSError
+        If the file cannot be written.
+    """
+    check_problem("write_problem", problem)
+    checked_path(path)
+    document = problem.to_document()
+    compile_spec(document)
+    write_whole(path, document_text(document, path))
+
+
+def document_text(document: Mapping[str, Any], path: StrPath) -> str:
+    """Format a document as JSON if the name of the file ends in .json, else as YAML."""
+    return to_json(document) if Path(checked_path(path)).suffix.lower() == ".json" else to_yaml(document)
 
 
 def to_json(document: Mapping[str, Any]) -> str:

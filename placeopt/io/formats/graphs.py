@@ -16,7 +16,7 @@ from placeopt.errors import UsageError
 from placeopt.io.compiler import compile_spec
 from placeopt.io.document import Files
 from placeopt.io.files import StrPath
-from placeopt.io.formats.problems import problem_header, task_entry
+from placeopt.model.documents import problem_header, task_entry
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.units import shown
 

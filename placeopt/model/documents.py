@@ -1,4 +1,4 @@
-"""Write compiled problems as documents that `placeopt.load` compiles to the same problem.
+"""Write problems as documents that `placeopt.compile` compiles to the same problem.
 
 Numbers without a unit are ticks, bytes, and bytes per tick, so that they are exact. Rates have enough digits for the
 compiler to recover the same ratio. The names of groups, operations and units in the original document are lost, and
@@ -8,26 +8,81 @@ relocation is written as start-up times by task and device.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from placeopt.errors import UsageError, visible
 from placeopt.model.objective import shared_out
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import NANO, UNLIMITED, Problem
+from placeopt.model.units import exact
 
 DIGITS = 60
 """Significant digits of numbers without an exact decimal."""
 
+_ONE = Fraction(1)
+_RECOVERED, _STEEP = 2**60, 2**55
+"""The compiler recovers a ratio from these digits if numerator times denominator and the ratio are smaller."""
+
+
+def exact_document(problem: Problem) -> dict[str, Any]:
+    """The problem as a spec document; see `Problem.to_document`."""
+    found = next(_losses(problem), None)
+    if found is not None:
+        raise UsageError(f"a problem file cannot state this problem: {found}")
+    return problem_document(problem)
+
 
 def problem_document(problem: Problem) -> dict[str, Any]:
-    """The problem as a spec document for `compile_spec` or `documents.to_json`.
-
-    Of parallel edges only the last is written.
-    """
+    """The problem as a spec document, also where that loses something: of parallel edges, only the last is written."""
     return problem_header(problem) | {"tasks": _tasks(problem)}
+
+
+def _losses(problem: Problem) -> Iterator[str]:
+    """What the document of a problem does not state exactly."""
+    tasks, runs = [visible(name) for name in problem.task_names], problem.runs_before_next_change
+    pairs = np.column_stack((problem.edge_source, problem.edge_target))
+    for i, j in pairs[1:][(pairs[1:] == pairs[:-1]).all(axis=1)].tolist():
+        yield f"several edges lead from {tasks[i]} to {tasks[j]}; expected one"
+    if Fraction(decimal(problem.resolution)) != problem.resolution:
+        yield f"the resolution of {problem.resolution} s is not a decimal number"
+    if not _is_decimal(runs):
+        yield f"runs_before_next_change is {runs}, which is not a decimal number"
+    for level in shared_out(problem.objective, 1 / runs).levels:
+        metrics = [term.metric for term in level]
+        for metric, weight in zip(metrics, (term.weight for term in level), strict=True):
+            if metrics.count(metric) > 1:
+                yield f"a level of the objective contains {metric} twice; expected it once"
+            if not _is_decimal(weight):
+                yield f"the weight of {metric} is {weight}, which is not a decimal number"
+    ratios = [
+        ("power of", problem.power_num, problem.power_den, 1 / (NANO * problem.resolution)),
+        ("bandwidth from", problem.byte_ticks_den, problem.byte_ticks_num, _ONE),
+        ("energy per byte from", problem.byte_energy_num, problem.byte_energy_den, _ONE),
+    ]
+    if problem.tiers is not None:
+        rates = problem.tiers.byte_ticks_den, problem.tiers.byte_ticks_num
+        ratios.append(("bandwidth of tiers of", *rates, _ONE))
+    for what, num, den, unit in ratios:
+        low, high = np.minimum(num, den), np.maximum(num, den)
+        for place in np.argwhere((low > 0) & ((low * high >= _RECOVERED) | (high // np.maximum(low, 1) >= _STEEP))):
+            stated = Fraction(int(num[tuple(place)]), int(den[tuple(place)])) * unit
+            if Fraction(decimal(stated)) != stated:
+                device = visible(problem.device_names[place[0]])
+                yield f"the {what} {device} is the ratio {stated}, which has more than {DIGITS} digits"
+    limited = problem.pipeline is not None and bool((problem.pipeline.segments != UNBOUNDED).any())
+    for i in np.flatnonzero(problem.group != problem.group[problem.forward]).tolist() if limited else ():
+        forward = tasks[problem.forward[i]]
+        yield f"{tasks[i]} is not colocated with its forward task {forward}, though the stages of a device are limited"
+
+
+def _is_decimal(value: Fraction) -> bool:
+    """Whether `number` states the value exactly."""
+    return value < 2**1000 and exact(number(value)) == value
 
 
 def problem_header(problem: Problem) -> dict[str, Any]:
@@ -41,7 +96,7 @@ def problem_header(problem: Problem) -> dict[str, Any]:
     document["links"] = {"overrides": _links(problem)}
     runs = problem.runs_before_next_change
     if problem.relocation.any() or runs != 1 or "relocation" in problem.objective.metrics:
-        document["current"] = {"runs_before_next_change": number(runs)}
+        document["current"] = {"runs_before_next_change": number(runs), "migration": 0}
     stated = shared_out(problem.objective, 1 / runs)
     document["objective"] = [{term.metric: number(term.weight) for term in level} for level in stated.levels]
     if problem.consolidate:
@@ -93,7 +148,7 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
         entry["memory"] = int(first)
     if problem.tiers is not None and (further := problem.tiers.further(d)):
         entry["tiers"] = [_tier(*tier) for tier in further]
-    if problem.power_num[d]:
+    if problem.power_num[d] or "energy" in problem.objective.metrics:
         watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
         entry["power"] = f"{decimal(watts)} W"
     if problem.pipeline is not None:
