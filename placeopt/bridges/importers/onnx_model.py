@@ -6,6 +6,8 @@ the name of its node (see `placeopt.bridges.onnx_models`). Its duration follows 
 - The constants that a node reads are its `resident` memory. A constant that several nodes read is needed on each of
   their devices. From `SHARED` bytes on, the nodes are colocated and the first one holds the constant. Each of the nodes
   has its own copy of a smaller one.
+- A node of `ai.onnx.ml`, such as a tree ensemble, has its model in its attributes, which are `resident` memory, too.
+- Nodes that exchange sequences or maps are colocated: runtimes send only tensors to other devices.
 - The outputs that other nodes or the caller read are the `output` of the task. An edge has a payload of its own if its
   consumer reads only some of them.
 - A node with control flow is one task, with the cost of all iterations, or of its most expensive branch.
@@ -176,6 +178,12 @@ class _Converter:
         self._tensors = model.tensors if precision is None else dict(self._converted(_CONVERTED[precision]))
         self._colocated: list[str] = []
         self._copied: list[str] = []
+        self._together = frozenset(
+            name
+            for name, tensor in model.tensors.items()
+            if tensor.shape is None and name in model.producers and name in model.readers
+        )
+        """Values between operators that are not tensors."""
         self._extra = 0
         """Bytes of copies of shared constants beyond the first."""
 
@@ -192,12 +200,12 @@ class _Converter:
                 flops=cost.flops,
                 traffic=cost.traffic,
                 output=sum(self._tensors[name].bytes for name in node.writes),
-                resident=sum(body.weights for body in node.bodies.values()),
+                resident=sum(body.weights for body in node.bodies.values()) + _attribute_bytes(node),
                 precision=self._number_format(node),
                 after=self._edges(node),
                 guessed=cost.guessed,
             )
-            labels = []
+            labels = [name for name in (*node.reads, *node.writes) if name in self._together]
             for name in node.constants:
                 readers = self._model.readers[name]
                 amount = self._stored(name)
@@ -234,6 +242,11 @@ class _Converter:
             yield (
                 f"several operators read {counted(len(self._colocated), 'weight')} of {size_text(amount)} "
                 f"({listing(self._colocated, 3)}); they are colocated, and the first one holds the weight"
+            )
+        if self._together:
+            yield (
+                f"{counted(len(self._together), 'value')} between operators ({listing(sorted(self._together), 3)}) "
+                "are sequences or maps, which no runtime sends to another device; the operators are colocated"
             )
         if self._extra >= SHARED:
             yield (
@@ -282,6 +295,13 @@ class _Converter:
                 yield name, dataclasses.replace(tensor, element=element, bytes=size(element, tensor.elements))
             else:
                 yield name, tensor
+
+
+def _attribute_bytes(node: LiveNode) -> int:
+    """Bytes of the trees, vectors and labels that a node of ai.onnx.ml has as attributes."""
+    if node.proto.domain != "ai.onnx.ml":
+        return 0
+    return sum(4 * len(each.floats) + 8 * len(each.ints) + sum(map(len, each.strings)) for each in node.proto.attribute)
 
 
 def _is_model(start: bytes) -> bool:
