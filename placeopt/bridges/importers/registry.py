@@ -60,7 +60,7 @@ IMPORTERS: dict[str, Importer] = {
         "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
         wfformat.recognises,
         wfformat.read,
-        frozenset({"network"}),
+        frozenset({"network", "plan"}),
     ),
     dnn_partitioning.NAME: Importer(
         "layer graphs of Tarnawski et al. 2020, JSON",
@@ -103,6 +103,7 @@ OPTIONS = {
     "context": "--context",
     "phase": "--phase",
     "objective": "--objective",
+    "plan": "--plan-out",
 }
 """The option of the command line for each field of ImportOptions that depends on the format."""
 
