@@ -47,7 +47,7 @@ def recorded_plan(document: dict[str, Any], run: RecordedRun) -> tuple[dict[str,
     if broken or missing:
         schedule = retime(problem, schedule)
         why = "not all starts are recorded"
-        if broken:
+        if broken and not missing:
             why = f"the recorded starts break {counted(len(broken), 'rule')} of the problem ({broken[0].message})"
         notes.append(f"{why}; the plan has the recorded order with simulated times")
     if broken := verify(problem, schedule).violations:
