@@ -40,6 +40,8 @@ class ImportOptions:
     """Phase of a language model: `prefill` or `decode`."""
     objective: str | None = None
     """Objective of the problem: `makespan` or `period`."""
+    target: str | None = None
+    """The runtime that must be able to execute every plan, by the name of its format of export."""
     plan: bool | None = None
     """Whether the run that the file records is read as a plan."""
 

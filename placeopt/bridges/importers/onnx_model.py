@@ -29,8 +29,9 @@ from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
+from placeopt.bridges.onnx_models.submodels import inferred_types, value_type
 from placeopt.bridges.operators import Operator
-from placeopt.errors import UsageError, counted, listing
+from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 from placeopt.model.units import size_text
@@ -38,7 +39,7 @@ from placeopt.model.units import size_text
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-NAME = "onnx"
+NAME, TARGET = "onnx", "onnxruntime"
 
 SHARED = 2**20
 """Bytes from which on the readers of a shared constant are colocated."""
@@ -83,10 +84,12 @@ def recognises(sample: Sample) -> bool:
 def read(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
     """Read a model file, or a model, as a problem document; see `from_onnx` for the errors."""
     check_precision(options.precision, _CONVERTED)
+    if options.target not in (None, TARGET):
+        raise UsageError(f"{visible(str(options.target))} is not a runtime of this import; expected {TARGET}")
     network, notes = network_of(options.network)
     with collection_paused():
         model = read_model(source, batch=options.batch, dims=options.dims)
-        converter = _Converter(model, options.precision)
+        converter = _Converter(model, options.precision, options.target)
         graph = OperatorGraph(
             name=options.name or (model.name if model.file is None else Path(model.file).stem),
             source=_source(model, options),
@@ -106,6 +109,7 @@ def from_onnx(
     name: str | None = None,
     resolution: str | None = None,
     objective: str = "makespan",
+    target: str | None = None,
 ) -> Imported:
     """Convert an ONNX model to a problem document.
 
@@ -128,6 +132,8 @@ def from_onnx(
         Length of a tick, such as `10 ns`.
     objective
         `makespan`, or `period` for a pipeline with contiguous stages.
+    target
+        `onnxruntime`: colocate operators so that every plan of the problem can be exported as segments.
 
     Returns
     -------
@@ -156,6 +162,7 @@ def from_onnx(
         dims=dims or {},
         precision=precision,
         objective=objective,
+        target=target,
     )
     return read(model, options)
 
@@ -172,7 +179,7 @@ def _source(model: OnnxModel, options: ImportOptions) -> str:
 class _Converter:
     """Makes operators of the live nodes of a model."""
 
-    def __init__(self, model: OnnxModel, precision: str | None) -> None:
+    def __init__(self, model: OnnxModel, precision: str | None, target: str | None) -> None:
         self._model = model
         self._precision = precision
         self._tensors = model.tensors if precision is None else dict(self._converted(_CONVERTED[precision]))
@@ -184,6 +191,12 @@ class _Converter:
             if tensor.shape is None and name in model.producers and name in model.readers
         )
         """Values between operators that are not tensors."""
+        crossing = [name for node in model.nodes for name in node.writes if name in model.readers]
+        types = {} if target is None else inferred_types(model)
+        self._untyped = frozenset(
+            name for name in crossing if target is not None and value_type(model, types, name) is None
+        )
+        """Tensors of unknown type, which no segment can exchange."""
         self._extra = 0
         """Bytes of copies of shared constants beyond the first."""
 
@@ -205,7 +218,7 @@ class _Converter:
                 after=self._edges(node),
                 guessed=cost.guessed,
             )
-            labels = [name for name in (*node.reads, *node.writes) if name in self._together]
+            labels = [name for name in (*node.reads, *node.writes) if name in self._together | self._untyped]
             for name in node.constants:
                 readers = self._model.readers[name]
                 amount = self._stored(name)
@@ -247,6 +260,11 @@ class _Converter:
             yield (
                 f"{counted(len(self._together), 'value')} between operators ({listing(sorted(self._together), 3)}) "
                 "are sequences or maps, which no runtime sends to another device; the operators are colocated"
+            )
+        if self._untyped:
+            yield (
+                f"the type of {counted(len(self._untyped), 'tensor')} ({listing(sorted(self._untyped), 3)}) is unknown, "
+                "so no segment can end there; the operators are colocated"
             )
         if self._extra >= SHARED:
             yield (

@@ -37,8 +37,17 @@ def import_file(
         str | None,
         typer.Option(
             "--level",
-            help="Tasks of a model: `op`, `module` or a depth for torch-export; `layer`, `part` or `expert` for gguf "
-            "and hf-config; also `tensor` for gguf.",
+            help="Tasks of a model: `op`, `module`, a depth or `auto` for torch-export; `layer`, `part` or `expert` "
+            "for gguf and hf-config; also `tensor` for gguf.",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="FORMAT",
+            help="Format of `export --to` that must be able to express every plan: `device-map` or `split-spec` for "
+            "torch-export, `onnxruntime` for onnx.",
         ),
     ] = None,
     precision: Annotated[
@@ -99,6 +108,7 @@ def import_file(
         context=context,
         phase=phase,
         objective=objective,
+        target=target,
         plan=True if plan_out is not None else None,
     )
     imported = read(file, format, options)
