@@ -187,3 +187,32 @@ def test_a_quantised_lstm_has_known_sizes() -> None:
     assert [found[name].shape for name in "zs"] == [(steps, 1, batch, hidden), (1, batch, hidden)]
     assert not any(found[name].assumed for name in "yhczs")
     assert from_onnx(model).document["tasks"]["lstm"]["flops"] >= steps * batch * 2 * 4 * hidden * (inputs + hidden)
+
+
+def test_a_model_for_onnxruntime_states_the_types_that_inference_lacks(tmp_path: Path) -> None:
+    from onnx import TensorProto, helper
+
+    nodes = [
+        node("Sin", ["x"], ["s"], name="sin"),
+        node("Odd", ["s"], ["o"], name="odd", domain="my.own"),
+        node("Concat", ["o", "s"], ["y"], name="join", axis=0),
+        node("Cos", ["y"], ["z"], name="cos"),
+    ]
+    rows = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    result = helper.make_tensor_value_info("z", TensorProto.FLOAT, [4, 3])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("my.own", 1)]
+    made = helper.make_model(helper.make_graph(nodes, "g", [rows], [result]), ir_version=8, opset_imports=imports)
+    path = tmp_path / "odd.onnx"
+    path.write_bytes(made.SerializeToString())
+    message = r"value_info: the type of 2 tensors \(o, y\) is unknown, so no segment of onnxruntime can end there"
+    with pytest.raises(po.DocumentError, match=message):
+        from_onnx(path, target="onnxruntime")
+    made.graph.value_info.append(helper.make_tensor_value_info("o", TensorProto.FLOAT, None))
+    path.write_bytes(made.SerializeToString())
+    problem, plan = tmp_path / "problem.yaml", tmp_path / "plan.json"
+    assert run("import", str(path), "--for", "onnxruntime", "--out", str(problem)).code == 0
+    po.write_plan(plan, po.plan_document(po.load(problem), split_plan(po.load(problem))))
+    export = ("--to", "onnxruntime", "--model", str(path), "--out", str(tmp_path / "out"))
+    assert run("export", str(problem), str(plan), *export).code == 0
+    with pytest.raises(po.UsageError, match="device-map is not a runtime of this import; expected onnxruntime"):
+        from_onnx(path, target="device-map")

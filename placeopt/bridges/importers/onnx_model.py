@@ -31,7 +31,7 @@ from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
 from placeopt.bridges.onnx_models.submodels import inferred_types, value_type
 from placeopt.bridges.operators import Operator
-from placeopt.errors import UsageError, counted, listing, visible
+from placeopt.errors import DocumentError, Issue, UsageError, counted, listing, visible
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 from placeopt.model.units import size_text
@@ -89,7 +89,9 @@ def read(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
     network, notes = network_of(options.network)
     with collection_paused():
         model = read_model(source, batch=options.batch, dims=options.dims)
-        converter = _Converter(model, options.precision, options.target)
+        if options.target is not None:
+            _check_types(model)
+        converter = _Converter(model, options.precision)
         graph = OperatorGraph(
             name=options.name or (model.name if model.file is None else Path(model.file).stem),
             source=_source(model, options),
@@ -133,7 +135,7 @@ def from_onnx(
     objective
         `makespan`, or `period` for a pipeline with contiguous stages.
     target
-        `onnxruntime`: colocate operators so that every plan of the problem can be exported as segments.
+        `onnxruntime`: check that every plan of the problem can be exported as segments.
 
     Returns
     -------
@@ -179,7 +181,7 @@ def _source(model: OnnxModel, options: ImportOptions) -> str:
 class _Converter:
     """Makes operators of the live nodes of a model."""
 
-    def __init__(self, model: OnnxModel, precision: str | None, target: str | None) -> None:
+    def __init__(self, model: OnnxModel, precision: str | None) -> None:
         self._model = model
         self._precision = precision
         self._tensors = model.tensors if precision is None else dict(self._converted(_CONVERTED[precision]))
@@ -191,12 +193,6 @@ class _Converter:
             if tensor.shape is None and name in model.producers and name in model.readers
         )
         """Values between operators that are not tensors."""
-        crossing = [name for node in model.nodes for name in node.writes if name in model.readers]
-        types = {} if target is None else inferred_types(model)
-        self._untyped = frozenset(
-            name for name in crossing if target is not None and value_type(model, types, name) is None
-        )
-        """Tensors of unknown type, which no segment can exchange."""
         self._extra = 0
         """Bytes of copies of shared constants beyond the first."""
 
@@ -218,7 +214,7 @@ class _Converter:
                 after=self._edges(node),
                 guessed=cost.guessed,
             )
-            labels = [name for name in (*node.reads, *node.writes) if name in self._together | self._untyped]
+            labels = [name for name in (*node.reads, *node.writes) if name in self._together]
             for name in node.constants:
                 readers = self._model.readers[name]
                 amount = self._stored(name)
@@ -260,11 +256,6 @@ class _Converter:
             yield (
                 f"{counted(len(self._together), 'value')} between operators ({listing(sorted(self._together), 3)}) "
                 "are sequences or maps, which no runtime sends to another device; the operators are colocated"
-            )
-        if self._untyped:
-            yield (
-                f"the type of {counted(len(self._untyped), 'tensor')} ({listing(sorted(self._untyped), 3)}) is unknown, "
-                "so no segment can end there; the operators are colocated"
             )
         if self._extra >= SHARED:
             yield (
@@ -313,6 +304,22 @@ class _Converter:
                 yield name, dataclasses.replace(tensor, element=element, bytes=size(element, tensor.elements))
             else:
                 yield name, tensor
+
+
+def _check_types(model: OnnxModel) -> None:
+    """Check that a segment can end at each tensor; lists the tensors of unknown type."""
+    types = inferred_types(model)
+    crossing = [name for node in model.nodes for name in node.writes if name in model.readers]
+    unknown = [name for name in crossing if value_type(model, types, name) is None]
+    if unknown:
+        raise DocumentError([
+            Issue(
+                f"the type of {counted(len(unknown), 'tensor')} ({listing(unknown)}) is unknown, so no segment of "
+                f"{TARGET} can end there; state the types as value_info of the model, or import without --for",
+                ("value_info",),
+                model.file,
+            )
+        ])  # fmt: skip
 
 
 def _attribute_bytes(node: LiveNode) -> int:

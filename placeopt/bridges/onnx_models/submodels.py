@@ -315,7 +315,7 @@ class Writer:
         writer = self.model.producers.get(name)
         raise UsageError(
             f"the type of the tensor {name} is unknown, so a segment cannot end there; keep {writer or name} and the "
-            "tasks that read it on one device, or import the model with --for onnxruntime"
+            "tasks that read it on one device, or state the type as value_info of the model"
         )
 
     def lacks_rank(self, name: str) -> bool:
