@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from placeopt.bridges.exporters.hardware import by_word, is_cpu
 from placeopt.bridges.exporters.llama_cpp import BACKENDS
 from placeopt.bridges.exporters.onnxruntime import PROVIDERS
+from placeopt.bridges.hardware import by_word, is_cpu
 from placeopt.io.catalogue import device_names
 
 

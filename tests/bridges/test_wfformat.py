@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commandline import run
 
+import placeopt as po
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.registry import import_file
-from placeopt.errors import DocumentError
+from placeopt.errors import DocumentError, UsageError
 from placeopt.io.compiler import compile_spec
 from placeopt.model.problem import UNLIMITED, Problem
 
@@ -254,3 +256,88 @@ def test_workflows_of_wfcommons(recipe: str, tmp_path: Path) -> None:
     assert ours >= set(generated.edges)
     seconds = {run["id"]: run["runtimeInSeconds"] for run in written["execution"]["tasks"]}
     assert found.duration[:, 0].tolist() == [round(seconds[name] * 10**6) for name in names]
+
+
+def at(second: float) -> dict[str, str]:
+    return {"executedAt": f"2026-03-01T10:00:{second:09.6f}+00:00"}
+
+
+def recorded(*starts: float | None, **changes: Any) -> dict[str, Any]:
+    """The workflow with the starts of its runs in seconds."""
+    runs = [run | (at(start) if start is not None else {}) for run, start in zip(RUNS, starts, strict=True)]
+    return workflow(**{"runs": runs, **changes})
+
+
+class TestRecordedRun:
+    """A runs on n1 until 1.5 s, B on n2 for 2 s, C on n1 for 3.25 s, D on n2."""
+
+    def plan(self, folder: Path, data: Any) -> tuple[dict[str, tuple[str, int]], str]:
+        found = imported(folder, data, plan=True)
+        assert found.plan is not None
+        compiled = compile_spec(found.document)
+        (folder / "plan.json").write_text(json.dumps(found.plan))
+        read = po.read_plan(folder / "plan.json", compiled)
+        assert not po.verify(compiled, read.schedule).violations
+        rows = {name: (row["device"], row["start"]) for name, row in found.plan["tasks"].items()}
+        return rows, "\n".join(found.notes)
+
+    def test_starts_that_fit_are_kept(self, tmp_path: Path) -> None:
+        rows, notes = self.plan(tmp_path, recorded(10, 11.6, 11.5, 14.9))
+        assert rows == {
+            "A": ("n1-core0", 0),
+            "B": ("n2", 1_600_000),
+            "C": ("n1-core0", 1_500_000),
+            "D": ("n2", 4_900_000),
+        }
+        assert "simulated" not in notes
+        assert notes.endswith("the plan of the recorded run takes 4.9 s")
+
+    def test_a_busy_core_leaves_the_next_one(self, tmp_path: Path) -> None:
+        apart = [task("A", reads="in"), task("B"), task("C"), task("D")]
+        rows, _ = self.plan(tmp_path, recorded(10, 10, 10.5, 13, tasks=apart))
+        assert rows["A"] == ("n1-core0", 0)
+        assert rows["C"] == ("n1-core1", 500_000)
+
+    def test_starts_that_break_the_problem_keep_their_order(self, tmp_path: Path) -> None:
+        rows, notes = self.plan(tmp_path, recorded(10, 11, 11.5, 14.9))  # B starts before A ends
+        assert rows["B"] == ("n2", 1_500_008)  # 1 kB at 125 MB/s
+        assert rows["D"][1] == 4_750_005  # 600 B: 4.8 us
+        assert "the recorded starts break 1 rule of the problem" in notes
+        assert "the plan has the recorded order with simulated times" in notes
+
+    def test_tasks_without_start_or_machine(self, tmp_path: Path) -> None:
+        rows, notes = self.plan(tmp_path, recorded(10, None, None, None, runs=[ran("A", 1.5, "n1") | at(10), RUNS[1]]))
+        devices = {name: device for name, (device, _) in rows.items()}
+        assert devices == {"A": "n1-core0", "B": "n2", "C": "n1-core0", "D": "n1-core0"}
+        assert "2 tasks without one known machine; the plan runs them on n1" in notes
+        assert "3 tasks without a recorded start, placed after their producers" in notes
+        assert "not all starts are recorded; the plan has the recorded order with simulated times" in notes
+
+    def test_times_without_a_zone_are_in_utc(self, tmp_path: Path) -> None:
+        data = recorded(10, 11.6, 11.5, 14.9)
+        runs = data["workflow"]["execution"]["tasks"]
+        runs[0]["executedAt"] = "2026-03-01T10:00:10"
+        runs[1]["executedAt"] = "2026-03-01T12:00:11.6+02:00"
+        assert self.plan(tmp_path, data)[0]["B"] == ("n2", 1_600_000)
+
+    def test_a_file_without_machines_has_no_plan(self, tmp_path: Path) -> None:
+        for data in (workflow(machines=None), workflow(runs=[ran("A", 1)])):
+            with pytest.raises(DocumentError, match="no task records a machine of the file, so the run is not a plan"):
+                imported(tmp_path, data, plan=True)
+        with pytest.raises(UsageError, match="--plan-out needs the machines on which the tasks ran"):
+            imported(tmp_path, workflow(), plan=True, network="xeon-core:2")
+
+    def test_a_task_that_its_machine_cannot_hold(self, tmp_path: Path) -> None:
+        heavy = [*RUNS[:2], ran("C", 3.25, "n1", memoryInBytes=9000), RUNS[3]]
+        with pytest.raises(UsageError, match=r"the recorded run is not a plan of this problem: .*n1-core0"):
+            imported(tmp_path, workflow(runs=heavy), plan=True)
+
+    def test_the_command_writes_the_plan(self, tmp_path: Path) -> None:
+        (tmp_path / "w.json").write_text(json.dumps(recorded(10, 11.6, 11.5, 14.9)))
+        problem, plan = str(tmp_path / "w.yaml"), str(tmp_path / "plan.json")
+        run("import", str(tmp_path / "w.json"), "--out", problem, "--plan-out", plan)
+        assert run("verify", problem, plan).code == 0
+        (tmp_path / "g.dot").write_text("digraph { a -> b }")
+        refused = run("import", str(tmp_path / "g.dot"), "--plan-out", plan)
+        assert refused.code == 2
+        assert "takes no --plan-out; formats with it are wfformat" in refused.err

@@ -228,6 +228,17 @@ def _linear_model(node: SizedNode) -> int:
     return 2 * node.shape(0)[0] * len(node.attribute("coefficients", ()))
 
 
+def _trees(node: SizedNode) -> int:
+    """A comparison for each level of each tree, as if all were balanced, and an addition of what its leaf states."""
+    if roots := node.attribute("tree_roots"):
+        trees, leaves = len(roots), len(node.attribute("leaf_targetids", ()))
+    else:
+        trees = len(set(node.attribute("nodes_treeids", ())))
+        leaves = node.attribute("nodes_modes", []).count(b"LEAF")
+    levels = math.ceil(math.log2(max(leaves, trees, 1) / max(trees, 1)))
+    return node.shape(0)[0] * trees * (levels + 1)
+
+
 def _sum(node: SizedNode) -> int:
     return max(len(node.proto.input) - 1, 0) * node.results
 
@@ -335,6 +346,9 @@ FLOPS: dict[str, Rule] = {
     "RNN": _recurrent(1),
     "ai.onnx.ml.LinearClassifier": _linear_model,
     "ai.onnx.ml.LinearRegressor": _linear_model,
+    **dict.fromkeys(
+        ("ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier", "ai.onnx.ml.TreeEnsembleRegressor"), _trees
+    ),
     "ai.onnx.preview.FlexAttention": _flex_attention,
     # Normalisations
     "BatchNormalization": lambda node: formulas.batch_norm(node.results),
@@ -419,6 +433,7 @@ MOVES = (
     GatherElements GatherND MaxUnpool OneHot Pad Range ReverseSequence Scatter ScatterElements ScatterND SequenceAt
     SequenceConstruct SequenceEmpty SequenceErase SequenceInsert Slice SpaceToDepth Split SplitToSequence TensorScatter
     Tile Transpose Trilu ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.FeatureVectorizer
+    ai.onnx.ml.LabelEncoder ai.onnx.ml.ZipMap
     """.split()  # noqa: SIM905
     )
 )

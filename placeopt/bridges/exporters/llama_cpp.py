@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from placeopt.bridges.exporters import hardware
+from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, layer_plan
 from placeopt.bridges.importers.language_models.gguf_files import read_gguf

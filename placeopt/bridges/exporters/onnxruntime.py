@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placeopt.bridges.exporters import hardware
+from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_submodel
 from placeopt.errors import UsageError, counted, listing, visible

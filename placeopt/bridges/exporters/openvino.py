@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from placeopt.bridges.exporters import hardware
+from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.onnx_models import OnnxModel, read_model
 from placeopt.bridges.onnx_models.submodels import task_index

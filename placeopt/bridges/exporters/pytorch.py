@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from placeopt.bridges.exporters import hardware
+from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, document_of, stage_notes
 from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.pytorch.section import PlacedModel, TorchTask, placed_model
+from placeopt.bridges.pytorch.targets import (
+    DEVICE_MAP,
+    SPLIT_SPEC,
+    by_position,
+    called_once,
+    first_positions,
+    outermost_start,
+    parents,
+    producers,
+    weighted_tasks,
+    within,
+)
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
-DEVICE_MAP, SPLIT_SPEC = "device-map", "split-spec"
+_Made = TypeVar("_Made")
 _DEVICE = re.compile(r"(?!gpu\b)[a-z]+(?::[0-9]+)?|[0-9]+")
 """The form of a device: its kind, such as `cuda`, with or without a number; or a number alone."""
 
@@ -41,7 +54,8 @@ def device_map(
     UsageError
         If accelerate cannot execute the plan: it moves tensors only where a module of the map begins.
     """
-    return _device_map(placed_model(problem, schedule, document_of(imported)), torch_devices(problem, devices))[0]
+    model = placed_model(problem, schedule, document_of(imported))
+    return _exported(_device_map, model, torch_devices(problem, devices), DEVICE_MAP)[0]
 
 
 def split_spec(
@@ -64,13 +78,16 @@ def split_spec(
     UsageError
         If a device runs tasks before and after those of another one, or a stage begins inside a module.
     """
-    return _split_spec(placed_model(problem, schedule, document_of(imported)), torch_devices(problem, devices))[0]
+    model = placed_model(problem, schedule, document_of(imported))
+    return _exported(_split_spec, model, torch_devices(problem, devices), SPLIT_SPEC)[0]
 
 
 def export_device_map(request: ExportRequest) -> Exported:
     """The device map as JSON."""
     model = placed_model(request.problem, request.schedule, request.document)
-    found, notes = _device_map(model, torch_devices(request.problem, request.providers, "--provider"))
+    found, notes = _exported(
+        _device_map, model, torch_devices(request.problem, request.providers, "--provider"), DEVICE_MAP
+    )
     notes += stage_notes(request.problem, request.schedule, "accelerate")
     return Exported(json.dumps(found, indent=1) + "\n", notes)
 
@@ -78,9 +95,50 @@ def export_device_map(request: ExportRequest) -> Exported:
 def export_split_spec(request: ExportRequest) -> Exported:
     """The stages as JSON."""
     model = placed_model(request.problem, request.schedule, request.document)
-    found, notes = _split_spec(model, torch_devices(request.problem, request.providers, "--provider"))
+    found, notes = _exported(
+        _split_spec, model, torch_devices(request.problem, request.providers, "--provider"), SPLIT_SPEC
+    )
     notes += stage_notes(request.problem, request.schedule, "torch.distributed.pipelining")
     return Exported(json.dumps(found, indent=1) + "\n", notes)
+
+
+def _exported(
+    make: Callable[[PlacedModel, list[str]], _Made], model: PlacedModel, names: list[str], target: str
+) -> _Made:
+    """The export of a plan; an error names a level at which the plan can be exported, or says that there is none."""
+    try:
+        return make(model, names)
+    except UsageError as error:
+        level = next((level for level, coarse in _coarser(model) if _succeeds(make, coarse, names)), None)
+        advice = "no coarser --level makes this plan executable"
+        if level is not None:
+            advice = f"with --level {level} and each module on the device where it computes longest, it can be exported"
+        raise UsageError(f"{error}; {advice}; every plan can after an import with --for {target}") from None
+
+
+def _succeeds(make: Callable[[PlacedModel, list[str]], Any], model: PlacedModel, names: list[str]) -> bool:
+    try:
+        make(model, names)
+    except UsageError:
+        return False
+    return True
+
+
+def _coarser(model: PlacedModel) -> Iterator[tuple[str, PlacedModel]]:
+    """The plan at each level of modules, the finest first: each module is where most of its time is spent."""
+    problem = model.problem
+    index = {name: i for i, name in enumerate(problem.task_names)}
+    deepest = max((task.path.count(".") + 1 for task in model.tasks.values()), default=1)
+    for depth in (None, *range(deepest, 0, -1)):
+        homes = {task.name: ".".join(task.path.split(".")[:depth]) for task in model.tasks.values()}
+        spent: dict[str, dict[int, int]] = {}
+        for task in model.tasks.values():
+            times = spent.setdefault(homes[task.name], {})
+            ticks = int(problem.duration[index[task.name], task.device])
+            times[task.device] = times.get(task.device, 0) + ticks
+        chosen = {home: max(times, key=lambda d: (times[d], -d)) for home, times in spent.items()}
+        tasks = {name: replace(task, device=chosen[homes[name]]) for name, task in model.tasks.items()}
+        yield "module" if depth is None else str(depth), replace(model, tasks=tasks)
 
 
 def torch_devices(problem: Problem, stated: Mapping[str, str] | None, option: str = "devices:") -> list[str]:
@@ -106,18 +164,6 @@ def torch_devices(problem: Problem, stated: Mapping[str, str] | None, option: st
     return found
 
 
-def _within(path: str, module: str) -> bool:
-    """Whether a module is another one or inside of it."""
-    return not module or path == module or path.startswith(f"{module}.")
-
-
-def _parents(path: str) -> Iterator[str]:
-    """The modules around a module, the innermost first; the last one is the model itself."""
-    while path:
-        path = path.rpartition(".")[0]
-        yield path
-
-
 def _device_map(model: PlacedModel, names: list[str]) -> tuple[dict[str, str | int], tuple[str, ...]]:
     placed = _weight_devices(model)
     used = {device for device in placed.values() if device is not None} or {
@@ -141,7 +187,7 @@ def _weight_devices(model: PlacedModel) -> dict[str, int | None]:
     for weight, users in model.weights.items():
         owner = weight.rpartition(".")[0]
         tasks = [model.tasks[name] for name in users]
-        own = [task for task in tasks if _within(owner, task.path) or _within(task.path, owner)]  # without tied weights
+        own = [task for task in tasks if within(owner, task.path) or within(task.path, owner)]  # without tied weights
         devices = sorted({task.device for task in own or tasks})
         if len(devices) > 1:
             shown = listing([visible(model.problem.device_names[d]) for d in devices])
@@ -163,7 +209,7 @@ def _modules(model: PlacedModel, placed: Mapping[str, int | None], main: int) ->
         owner = weight.rpartition(".")[0]
         direct.setdefault(owner, []).append(weight)
         inner = owner
-        for path in (owner, *_parents(owner)):
+        for path in (owner, *parents(owner)):
             if path != inner:
                 children.setdefault(path, {})[inner] = None
                 inner = path
@@ -187,8 +233,7 @@ def _modules(model: PlacedModel, placed: Mapping[str, int | None], main: int) ->
                 shown = listing([visible(model.problem.device_names[d]) for d in sorted(here)])
                 raise UsageError(
                     f"{visible(path) or 'the model'} has the weight {visible(weight)}, and modules on {shown}; "
-                    "accelerate places such a module as a whole: colocate its tasks, or import the model at a "
-                    "coarser level"
+                    "accelerate places such a module as a whole: colocate its tasks"
                 )
             found[weight] = main
         waiting += [(child, here[0]) for child in reversed(children.get(path, {}))]
@@ -203,29 +248,23 @@ def _check_moves(model: PlacedModel, chosen: Mapping[str, int], names: list[str]
     device.
     """
     problem = model.problem
-    sources: dict[str, list[str]] = {}
-    for source, target, payload in zip(
-        problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
-    ):
-        if payload:
-            sources.setdefault(problem.task_names[target], []).append(problem.task_names[source])
+    sources = producers(model)
     running: dict[str, int] = {}
     offloaded = {path for path, device in chosen.items() if names[device] == "cpu" and names[main] != "cpu"}
     elsewhere = []
     for name, task in model.tasks.items():
-        path = next((path for path in (task.path, *_parents(task.path)) if path in chosen), None)
+        path = next((path for path in (task.path, *parents(task.path)) if path in chosen), None)
         if path is not None:
             running[name] = main if path in offloaded else chosen[path]
         else:
-            producers = [other for other in sources.get(name, ()) if other in running]
-            at = {running[other]: other for other in reversed(producers)}
+            read = [other for other in sources.get(name, ()) if other in running]
+            at = {running[other]: other for other in reversed(read)}
             if len({names[device] for device in at}) > 1:
                 where = [f"{visible(problem.device_names[d])} (from {visible(at[d])})" for d in sorted(at)]
                 module = visible(task.path) or "the model"
                 raise UsageError(
                     f"task {visible(name)} of {module} reads tensors on {listing(where)}, but accelerate moves tensors "
-                    f"only to modules that are on one device as a whole; colocate the tasks of {module}, or import the "
-                    f"model at a coarser level, such as --level {max(task.path.count('.') + 1, 1)}"
+                    f"only to modules that are on one device as a whole; colocate the tasks of {module}"
                 )
             running[name] = next(iter(at), main)
         if running[name] != task.device and path not in offloaded:
@@ -247,13 +286,13 @@ def _check_moves(model: PlacedModel, chosen: Mapping[str, int], names: list[str]
 def _split_spec(model: PlacedModel, names: list[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The stages, by the tasks with weights; other tasks run where the code of the model is."""
     shown = [visible(name) for name in model.problem.device_names]
-    ordered = sorted(model.tasks.values(), key=lambda task: (task.first, task.last))
+    ordered = by_position(model)
     if not ordered:
         raise UsageError("the problem has no task of a forward pass")
-    weighted = {name for users in model.weights.values() for name in users}
+    weighted = weighted_tasks(model)
     stages: dict[int, list[TorchTask]] = {}
     for task in ordered:
-        if task.name in weighted or not weighted:
+        if task.name in weighted:
             stages.setdefault(task.device, []).append(task)
     order = list(stages)
     ends = [max(tasks, key=lambda task: task.last) for tasks in stages.values()]
@@ -269,7 +308,7 @@ def _split_spec(model: PlacedModel, names: list[str]) -> tuple[dict[str, Any], t
         _stage_module(model, ordered, ends[k], stages[device][0], shown[order[k]]): device
         for k, device in enumerate(order[1:])
     }
-    first = _first_positions(ordered)
+    first = first_positions(ordered)
     bounds = [first[path] for path in starts]
     moved = [task.name for task in ordered if order[sum(place <= task.first for place in bounds)] != task.device]
     notes: tuple[str, ...] = ()
@@ -285,27 +324,16 @@ def _split_spec(model: PlacedModel, names: list[str]) -> tuple[dict[str, Any], t
     return found, notes
 
 
-def _first_positions(ordered: list[TorchTask]) -> dict[str, int]:
-    """The position of the first task of each module."""
-    first: dict[str, int] = {}
-    for task in ordered:
-        for path in (task.path, *_parents(task.path)):
-            first.setdefault(path, task.first)
-    return first
-
-
 def _stage_module(model: PlacedModel, ordered: list[TorchTask], end: TorchTask, start: TorchTask, before: str) -> str:
     """The outermost module that begins after one task and not after another one."""
-    first = _first_positions(ordered)
-    around = [path for path in (start.path, *_parents(start.path)) if path and end.last < first[path] <= start.first]
-    if not around:
+    first = first_positions(ordered)
+    module = outermost_start(first, end.last, start)
+    if module is None:
         raise UsageError(
             f"the stage on {visible(model.problem.device_names[start.device])} begins with {visible(start.name)}, "
-            f"inside {visible(start.path) or 'the model'}; a stage begins with a module. Import the model at a coarser "
-            f"level, or pin {visible(start.name)} to {before}"
+            f"inside {visible(start.path) or 'the model'}; a stage begins with a module. Pin {visible(start.name)} to "
+            f"{before}"
         )
-    module = around[-1]
-    calls = {task.module.partition("@")[2] for task in ordered if _within(task.path, module)}
-    if len(calls) > 1:
+    if not called_once(ordered, module):
         raise UsageError(f"the module {visible(module)} is called several times, so that no stage can begin with it")
     return module

@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
-from placeopt.bridges.exporters.hardware import is_cpu
 from placeopt.bridges.exporters.layers import broken_order, layer_plan
+from placeopt.bridges.hardware import is_cpu
 from placeopt.errors import UsageError
 
 NAME = "vllm"

@@ -40,6 +40,10 @@ class ImportOptions:
     """Phase of a language model: `prefill` or `decode`."""
     objective: str | None = None
     """Objective of the problem: `makespan` or `period`."""
+    target: str | None = None
+    """The runtime that must be able to execute every plan, by the name of its format of export."""
+    plan: bool | None = None
+    """Whether the run that the file records is read as a plan."""
 
     def __post_init__(self) -> None:
         if self.name is not None and not self.name.strip():
@@ -62,6 +66,8 @@ class Imported:
     """The problem document, for `placeopt.compile`."""
     notes: tuple[str, ...] = ()
     """What was guessed, dropped or missing: one sentence each."""
+    plan: dict[str, Any] | None = None
+    """The plan of the recorded run, if the options request it."""
 
     def __repr__(self) -> str:
         name = visible(str(self.document.get("name", "")), 40)

@@ -6,6 +6,8 @@ the name of its node (see `placeopt.bridges.onnx_models`). Its duration follows 
 - The constants that a node reads are its `resident` memory. A constant that several nodes read is needed on each of
   their devices. From `SHARED` bytes on, the nodes are colocated and the first one holds the constant. Each of the nodes
   has its own copy of a smaller one.
+- A node of `ai.onnx.ml`, such as a tree ensemble, has its model in its attributes, which are `resident` memory, too.
+- Nodes that exchange sequences or maps are colocated: runtimes send only tensors to other devices.
 - The outputs that other nodes or the caller read are the `output` of the task. An edge has a payload of its own if its
   consumer reads only some of them.
 - A node with control flow is one task, with the cost of all iterations, or of its most expensive branch.
@@ -27,8 +29,9 @@ from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
+from placeopt.bridges.onnx_models.submodels import inferred_types, value_type
 from placeopt.bridges.operators import Operator
-from placeopt.errors import UsageError, counted, listing
+from placeopt.errors import DocumentError, Issue, UsageError, counted, listing, visible
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 from placeopt.model.units import size_text
@@ -36,7 +39,7 @@ from placeopt.model.units import size_text
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-NAME = "onnx"
+NAME, TARGET = "onnx", "onnxruntime"
 
 SHARED = 2**20
 """Bytes from which on the readers of a shared constant are colocated."""
@@ -81,9 +84,13 @@ def recognises(sample: Sample) -> bool:
 def read(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
     """Read a model file, or a model, as a problem document; see `from_onnx` for the errors."""
     check_precision(options.precision, _CONVERTED)
+    if options.target not in (None, TARGET):
+        raise UsageError(f"{visible(str(options.target))} is not a runtime of this import; expected {TARGET}")
     network, notes = network_of(options.network)
     with collection_paused():
         model = read_model(source, batch=options.batch, dims=options.dims)
+        if options.target is not None:
+            _check_types(model)
         converter = _Converter(model, options.precision)
         graph = OperatorGraph(
             name=options.name or (model.name if model.file is None else Path(model.file).stem),
@@ -104,6 +111,7 @@ def from_onnx(
     name: str | None = None,
     resolution: str | None = None,
     objective: str = "makespan",
+    target: str | None = None,
 ) -> Imported:
     """Convert an ONNX model to a problem document.
 
@@ -126,6 +134,8 @@ def from_onnx(
         Length of a tick, such as `10 ns`.
     objective
         `makespan`, or `period` for a pipeline with contiguous stages.
+    target
+        `onnxruntime`: check that every plan of the problem can be exported as segments.
 
     Returns
     -------
@@ -154,6 +164,7 @@ def from_onnx(
         dims=dims or {},
         precision=precision,
         objective=objective,
+        target=target,
     )
     return read(model, options)
 
@@ -176,6 +187,12 @@ class _Converter:
         self._tensors = model.tensors if precision is None else dict(self._converted(_CONVERTED[precision]))
         self._colocated: list[str] = []
         self._copied: list[str] = []
+        self._together = frozenset(
+            name
+            for name, tensor in model.tensors.items()
+            if tensor.shape is None and name in model.producers and name in model.readers
+        )
+        """Values between operators that are not tensors."""
         self._extra = 0
         """Bytes of copies of shared constants beyond the first."""
 
@@ -192,12 +209,12 @@ class _Converter:
                 flops=cost.flops,
                 traffic=cost.traffic,
                 output=sum(self._tensors[name].bytes for name in node.writes),
-                resident=sum(body.weights for body in node.bodies.values()),
+                resident=sum(body.weights for body in node.bodies.values()) + _attribute_bytes(node),
                 precision=self._number_format(node),
                 after=self._edges(node),
                 guessed=cost.guessed,
             )
-            labels = []
+            labels = [name for name in (*node.reads, *node.writes) if name in self._together]
             for name in node.constants:
                 readers = self._model.readers[name]
                 amount = self._stored(name)
@@ -234,6 +251,11 @@ class _Converter:
             yield (
                 f"several operators read {counted(len(self._colocated), 'weight')} of {size_text(amount)} "
                 f"({listing(self._colocated, 3)}); they are colocated, and the first one holds the weight"
+            )
+        if self._together:
+            yield (
+                f"{counted(len(self._together), 'value')} between operators ({listing(sorted(self._together), 3)}) "
+                "are sequences or maps, which no runtime sends to another device; the operators are colocated"
             )
         if self._extra >= SHARED:
             yield (
@@ -282,6 +304,29 @@ class _Converter:
                 yield name, dataclasses.replace(tensor, element=element, bytes=size(element, tensor.elements))
             else:
                 yield name, tensor
+
+
+def _check_types(model: OnnxModel) -> None:
+    """Check that a segment can end at each tensor; lists the tensors of unknown type."""
+    types = inferred_types(model)
+    crossing = [name for node in model.nodes for name in node.writes if name in model.readers]
+    unknown = [name for name in crossing if value_type(model, types, name) is None]
+    if unknown:
+        raise DocumentError([
+            Issue(
+                f"the type of {counted(len(unknown), 'tensor')} ({listing(unknown)}) is unknown, so no segment of "
+                f"{TARGET} can end there; state the types as value_info of the model, or import without --for",
+                ("value_info",),
+                model.file,
+            )
+        ])  # fmt: skip
+
+
+def _attribute_bytes(node: LiveNode) -> int:
+    """Bytes of the trees, vectors and labels that a node of ai.onnx.ml has as attributes."""
+    if node.proto.domain != "ai.onnx.ml":
+        return 0
+    return sum(4 * len(each.floats) + 8 * len(each.ints) + sum(map(len, each.strings)) for each in node.proto.attribute)
 
 
 def _is_model(start: bytes) -> bool:

@@ -48,19 +48,19 @@ IMPORTERS: dict[str, Importer] = {
         "ONNX models, .onnx (extra onnx)",
         onnx_model.recognises,
         onnx_model.read,
-        frozenset({"network", "batch", "dims", "precision", "objective"}),
+        frozenset({"network", "batch", "dims", "precision", "objective", "target"}),
     ),
     torch_export.NAME: Importer(
         "PyTorch models, saved by torch.export.save, .pt2 (extra torch)",
         torch_export.recognises,
         torch_export.read,
-        frozenset({"network", "batch", "dims", "level", "precision", "objective"}),
+        frozenset({"network", "batch", "dims", "level", "precision", "objective", "target"}),
     ),
     wfformat.NAME: Importer(
         "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
         wfformat.recognises,
         wfformat.read,
-        frozenset({"network"}),
+        frozenset({"network", "plan"}),
     ),
     dnn_partitioning.NAME: Importer(
         "layer graphs of Tarnawski et al. 2020, JSON",
@@ -103,6 +103,8 @@ OPTIONS = {
     "context": "--context",
     "phase": "--phase",
     "objective": "--objective",
+    "target": "--for",
+    "plan": "--plan-out",
 }
 """The option of the command line for each field of ImportOptions that depends on the format."""
 

@@ -13,21 +13,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from placeopt.bridges.documents import pipeline_rules
 from placeopt.bridges.extras import require
+from placeopt.bridges.hardware import is_cpu
 from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
-from placeopt.errors import UsageError
+from placeopt.bridges.pytorch.targets import SPLIT_SPEC, TARGETS, Requirements, require_parts
+from placeopt.errors import UsageError, alternatives, counted, visible
+from placeopt.io.compiler import compile_spec
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 from placeopt.io.spec import NumberFormat
+from placeopt.model.schedule import Schedule
 from placeopt.model.units import is_whole, shown
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
     from torch.nn import Module
+
+    from placeopt.bridges.pytorch.kernels import Kernel
 
 NAME = "torch-export"
 
@@ -74,7 +82,8 @@ def from_torch(
     shared: str = "colocate",
     optimizer_bytes_per_parameter: int = 0,
     resolution: str | None = None,
-    objective: str = "makespan",
+    objective: str | None = None,
+    target: str | None = None,
 ) -> Imported:
     """Convert a PyTorch model to a problem document.
 
@@ -89,7 +98,7 @@ def from_torch(
         the catalogue such as `"a100-40gb:4"`. Default: two CPU cores.
     level
         The tasks: `"op"` for each operator, `"module"` for each innermost module, or a depth of modules. The depth of
-        `layers.0` is 2.
+        `layers.0` is 2. `"auto"` is the coarsest level at which `target` can place as many parts apart as at any level.
     training
         Whether to add the backward pass. Gradients are resident memory. The gradients of all outputs are given, so that
         the model need not return a loss.
@@ -111,8 +120,11 @@ def from_torch(
     resolution
         Length of a tick, such as `"10 ns"`.
     objective
-        `"makespan"`, or `"period"` for a pipeline with contiguous stages. In training, replicas synchronise the
-        gradients of the parameters.
+        `"makespan"`, the default, or `"period"` for a pipeline with contiguous stages, the default for `split-spec`. In
+        training, replicas synchronise the gradients of the parameters.
+    target
+        `"device-map"` or `"split-spec"`: colocate tasks so that every plan of the problem can be exported to this
+        format. A module keeps its classes `_no_split_modules` whole, as accelerate does.
 
     Returns
     -------
@@ -155,6 +167,7 @@ def from_torch(
             dims=dict(dims or {}),
             precision=precision,
             objective=objective,
+            target=target,
         )
         imported = _imported(
             program,
@@ -164,6 +177,7 @@ def from_torch(
             training=training,
             shared=shared,
             optimizer_bytes=optimizer_bytes_per_parameter,
+            kept=() if program is model else _kept_whole(model),
         )
     return Imported(imported.document, (*notes, *imported.notes))
 
@@ -194,15 +208,24 @@ def _imported(
     shared: str = "colocate",
     optimizer_bytes: int = 0,
     file: str | None = None,
+    kept: Sequence[str] = (),
 ) -> Imported:
-    from placeopt.bridges.pytorch.operators import at_level, level_of, operators_of, section, with_stacks
+    from placeopt.bridges.pytorch.operators import Level, at_level, level_of, operators_of, section, with_stacks
     from placeopt.bridges.pytorch.programs import forward_kernels
-    from placeopt.bridges.pytorch.section import KEY, tensor_calls
+    from placeopt.bridges.pytorch.section import KEY, placed_model, tensor_calls
     from placeopt.bridges.pytorch.sizes import Sizes, symbol_values
     from placeopt.bridges.pytorch.training import training_kernels
 
     check_precision(options.precision, get_args(NumberFormat))
-    chosen = level_of(level)
+    target = options.target
+    if target is not None and target not in TARGETS:
+        raise UsageError(f"{visible(target)} is not a runtime of this import{alternatives(target, TARGETS)}")
+    if target == SPLIT_SPEC and options.objective == "makespan":
+        raise UsageError(f"{SPLIT_SPEC} needs the objective period: its stages form a pipeline")
+    if target is None and level == "auto":
+        raise UsageError(f"the level auto needs a runtime: --for {' or '.join(TARGETS)} (target=... in Python)")
+    pipelined = options.pipelined or target == SPLIT_SPEC
+    chosen = None if level == "auto" else level_of(level)
     sizes = Sizes(symbol_values(program, options.dims, options.batch))
     graph = training_kernels(program, sizes) if training else forward_kernels(program, sizes)
     if not graph.kernels:
@@ -211,21 +234,55 @@ def _imported(
         if options.precision is not None and kernel.precision == "fp32":
             kernel.precision = options.precision
     with_stacks(graph)
-    coarse = at_level(graph, chosen)
     network, notes = network_of(options.network)
-    rules = pipeline_rules(training=training) if options.pipelined else None
-    operators, shared_notes = operators_of(coarse, shared, optimizer_bytes, gradients=options.pipelined)
+    rules = pipeline_rules(training=training) if pipelined else None
     name = options.name or "model"
-    result = OperatorGraph(name, source, operators).imported(network, options.resolution, file, pipeline=rules)
+    order = {node.name: place for place, node in enumerate(program.graph.nodes)}
+
+    def at(chosen: Level) -> tuple[Imported, tuple[str, ...], Requirements | None, str]:
+        """The model at a level, and what the runtime requires there."""
+        coarse = at_level(graph, chosen)
+        operators, shared_notes = operators_of(coarse, shared, optimizer_bytes, gradients=pipelined)
+        result = OperatorGraph(name, source, operators).imported(network, options.resolution, file, pipeline=rules)
+        result.document[KEY] = section(coarse, chosen, order, tensor_calls(program.graph))
+        if target is None:
+            return result, shared_notes, None, ""
+        problem = compile_spec(result.document)
+        nowhere = np.zeros(problem.n_tasks, dtype=np.int64)
+        model = placed_model(problem, Schedule(nowhere, nowhere), result.document)
+        devices = list(zip(problem.device_types, problem.device_names, strict=True))
+        main = next((device for kind, device in devices if not is_cpu(kind, device)), devices[0][1])
+        return result, shared_notes, TARGETS[target](model, kept), main
+
+    levels: list[Level] = ["op", "module", *range(max(map(_depth, graph.kernels)), 0, -1)]
+    tried = [at(each) for each in (levels if chosen is None else [chosen])]
+    most = max((len(each[2].parts) for each in tried if each[2] is not None), default=0)
+    place = max(k for k, each in enumerate(tried) if each[2] is None or len(each[2].parts) == most)
+    result, shared_notes, required, main = tried[place]
     guesses = result.notes
-    if guesses and coarse is not graph:  # the share of single operators, regardless of the level
+    if guesses and result.document[KEY]["level"] != "op":  # the share of single operators, regardless of the level
         single = OperatorGraph(name, source, operators_of(graph, shared)[0])
         guesses = single.imported(network, options.resolution, file).notes
     if training:
         notes += ("the optimiser is not part of the graph; its state is optimizer_bytes_per_parameter",)
-    order = {node.name: place for place, node in enumerate(program.graph.nodes)}
-    result.document[KEY] = section(coarse, chosen, order, tensor_calls(program.graph))
+    if target is not None and required is not None:
+        require_parts(result.document["tasks"], required, target, main)
+        compile_spec(result.document)
+        shown_level = f"level {levels[place]}: " if chosen is None else ""
+        notes += (f"{shown_level}{target} can place {counted(len(required.parts), 'part')} of the model apart",)
     return Imported(result.document, (*notes, *guesses, *shared_notes))
+
+
+def _depth(kernel: Kernel) -> int:
+    """The depth of the innermost module of a kernel."""
+    path = kernel.stack[-1] if kernel.stack else ""
+    return path.count(".") + 1 if path else 0
+
+
+def _kept_whole(model: Module) -> list[str]:
+    """The modules that a model of transformers excludes from splits."""
+    classes = {name for each in model.modules() for name in getattr(each, "_no_split_modules", None) or ()}
+    return [path for path, each in model.named_modules() if path and type(each).__name__ in classes]
 
 
 @contextlib.contextmanager

@@ -14,23 +14,27 @@ and need no memory. The memory of a task is occupied while it runs.
 Each core of a machine is a device. Cores of one machine share its disk, so that files between them move at no cost.
 They share its memory, too, which a problem cannot express: every core states all of it. A run time was measured on the
 machine of its task; on other machines, it is scaled by the ratio of the CPU speeds.
+
+The recorded run is a plan: `machines` and `executedAt` of its tasks state where and when each one started.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.json_file import JsonFile
+from placeopt.bridges.importers.recorded_run import RecordedRun, recorded_plan
 from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.importers.task_graph import Place, Task, TaskGraph, seconds_text
 from placeopt.bridges.networks import network_of
-from placeopt.errors import counted
+from placeopt.errors import DocumentError, UsageError, counted
 from placeopt.io.files import StrPath
 from placeopt.io.spec import MOST_DEVICES
 from placeopt.model.units import shown, size_text
@@ -87,6 +91,8 @@ class _Run:
     memory: int | None
     cores: Fraction
     machine: str | None
+    start: Fraction | None
+    """Seconds since 1970."""
 
 
 @dataclass(slots=True)
@@ -139,7 +145,33 @@ class _Reader:
         self._count_runs()
         if self._makespan:
             self._notes.append(f"the recorded run took {seconds_text(self._makespan)}")
-        return graph.imported(network, options.resolution or RESOLUTION, self._file.issue, self._notes)
+        if options.plan and options.network is not None:
+            raise UsageError("--plan-out needs the machines on which the tasks ran; leave out --devices")
+        run = self._recorded() if options.plan else None
+        found = graph.imported(network, options.resolution or RESOLUTION, self._file.issue, self._notes)
+        if run is None:
+            return found
+        plan, notes = recorded_plan(found.document, run)
+        return replace(found, plan=plan, notes=(*found.notes, *notes))
+
+    def _recorded(self) -> RecordedRun:
+        """The machines and starts of the tasks; raises a DocumentError if no task has a known machine."""
+        machines = {number: run.machine for number, run in self._runs.items() if run.machine in self._machines}
+        if not self._machines or (not machines and len(self._machines) > 1):
+            message = "no task records a machine of the file, so the run is not a plan"
+            raise DocumentError([self._file.issue(message, (*_EXECUTION, "tasks"))])
+        slowest = min(self._machines, key=lambda name: self._machines[name].speed or math.inf)
+        if len(self._machines) > 1 and len(machines) < len(self._nodes):
+            lost = counted(len(self._nodes) - len(machines), "task")
+            self._notes.append(f"{lost} without one known machine; the plan runs them on {slowest}")
+        cores = {}
+        for name, machine in self._machines.items():
+            pool = self._pool(name, machine)
+            cores[name] = (pool,) if machine.cores == 1 else tuple(f"{pool}{k}" for k in range(machine.cores))
+        return RecordedRun(
+            {number: cores[machines.get(number) or slowest] for number in self._nodes},
+            {number: run.start for number, run in self._runs.items() if run.start is not None},
+        )
 
     def _read_machines(self, value: Any) -> dict[str, _Machine]:
         file, machines = self._file, dict[str, _Machine]()
@@ -235,7 +267,11 @@ class _Reader:
                 file.add(f"the run of task {shown(number)} is stated twice", *path, "id")
             else:
                 runs[number] = _Run(
-                    seconds, None if memory is None else math.ceil(memory), cores or Fraction(1), machine
+                    seconds,
+                    None if memory is None else math.ceil(memory),
+                    cores or Fraction(1),
+                    machine,
+                    _seconds(data.get("executedAt")),
                 )
         return runs
 
@@ -375,3 +411,13 @@ class _Reader:
     def _count(self, number: int, noun: str, what: str) -> None:
         if number:
             self._notes.append(f"{counted(number, noun)} {what}")
+
+
+def _seconds(text: Any) -> Fraction | None:
+    """Seconds since 1970 of a time in ISO 8601, in UTC unless it states a zone; None if it is not one."""
+    try:
+        time = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return Fraction(since // timedelta(microseconds=1), 10**6)

@@ -209,7 +209,7 @@ class Inference:
                 text = str(error).strip().removeprefix("[ShapeInferenceError] ")
                 self._add_unfit(f"{operator_name(node)}: {visible(text, 400)}", place)
             return {}
-        if not schema.has_type_and_shape_inference_function:
+        if not schema.has_type_and_shape_inference_function or node.domain == "ai.onnx.ml":
             found |= own_types(node, scope.types)
         problem = contradiction(node, found, scope)
         if problem is not None:

@@ -1,9 +1,9 @@
-"""Shapes that onnx does not infer: operators of ONNX Runtime, and old versions of standard operators."""
+"""Shapes that onnx does not infer: operators of ONNX Runtime and of ai.onnx.ml, and old versions of standard ones."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +14,13 @@ from placeopt.bridges.onnx_models.view import attribute
 if TYPE_CHECKING:
     from onnx import NodeProto, TypeProto
 
-_RUNTIME = frozenset({"com.microsoft", "com.microsoft.nchwc"})
+_RUNTIME = ("com.microsoft", "com.microsoft.nchwc")
 """Domains of ONNX Runtime."""
 
 Shape = tuple[int, ...]
 Results = list[Shape]
 
-_FLOAT, _UINT8, _INT32, _BOOL = 1, 2, 6, 9  # of TensorProto.DataType
+_FLOAT, _UINT8, _INT32, _INT64, _STRING, _BOOL = 1, 2, 6, 7, 8, 9  # of TensorProto.DataType
 
 
 class _Inputs:
@@ -48,23 +48,45 @@ class _Inputs:
 
 def own_types(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, TypeProto]:
     """Types of the outputs of an operator; empty if it is not listed here or a shape is unknown."""
-    of_runtime = node.domain in _RUNTIME
-    table = _SHAPES if of_runtime else _OLD if node.domain in ("", "ai.onnx") else {}
+    table, elements = _TABLES.get(node.domain, ({}, {}))
     rule = table.get(node.op_type)
     if rule is None:
         return {}
     inputs = _Inputs(node, types)
-    elements = _ELEMENTS if of_runtime else _OLD_ELEMENTS
     try:
         shapes = rule(inputs)
         element = elements[node.op_type](inputs) if node.op_type in elements else inputs.element(0)
     except (LookupError, ValueError, TypeError, ArithmeticError):
         return {}
     return {
-        name: tensor_type(_INT32 if (node.op_type, place) in _INDICES else element, shape)
+        name: tensor_type(_LATER.get((node.op_type, place), element), shape)
         for place, (name, shape) in enumerate(zip(node.output, shapes, strict=False))
         if name
     }
+
+
+def _labels(inputs: _Inputs) -> Sequence[object]:
+    return attribute(inputs.node, "classlabels_int64s") or attribute(inputs.node, "classlabels_strings", ())
+
+
+def _classifier(inputs: _Inputs) -> Results:
+    """The label of each row, and its score for each class."""
+    return [(inputs.shape(0)[0],), (inputs.shape(0)[0], len(_labels(inputs)))]
+
+
+def _regressor(key: str) -> Callable[[_Inputs], Results]:
+    """The targets of each row; the attribute `key` is their number."""
+    return lambda inputs: [(inputs.shape(0)[0], attribute(inputs.node, key, 1))]
+
+
+def _picked(inputs: _Inputs) -> Results:
+    """The elements at the indices of the second input, along the last dimension."""
+    return [(*(inputs.shape(0)[:-1] or (1,)), math.prod(inputs.shape(1)))]
+
+
+def _features(inputs: _Inputs) -> Results:
+    """The features of all inputs side by side."""
+    return [(inputs.shape(0)[0], sum(attribute(inputs.node, "inputdimensions", ())))]
 
 
 def _same(inputs: _Inputs) -> Results:
@@ -188,6 +210,13 @@ def _gru(inputs: _Inputs) -> Results:
     steps, batch, _ = inputs.shape(0)
     directions, _, hidden = inputs.shape(2)
     return [(steps, directions, batch, hidden), (directions, batch, hidden)]
+
+
+def _quantised_lstm(inputs: _Inputs) -> Results:
+    """All states, the last one and the last cell; the weights are transposed."""
+    steps, batch, _ = inputs.shape(0)
+    directions, hidden, _ = inputs.shape(2)
+    return [(steps, directions, batch, hidden), *[(directions, batch, hidden)] * 2]
 
 
 def _element_of_cast(inputs: _Inputs) -> int:
@@ -314,6 +343,7 @@ _SHAPES: Mapping[str, Callable[[_Inputs], Results]] = {
     "Conv": _convolution(0, 1),
     "DecoderMaskedMultiHeadAttention": _multi_head_attention,
     "DecoderMaskedSelfAttention": _projected_attention,
+    "DynamicQuantizeLSTM": _quantised_lstm,
     "DynamicQuantizeMatMul": _product(0, 1),
     "EmbedLayerNormalization": _embedding,
     "FusedConv": _convolution(0, 1),
@@ -362,8 +392,8 @@ _ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
 }
 """The type of the elements of the outputs, where it is not that of the first input."""
 
-_INDICES = frozenset({("EmbedLayerNormalization", 1)})
-"""Outputs of integers, by operator and place."""
+_LATER = {("EmbedLayerNormalization", 1): _INT32, ("TreeEnsembleClassifier", 1): _FLOAT}
+"""The type of the elements of outputs that differ from the first one, by operator and place."""
 
 _OLD: Mapping[str, Callable[[_Inputs], Results]] = {
     **dict.fromkeys(
@@ -393,3 +423,28 @@ _OLD_ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
     "GreaterOrEqual": lambda _inputs: _BOOL,
     "LessOrEqual": lambda _inputs: _BOOL,
 }
+
+_LEARNED: Mapping[str, Callable[[_Inputs], Results]] = {
+    **dict.fromkeys(("Imputer", "Normalizer", "Scaler"), _first),
+    "ArrayFeatureExtractor": _picked,
+    "FeatureVectorizer": _features,
+    "LinearRegressor": _regressor("targets"),
+    "SVMRegressor": lambda inputs: [(inputs.shape(0)[0], 1)],
+    "TreeEnsembleClassifier": _classifier,
+    "TreeEnsembleRegressor": _regressor("n_targets"),
+}
+
+_LEARNED_ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
+    **dict.fromkeys(
+        ("FeatureVectorizer", "LinearRegressor", "Normalizer", "SVMRegressor", "Scaler", "TreeEnsembleRegressor"),
+        lambda _inputs: _FLOAT,
+    ),
+    "TreeEnsembleClassifier": lambda inputs: _INT64 if isinstance(_labels(inputs)[0], int) else _STRING,
+}
+
+_TABLES = {
+    **dict.fromkeys(("", "ai.onnx"), (_OLD, _OLD_ELEMENTS)),
+    **dict.fromkeys(_RUNTIME, (_SHAPES, _ELEMENTS)),
+    "ai.onnx.ml": (_LEARNED, _LEARNED_ELEMENTS),
+}
+"""Rules of shapes and of types by the domain of an operator."""

@@ -258,6 +258,24 @@ def _mismatch(model: OnnxModel, unknown: Sequence[str], missing: Sequence[str]) 
     return f"{file} is not the model of the problem: {'; '.join(parts)}"
 
 
+def inferred_types(model: OnnxModel) -> dict[str, TypeProto]:
+    """Return the types that the model or shape inference states, for values other than tensors of known shape."""
+    from onnx import shape_inference
+
+    graph = shape_inference.infer_shapes(model.proto).graph
+    return {value.name: value.type for value in (*graph.value_info, *graph.input, *graph.output)}
+
+
+def value_type(model: OnnxModel, inferred: Mapping[str, TypeProto], name: str) -> TypeProto | None:
+    """Return the type of a value, with which a segment can end or begin; None if it is unknown."""
+    from onnx import TensorProto, helper
+
+    tensor = model.tensors[name]
+    if tensor.shape is not None and not tensor.assumed and tensor.element:
+        return helper.make_tensor_type_proto(TensorProto.DataType.Value(tensor.element.upper()), tensor.shape)
+    return inferred[name] if name in inferred and inferred[name].WhichOneof("value") else None
+
+
 class Writer:
     """Writes submodels as separate models, with the weights that they read."""
 
@@ -279,11 +297,7 @@ class Writer:
 
     @cached_property
     def _types(self) -> dict[str, TypeProto]:
-        """Types that the model or shape inference states, for values other than tensors of known shape."""
-        from onnx import shape_inference
-
-        graph = shape_inference.infer_shapes(self.model.proto).graph
-        return {value.name: value.type for value in (*graph.value_info, *graph.input, *graph.output)}
+        return inferred_types(self.model)
 
     def value(self, name: str) -> ValueInfoProto:
         """Return name, type and shape of a tensor for the inputs or outputs of a model.
@@ -293,17 +307,15 @@ class Writer:
         UsageError
             If the type is unknown.
         """
-        from onnx import TensorProto, helper
+        from onnx import helper
 
-        tensor = self.model.tensors[name]
-        if tensor.shape is not None and not tensor.assumed and tensor.element:
-            return helper.make_tensor_value_info(name, TensorProto.DataType.Value(tensor.element.upper()), tensor.shape)
-        if name in self._types and self._types[name].WhichOneof("value"):
-            return helper.make_value_info(name, self._types[name])
+        kind = value_type(self.model, self._types, name)
+        if kind is not None:
+            return helper.make_value_info(name, kind)
         writer = self.model.producers.get(name)
         raise UsageError(
             f"the type of the tensor {name} is unknown, so a segment cannot end there; keep {writer or name} and the "
-            "tasks that read it on one device"
+            "tasks that read it on one device, or state the type as value_info of the model"
         )
 
     def lacks_rank(self, name: str) -> bool:

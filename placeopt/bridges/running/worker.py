@@ -137,6 +137,18 @@ def write_array(path: Path, value: Any) -> None:
     np.save(path, array.astype(str) if array.dtype.kind == "O" else array, allow_pickle=False)
 
 
+def arrays_of(name: str, value: Any) -> list[tuple[str, Any]]:
+    """The arrays of an output: a sequence has one for each element, and a sequence of maps one for each key."""
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list):
+        return [(name, value)]
+    if value and isinstance(value[0], dict):
+        keys = dict.fromkeys(key for row in value for key in row)
+        return [(f"{name}[{key}]", [row[key] for row in value if key in row]) for key in keys]
+    return [part for place, each in enumerate(value) for part in arrays_of(f"{name}[{place}]", each)]
+
+
 def read_array(path: Path) -> Any:
     """Read an array that `write_array` wrote."""
     import numpy as np
@@ -241,7 +253,8 @@ class Device:
     def save(self) -> dict[str, str]:
         """Write the outputs of the last run; return the file of each tensor."""
         files: dict[str, str] = {}
-        for number, (name, value) in enumerate(self._results.items()):
+        results = (part for name, value in self._results.items() for part in arrays_of(name, value))
+        for number, (name, value) in enumerate(results):
             files[name] = f"output-{os.getpid()}-{number}.npy"
             write_array(self._folder / files[name], value)
         return files

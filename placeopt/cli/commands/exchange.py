@@ -37,8 +37,17 @@ def import_file(
         str | None,
         typer.Option(
             "--level",
-            help="Tasks of a model: `op`, `module` or a depth for torch-export; `layer`, `part` or `expert` for gguf "
-            "and hf-config; also `tensor` for gguf.",
+            help="Tasks of a model: `op`, `module`, a depth or `auto` for torch-export; `layer`, `part` or `expert` "
+            "for gguf and hf-config; also `tensor` for gguf.",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="FORMAT",
+            help="Format of `export --to` that must be able to express every plan: `device-map` or `split-spec` for "
+            "torch-export, `onnxruntime` for onnx.",
         ),
     ] = None,
     precision: Annotated[
@@ -59,6 +68,10 @@ def import_file(
     ] = None,
     resolution: Annotated[str | None, time_option("--resolution", help="Length of a tick, such as `10 ns`.")] = None,
     out: DocumentFile = None,
+    plan_out: Annotated[
+        Path | None,
+        output_option("--plan-out", help="Write the run that a workflow records to this file, as a plan."),
+    ] = None,
 ) -> None:
     """Convert a model or a graph in the format of another tool to a problem file."""
     from placeopt.bridges.importers.imported import ImportOptions
@@ -66,10 +79,11 @@ def import_file(
     from placeopt.bridges.importers.registry import import_file as read
     from placeopt.bridges.networks import network_of
     from placeopt.io.files import STDIN
+    from placeopt.io.plan import write_plan
     from placeopt.model import units
 
     if file is None:
-        if any(given is not None for given in (format, devices, out)):
+        if any(given is not None for given in (format, devices, out, plan_out)):
             raise UsageError("the file is missing; expected placeopt import FILE")
         for known, importer in IMPORTERS.items():
             typer.echo(f"{known:<18} {importer.description}")
@@ -81,7 +95,7 @@ def import_file(
             raise UsageError(f"--resolution: {text} is not a length of a tick; expected one such as 10 ns")
     check_count("--batch", batch)
     check_count("--context", context)
-    check_targets(("--out", out))
+    check_targets(("--out", out), ("--plan-out", plan_out))
     network, notes = (None, ()) if devices is None else network_of(STDIN if devices == "-" else devices)
     options = ImportOptions(
         name=name,
@@ -94,10 +108,15 @@ def import_file(
         context=context,
         phase=phase,
         objective=objective,
+        target=target,
+        plan=True if plan_out is not None else None,
     )
     imported = read(file, format, options)
     write_document(imported.document, out)
+    plan = imported.plan
+    done = plan_out is None or plan is None or written(plan_out, lambda path: write_plan(path, plan))
     print_notes(*notes, *imported.notes)
+    raise typer.Exit(0 if done else 2)
 
 
 def export(
