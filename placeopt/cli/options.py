@@ -12,6 +12,7 @@ from placeopt.cli.parameters import input_argument, output_option, share_option,
 ProblemFile = Annotated[Path, input_argument("PROBLEM", "A problem file (YAML or JSON), or - for standard input.")]
 PlanPath = Annotated[Path, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
 Solver = Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")]
+Tasks = Annotated[bool, typer.Option("--tasks", help="Also print the device, start and end of each task.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for other programs.")]
 Gap = Annotated[float | None, share_option("--gap", "Stop as soon as this gap is proved, such as 0.05 or 5%.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed: with one worker, the same seed gives the same answer.")]
