@@ -18,7 +18,7 @@ from PIL import Image
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "_pages"))
 
-from pictures import FOLDER, PICTURES, encoded  # noqa: E402
+from page_pictures import FOLDER, PICTURES, encoded  # noqa: E402
 
 FIGURES = (
     ("README.md", r"makespan = ([\d.]+ ms)", "inception-gantt", "makespan {}, "),
@@ -51,7 +51,7 @@ def test_a_picture_is_as_its_script_draws_it(name: str) -> None:
     if name == "split":
         pytest.importorskip("onnx", reason="onnx is not installed: pip install 'placeopt[onnx]'")
     with Image.open(io.BytesIO(encoded(PICTURES[name]()))) as drawn:
-        assert drawn.info["Description"] == description(name), f"run python docs/_pages/pictures.py {name}"
+        assert drawn.info["Description"] == description(name), f"run python docs/_pages/page_pictures.py {name}"
     assert (FOLDER / f"{name}.png").stat().st_size < 60_000
 
 

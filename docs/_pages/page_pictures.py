@@ -1,6 +1,6 @@
 """Draw the pictures of the README and the documentation, except those of docs/examples and benchmarks.
 
-    python docs/_pages/pictures.py [NAME ...]
+    python docs/_pages/page_pictures.py [NAME ...]
 
 Plans come from problems/plans, or from solvers with one worker and a fixed seed: a second run gives the same figures.
 The texts of a picture are its Description in the PNG file, so that tests can compare them with the pages. Graphviz
