@@ -22,6 +22,7 @@ def _keep_json(value: bool) -> bool:
 ProblemFile = Annotated[Path, input_argument("PROBLEM", "A problem file (YAML or JSON), or - for standard input.")]
 PlanPath = Annotated[Path, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
 Solver = Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")]
+Tasks = Annotated[bool, typer.Option("--tasks", help="Also print the device, start and end of each task.")]
 AsJson = Annotated[bool, typer.Option("--json", callback=_keep_json, help="Print JSON on stdout, for other programs.")]
 Gap = Annotated[float | None, share_option("--gap", "Stop as soon as this gap is proved, such as 0.05 or 5%.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed: with one worker, the same seed gives the same answer.")]

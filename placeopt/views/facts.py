@@ -16,7 +16,7 @@ from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.period import period
 from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.problem import UNLIMITED, Metric, Problem, sizes
-from placeopt.model.schedule import Schedule, edge_transfers, makespan
+from placeopt.model.schedule import Schedule, durations, edge_transfers, makespan
 from placeopt.model.stage_use import StageUse, idle_devices, stage_uses
 from placeopt.model.stages import rules
 from placeopt.model.units import seconds_text, size_text, time_text
@@ -33,6 +33,8 @@ SHOWN = 20
 
 DEVICE_HEADERS = ("device", "type", "tasks", "busy", "share", "memory", "of capacity")
 """Columns of `device_cells`; the first two hold text."""
+TASK_HEADERS = ("task", "device", "start", "end")
+"""Columns of `task_cells`; the first two hold text."""
 
 MEANING = {
     Termination.OPTIMAL: "optimal: no schedule is better",
@@ -129,6 +131,16 @@ def device_cells(use: DeviceUse, makespan: int, resolution: Fraction) -> tuple[s
         visible(use.name, 40), visible(use.type, 20), f"{use.tasks:,}", time_text(use.busy, resolution),
         f"{share:.1%}", memory, capacity,
     )  # fmt: skip
+
+
+def task_cells(problem: Problem, schedule: Schedule) -> list[tuple[str, ...]]:
+    """Format the tasks by start as cells under TASK_HEADERS; those of equal start in the order of the problem."""
+    ends = (schedule.start + durations(problem, schedule.device)).tolist()
+    cells = []
+    for i in np.argsort(schedule.start, kind="stable").tolist():
+        times = (time_text(int(tick), problem.resolution) for tick in (schedule.start[i], ends[i]))
+        cells.append((visible(problem.task_names[i]), visible(problem.device_names[schedule.device[i]], 40), *times))
+    return cells
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int, words: Collection[int] = ()) -> list[str]:

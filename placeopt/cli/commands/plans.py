@@ -8,7 +8,7 @@ import typer
 
 from placeopt.cli.arguments import checked_options
 from placeopt.cli.files import check_targets
-from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile
+from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks
 from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
 from placeopt.errors import UsageError, unwritable
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placeopt.model.schedule import Schedule
 
 
-def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> None:
+def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: AsJson = False) -> None:
     """Check a plan against its problem: list every violated rule, and check the stated objective."""
     from placeopt.io.compiler import load
     from placeopt.io.plan import read_plan
@@ -44,7 +44,7 @@ def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> Non
             ],
         })  # fmt: skip
     else:
-        from placeopt.cli.terminal.console import facts_table, print_grid, print_problem, print_verdict
+        from placeopt.cli.terminal.console import facts_table, print_grid, print_problem, print_tasks, print_verdict
         from placeopt.views.facts import pipeline_facts, stage_grid, value_text
 
         console = stdout_console()
@@ -63,6 +63,8 @@ def verify(problem: ProblemFile, plan: PlanPath, as_json: AsJson = False) -> Non
                 print_grid(console, stage_grid(compiled, read.schedule))
         else:
             print_verdict(console, False, report.violations)
+        if tasks:
+            print_tasks(console, compiled, read.schedule)
     raise typer.Exit(0 if report.feasible else 1)
 
 

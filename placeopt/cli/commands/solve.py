@@ -24,6 +24,7 @@ from placeopt.cli.options import (
     Report,
     Seed,
     Sets,
+    Tasks,
     Trace,
     Workers,
 )
@@ -101,6 +102,7 @@ def solve(
     ] = None,
     trace: Trace = None,
     report: Report = None,
+    tasks: Tasks = False,
     as_json: AsJson = False,
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
@@ -167,9 +169,11 @@ def solve(
         if as_json:
             print_json(result.to_dict())
         else:
-            from placeopt.cli.terminal.console import print_result
+            from placeopt.cli.terminal.console import print_result, print_tasks
 
             print_result(stdout_console(), result)
+            if tasks and result.schedule is not None:
+                print_tasks(stdout_console(), compiled, result.schedule)
             used = () if result.passes is None else result.passes.names
             idle = [name for name in names or () if find_pass(name).name not in used]
             if idle:

@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
 from placeopt.solving.result import Result, device_grid, result_facts
 from placeopt.verifier import Violation
-from placeopt.views.facts import SHOWN, Grid, problem_line, verdict_text
+from placeopt.views.facts import SHOWN, TASK_HEADERS, Grid, aligned, problem_line, task_cells, verdict_text
 
 _ANY_WIDTH = 10**6
 
@@ -100,6 +101,12 @@ def print_grid(console: Console, grid: Grid) -> None:
         for row in grid.rows:
             table.add_row(*(Text(row[k]) for k in columns))
         console.print(spaced(console, table))
+
+
+def print_tasks(console: Console, problem: Problem, schedule: Schedule) -> None:
+    """Print a line per task, by start: its device, start and end."""
+    text = "\n".join(aligned([TASK_HEADERS, *task_cells(problem, schedule)], left=2))
+    console.print(Text(text), soft_wrap=True)
 
 
 def print_verdict(console: Console, feasible: bool | None, violations: Sequence[Violation]) -> None:
