@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.parameters import input_argument, output_option, share_option, time_option
+from placeopt.cli.parameters import input_argument, output_option, share_option, solver_option, time_option
 
 ProblemFile = Annotated[Path, input_argument("PROBLEM", "A problem file (YAML or JSON), or - for standard input.")]
 PlanPath = Annotated[Path, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
-Solver = Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")]
+Solver = Annotated[str, solver_option("The solver; `placeopt solvers` lists them.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for other programs.")]
 Gap = Annotated[float | None, share_option("--gap", "Stop as soon as this gap is proved, such as 0.05 or 5%.")]
 Seed = Annotated[int, typer.Option("--seed", help="Random seed: with one worker, the same seed gives the same answer.")]

@@ -70,6 +70,7 @@ def build_problem(
     tiers: Tiers | None = None,
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> Problem:
     """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
@@ -217,6 +218,7 @@ def build_problem(
         tiers=tiers,
         rounding=rounding,
         efficiency=efficiency,
+        notes=notes,
         out_start=out_start,
         in_start=in_start,
         in_edge=in_edge,

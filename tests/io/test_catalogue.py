@@ -147,7 +147,8 @@ class TestEntries:
             po.device_info("a100")
         with pytest.raises(UsageError, match=r'link of the catalogue "nvlink4"; did you mean nvlink-4\?'):
             po.link_info("nvlink4")
-        assert hint("zzz", ["a", "b"]) == "; known are a, b"
+        assert hint("zzz", ["a", "b"]) == "; `placeopt devices` lists all"
+        assert hint("B 1", ["a", "b-1", "xb-10"]) == "; did you mean b-1 or xb-10? `placeopt devices` lists all"
 
     def test_names_are_listed(self) -> None:
         assert po.device_names() == DEVICES

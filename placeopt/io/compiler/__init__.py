@@ -268,6 +268,7 @@ class Compilation:
             tiers=tiers,
             rounding=scales.rounding,
             efficiency=table.efficiency(),
+            notes=scales.notes,
         )
         excess = first_excess(problem)
         if excess is not None:
