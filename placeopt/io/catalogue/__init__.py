@@ -31,7 +31,7 @@ MEMORY_EFFICIENCY = Fraction(4, 5)
 FILES = ("datacentre", "desktop", "edge", "processors", "links")
 """Files of the catalogue, in the order in which devices are listed."""
 
-MEANT = 4
+MEANT = 6
 """Maximum number of names that the message about an unknown name suggests."""
 
 Figure = Literal["speed", "memory", "memory_bandwidth", "power", "bandwidth", "latency", "link"]
@@ -251,12 +251,14 @@ def link_info(name: str) -> LinkInfo:
 def hint(name: str, known: Sequence[str]) -> str:
     """A clause for a message with the names that an unknown name probably means, and the command that lists all.
 
-    These are the names that it begins, such as a100-40gb and a100-80gb for a100; else those that contain it, such as
-    rtx-4060-laptop for laptop; else the closest one.
+    These are the names that it begins, such as a100-40gb and a100-80gb for a100; else those that contain it, or whose
+    titles do, such as rtx-4060-laptop and ryzen-7-core for laptop; else the closest one.
     """
-    folded = name.casefold()
+    entries: Mapping[str, _Entry] = {**catalogue_devices(), **catalogue_links()}
+    wanted, folded = plain(name), name.casefold()
+    titles = {other: plain(entries[other].title) if other in entries else "" for other in known}
     longer = [other for other in known if other.startswith(f"{folded}-")]
-    holding = [other for other in known if plain(name) and plain(name) in plain(other)]
+    holding = [other for other in known if wanted and (wanted in plain(other) or wanted in titles[other])]
     near = longer or holding or near_misses(name, known)
     return f"{meaning(near[:MEANT]) or ';'} `placeopt devices` lists all"
 
