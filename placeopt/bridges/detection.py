@@ -35,7 +35,7 @@ RUNS = 5
 """Number of measurements, after one to warm up; the median counts."""
 
 ORDERS, LEAST = (512, 1024, 2048, 4096, 8192), 0.03
-"""Rows and columns of matrices: the first whose product takes at least so many seconds counts."""
+"""Rows and columns of matrices: the first whose product takes at least LEAST seconds counts."""
 
 TRAFFIC = 2**29
 """Bytes that all cores together read and write in a measurement of the bandwidth, much more than caches hold."""

@@ -21,6 +21,9 @@ from placeopt.model.units import Amount, Quantity, size_text, time_text
 
 _ONE = Fraction(1)
 
+TICKS = 10_000
+"""Number of times without a unit beyond which a document certainly counts in ticks."""
+
 
 class _Kind(NamedTuple):
     """Unit that whole numbers count: a word, its key in `units`, and an example of a larger unit."""
@@ -68,7 +71,7 @@ class Scales:
         if self._bits:
             size = size_text(math.ceil(next(iter(self._bits.values()))))
             notes.append(self._note(self._bits, f"is {size}, as b means bits; GB and GiB are bytes"))
-        if 0 < len(self._bare) <= self._with_unit:
+        if 0 < len(self._bare) <= min(self._with_unit, TICKS):
             ticks = next(iter(self._bare.values()))
             meant = f"{counted(ticks, 'tick')}, {time_text(ticks, self.resolution)}"
             timed = "another time has one" if self._with_unit == 1 else f"{self._with_unit:,} times have one"
@@ -197,7 +200,7 @@ class Scales:
             self._with_unit += kind is _TICKS
             if amount.bits:
                 self._bits[path] = amount.value
-        elif kind is _TICKS and unit is None and (ticks := int(_value(amount))):
+        elif kind is _TICKS and unit is None and len(self._bare) <= TICKS and (ticks := int(_value(amount))):
             self._bare[path] = ticks
 
     def _report(self, message: str, path: Path) -> None:
