@@ -24,6 +24,9 @@ from typing import Any
 
 _PLAIN_NAME = re.compile(r"[^\s.\[\]\":]+")
 
+SYNONYMS = {"latency": "makespan", "throughput": "period"}
+"""Usual names of objectives, and the metrics that they mean."""
+
 
 class PlaceoptError(Exception):
     """Base class of all exceptions of placeopt."""
@@ -118,13 +121,15 @@ def visible(text: str, limit: int = 100) -> str:
 
 
 def near_misses(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names that the caller may have meant: those that differ in case only, else the closest one."""
+    """The known names that the caller may have meant: a synonym, those that differ in case only, or the closest one."""
     return _near_misses(name, tuple(known))
 
 
 @lru_cache(maxsize=4096)
 def _near_misses(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
     folded = name.casefold()
+    if SYNONYMS.get(folded) in known:
+        return (SYNONYMS[folded],)
     return tuple(other for other in known if other.casefold() == folded) or tuple(
         get_close_matches(name, known, n=1, cutoff=0.6)
     )

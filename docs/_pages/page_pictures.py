@@ -23,10 +23,10 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 import placeopt as po
-from placeopt.bridges.segments import cut_segments
 from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
 from placeopt.model.memory import memory_profile
+from placeopt.model.segments import cut_segments
 from placeopt.views.plots import draw_schedule, palette
 from placeopt.views.plots.canvas import Picture, fill, line_legend, line_sample, new_picture, patch_sample, styled
 from placeopt.views.plots.profiles import draw_profile

@@ -95,6 +95,8 @@ def _message(error: Exception) -> str:
 
     if not isinstance(error, DocumentError):
         return f"placeopt: {error}"
+    if all(issue.line is None and not issue.path for issue in error.issues):  # files that cannot be read
+        return "\n".join([*(f"placeopt: {issue}" for issue in error.issues), *_import_hints(error)])
     issues = error.issues if as_json.get() else error.issues[:ISSUES]
     hidden = len(error.issues) - len(issues)
     hint = "" if as_json.get() is None else "; --json lists all of them"

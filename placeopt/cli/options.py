@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.parameters import input_argument, output_option, share_option, time_option
+from placeopt.cli.parameters import input_argument, output_option, share_option, solver_option, time_option
 
 as_json: ContextVar[bool | None] = ContextVar("as_json", default=None)
 """Whether the command prints JSON; None if it has no option for that."""
@@ -21,7 +21,7 @@ def _keep_json(value: bool) -> bool:
 
 ProblemFile = Annotated[Path, input_argument("PROBLEM", "A problem file (YAML or JSON), or - for standard input.")]
 PlanPath = Annotated[Path, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
-Solver = Annotated[str, typer.Option("--solver", "-s", help="The solver; `placeopt solvers` lists them.")]
+Solver = Annotated[str, solver_option("The solver; `placeopt solvers` lists them.")]
 Tasks = Annotated[bool, typer.Option("--tasks", help="Also print the device, start and end of each task.")]
 AsJson = Annotated[bool, typer.Option("--json", callback=_keep_json, help="Print JSON on stdout, for other programs.")]
 Gap = Annotated[float | None, share_option("--gap", "Stop as soon as this gap is proved, such as 0.05 or 5%.")]

@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from placeopt.cli import completion
 from placeopt.cli.arguments import input_path, local_file, share
 
 
@@ -22,6 +23,16 @@ def input_option(*names: str, help: str) -> Any:
 def output_option(*names: str, help: str, metavar: str = "FILE") -> Any:
     """Return the definition of an option: a file to write."""
     return typer.Option(*names, metavar=metavar, parser=local_file, help=help)
+
+
+def solver_option(help: str) -> Any:
+    """Return the definition of the option --solver."""
+    return typer.Option("--solver", "-s", autocompletion=completion.solvers, help=help)
+
+
+def devices_option(*names: str, help: str) -> Any:
+    """Return the definition of an option: a file with devices, or devices of the catalogue."""
+    return typer.Option(*names, metavar="FILE|DEVICES", autocompletion=completion.devices, help=help)
 
 
 def time_option(*names: str, help: str) -> Any:

@@ -71,6 +71,7 @@ def build_problem(
     consolidate: Fraction | float = 0,
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> Problem:
     """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
@@ -222,6 +223,7 @@ def build_problem(
         consolidate=checked_share("consolidate", consolidate),
         rounding=rounding,
         efficiency=efficiency,
+        notes=notes,
         out_start=out_start,
         in_start=in_start,
         in_edge=in_edge,

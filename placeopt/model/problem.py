@@ -195,7 +195,8 @@ class Problem:
     resolution
         Seconds per tick.
     duration
-        (n, m) ticks of each task on each device; 0 where not feasible.
+        (n, m) ticks of each task on each device; 0 where not feasible. To search for the fastest device, use
+        `feasible_duration`.
     feasible
         (n, m), whether the device may run the task.
     resident, output, scratch
@@ -248,6 +249,8 @@ class Problem:
     efficiency
         The efficiencies below 1 on which durations depend, by key of devices in the document. The durations contain
         them. The fingerprint does not include them.
+    notes
+        Notes about amounts of the document that are probably meant otherwise. The fingerprint does not include them.
     out_start, in_start, in_edge
         The edges as CSR in both directions: task i has the out-edges out_start[i]..out_start[i+1] and the in-edges
         in_edge[in_start[i]:in_start[i+1]].
@@ -296,6 +299,7 @@ class Problem:
     consolidate: Fraction
     rounding: Rounding | None
     efficiency: tuple[Efficiency, ...]
+    notes: tuple[str, ...]
     out_start: Int
     in_start: Int
     in_edge: Int
@@ -344,6 +348,14 @@ class Problem:
         )
         return np.where(np.asarray(source) == np.asarray(target), 0, ticks)
 
+    def feasible_duration(self) -> np.ma.MaskedArray[Any, np.dtype[np.int64]]:
+        """(n, m) `duration` as a masked array, masked where not feasible.
+
+        `min`, `argmin`, `mean` and `sort` ignore masked entries: `problem.feasible_duration().argmin(axis=1)` is the
+        fastest device of each task. The result shares the memory of `duration`; the mask takes n * m bytes.
+        """
+        return np.ma.MaskedArray(self.duration, mask=~self.feasible)
+
     def group_feasible(self) -> Bool:
         """(g, m), whether every task of the group may run on the device."""
         if self.n_groups == self.n_tasks:
@@ -373,7 +385,7 @@ class Problem:
         Unused relocation is left out, so that such a problem keeps the hash of versions without relocation.
         """
         digest = hashlib.sha256()
-        idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency"}
+        idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency", "notes"}
         idle |= set() if self.relocation.any() else {"relocation"}
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         if self.pipeline is None:
@@ -421,19 +433,26 @@ def rounding_text(problem: Problem) -> str | None:
     return f"times are rounded to the {tick} tick, by up to {share} ({rounding.where}); a finer resolution avoids it"
 
 
-def efficiency_facts(problem: Problem) -> list[tuple[str, str]]:
+def document_facts(problem: Problem) -> list[tuple[str, str]]:
+    """Labels and texts of what the document says less clearly than it seems: efficiencies, rounding, notes."""
+    rounded = rounding_text(problem)
+    return [
+        *_efficiency_facts(problem),
+        *(() if rounded is None else (("rounding", rounded),)),
+        *(("" if place else "note", text) for place, text in enumerate(problem.notes)),
+    ]
+
+
+def _efficiency_facts(problem: Problem) -> list[tuple[str, str]]:
     """Labels and texts of the efficiencies on which durations depend: one text for all devices with the same ones."""
-    alike: dict[tuple[object, ...], list[Efficiency]] = {}
+    alike: dict[tuple[Fraction, Fraction], list[str]] = {}
     for found in problem.efficiency:
-        alike.setdefault((found.like, found.compute, found.memory, found.tasks), []).append(found)
+        alike.setdefault((found.compute, found.memory), []).append(found.devices)
     texts = []
-    for members in alike.values():
-        first = members[0]
-        like = "" if first.like is None else f" (like {visible(first.like)})"
-        rates = ((first.compute, "speed"), (first.memory, "memory bandwidth"))
+    for factors, devices in alike.items():
+        rates = zip(factors, ("speed", "memory bandwidth"), strict=True)
         reached = " and ".join(f"{float(factor):.4g} of the {rate}" for factor, rate in rates if factor < 1)
-        names = listing([member.devices for member in members])
-        texts.append(f"{names}{like}: {reached}, in the durations of {counted(first.tasks, 'task')}")
+        texts.append(f"{reached}: {listing(devices)}")
     return [("" if place else "efficiency", text) for place, text in enumerate(texts)]
 
 
@@ -477,8 +496,7 @@ def _html(problem: Problem) -> str:
         ("contention", problem.contention),
         ("memory model", problem.memory_model),
         ("a tick", time_text(1, problem.resolution)),
-        *(("rounding", text) for text in [rounding_text(problem)] if text is not None),
-        *efficiency_facts(problem),
+        *document_facts(problem),
         ("memory of the tasks", size_text(int(problem.memory.sum()))),
     ]
     if problem.n_groups < problem.n_tasks:

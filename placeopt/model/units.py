@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -131,6 +131,8 @@ class Quantity:
 
     value: Fraction
     bare: bool
+    bits: bool = field(default=False, compare=False)
+    """Whether the unit is one of bits that is easily confused with bytes, such as Gb."""
 
 
 Amount = int | Quantity
@@ -204,7 +206,7 @@ def _parse_text(text: str, dimension: Dimension) -> Quantity:
         return Quantity(value, bare=True)
     size = dimension.units.get(unit)
     if size is not None:
-        return Quantity(value * size, bare=False)
+        return Quantity(value * size, bare=False, bits=dimension.units is _SIZES and unit.endswith("b"))
     meaning = next((other for other in DIMENSIONS if unit in other.units), None)
     if meaning is not None:
         raise QuantityError(f"{shown(text)} is {meaning.article}; {expected}")

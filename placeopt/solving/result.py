@@ -14,7 +14,7 @@ from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.period import period
-from placeopt.model.problem import Problem, efficiency_facts, rounding_text
+from placeopt.model.problem import Problem, document_facts
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import stage_uses
 from placeopt.model.units import size_text
@@ -296,6 +296,7 @@ class Result:
             "resolution": self.resolution,
             "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
             "efficiency": [found.to_dict() for found in problem.efficiency],
+            "notes": list(problem.notes),
             "makespan": self.makespan,
             "pipeline": None if self.period is None else pipeline_data(problem, schedule),
             "message": self.message,
@@ -385,9 +386,7 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     if result.gap is not None:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
-    facts += efficiency_facts(problem)
-    rounded = rounding_text(problem)
-    return facts if rounded is None else [*facts, ("rounding", rounded)]
+    return facts + document_facts(problem)
 
 
 def _compiling_text(compiling: float, seconds: float) -> str:

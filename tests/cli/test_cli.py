@@ -247,6 +247,36 @@ class TestMistakes:
         assert run("solve", HEFT_10, "--nope").code == 2
         assert run("solve", HEFT_10, "--seed", "x").code == 2
 
+    def test_a_missing_file_is_a_plain_error(self, tmp_path: Path) -> None:
+        missing = tmp_path / "none.yaml"
+        for arguments in (("inspect", missing), ("compare", missing), ("solve", missing, "--json")):
+            done = run(*arguments)
+            assert (done.code, done.err) == (2, f"placeopt: {missing}: no such file\n")
+
+    @pytest.mark.parametrize(
+        ("words", "found", "other"),
+        [
+            ("solve p.yaml --solver he", {"heft", "heuristic-g"}, "milp"),
+            ("whatif p.yaml -s heft", {"heft"}, "milp"),
+            ("compare p.yaml --solvers heft,pe", {"heft,peft"}, "peft"),
+            ("export p.yaml q.json --to onnx", {"onnxruntime", "onnxruntime-session"}, "dot"),
+            ("import m.onnx --devices t4:2,xeon-c", {"t4:2,xeon-core"}, "xeon-core"),
+            ("replace p.yaml q.json -d other", {"other.yaml"}, "other.txt"),
+        ],
+    )
+    def test_a_shell_completes_values(
+        self, words: str, found: set[str], other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("other.yaml", "other.txt"):
+            write(tmp_path, "", name)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("_PLACEOPT_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", f"placeopt {words}")
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+        names = run().out.split()
+        assert found <= set(names)
+        assert other not in names
+
     def test_all_issues_of_a_spec_are_counted(self, tmp_path: Path) -> None:
         path = write(tmp_path, "placeopt: 1\ndevices: {a: {memori: 1}}\ntasks: {x: {time: 1 B}}\n")
         done = run("inspect", path)

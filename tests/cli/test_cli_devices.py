@@ -27,8 +27,8 @@ tasks:
   c: {time: 1 s}
 """
 LINES = (
-    "gpu, other (like t4): 0.5 of the speed and 0.8 of the memory bandwidth, in the durations of 2 tasks",
-    "cpu: 0.25 of the speed, in the durations of 1 task",
+    "0.5 of the speed and 0.8 of the memory bandwidth: gpu, other",
+    "0.25 of the speed: cpu",
 )
 
 
@@ -88,7 +88,8 @@ class TestDevices:
         done = run("devices", "a100")
         assert done.code == 2
         names = "a100-80gb or a100-80gb-pcie or a100-40gb or a100-40gb-pcie"
-        assert done.err == f'placeopt: unknown device or link "a100"; did you mean {names}?\n'
+        told = f"did you mean {names}? `placeopt devices` lists all"
+        assert done.err == f'placeopt: unknown device or link "a100"; {told}\n'
         assert "did you mean nvlink-4?" in run("devices", "nvlnk-4").err
         assert "did you mean rtx-4090?" in run("devices", "rtx4090").err
 

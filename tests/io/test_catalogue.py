@@ -123,6 +123,17 @@ class TestEntries:
         assert h100["fp16"] == pytest.approx(528 * 1024 * 1.83e9, rel=0.01)
         assert h100["fp8"] == 2 * h100["fp16"] == pytest.approx(4 * h100["tf32"], rel=0.001)
 
+    def test_rates_of_geforce_follow_from_cores_and_frequency(self) -> None:
+        cores = {
+            "rtx-4080": (9728, 2.505), "rtx-4070": (5888, 2.475), "rtx-4060": (3072, 2.46), "rtx-3080": (8704, 1.71),
+            "rtx-4080-laptop": (7424, 2.28), "rtx-4070-laptop": (4608, 2.175), "rtx-4060-laptop": (3072, 2.37),
+            "rtx-3060": (3584, 1.78), "rtx-3080-laptop": (6144, 1.71), "rtx-3060-laptop": (3840, 1.703),
+        }  # fmt: skip
+        times = {"fp32": 1, "tf32": 1, "fp16": 2, "bf16": 2, "fp8": 4, "int8": 8, "int4": 16}
+        for name, (number, frequency) in cores.items():
+            for precision, speed in po.device_info(name).speed.items():
+                assert speed == pytest.approx(2 * number * frequency * 1e9 * times[precision], rel=0.005), name
+
     def test_bandwidths_of_links_follow_from_lanes_and_encoding(self) -> None:
         for generation, rate in ((3, 8), (4, 16), (5, 32)):
             for lanes in (4, 8, 16):
@@ -147,12 +158,19 @@ class TestEntries:
             po.device_info("a100")
         with pytest.raises(UsageError, match=r'link of the catalogue "nvlink4"; did you mean nvlink-4\?'):
             po.link_info("nvlink4")
-        assert hint("zzz", ["a", "b"]) == "; known are a, b"
+        assert hint("zzz", ["a", "b"]) == "; `placeopt devices` lists all"
+        laptop = hint("laptop", DEVICES)
+        assert "rtx-4060-laptop or " in laptop
+        assert laptop.count(" or ") == 5
+        assert (
+            hint("Ryzen 7", DEVICES) == "; did you mean ryzen-7-zen4-core or ryzen-7-core? `placeopt devices` lists all"
+        )
+        assert hint("B 1", ["a", "b-1", "xb-10"]) == "; did you mean b-1 or xb-10? `placeopt devices` lists all"
 
     def test_names_are_listed(self) -> None:
         assert po.device_names() == DEVICES
         assert po.link_names() == LINKS
-        assert len(DEVICES) >= 30
+        assert len(DEVICES) >= 60
         assert repr(po.device_info("t4")) == "<DeviceInfo t4: NVIDIA T4>"
 
 

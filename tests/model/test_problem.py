@@ -111,6 +111,18 @@ class TestBuild:
         assert problem.n_groups == 3
         assert problem.group_feasible().tolist() == [[True, False], [True, True], [False, True]]
 
+    def test_durations_are_masked_where_a_task_cannot_run(self) -> None:
+        problem = build_problem(
+            task_names=("a", "b"), device_names=("x", "y", "z"), duration=[[9, 4, 7], [3, 2, 1]],
+            feasible=[[True, False, True], [True, True, True]],
+        )  # fmt: skip
+        assert problem.duration.argmin(axis=1).tolist() == [1, 2]
+        found = problem.feasible_duration()
+        assert found.argmin(axis=1).tolist() == [2, 2]
+        assert found.min(axis=1).tolist() == [7, 1]
+        assert found.mean(axis=1).tolist() == [8, 2]
+        assert np.shares_memory(found.data, problem.duration)
+
     def test_separation_has_each_pair_once_the_smaller_first(self) -> None:
         assert diamond(separation=[(3, 1), (1, 3), (0, 2)]).separation.tolist() == [[0, 2], [1, 3]]
 

@@ -196,6 +196,53 @@ class TestTimesWithAUnit:
             assert data["rounding"] == {"share": pytest.approx(3 / 7), "where": "tasks.t.time"}
 
 
+class TestNotes:
+    """Amounts that are valid and probably meant otherwise."""
+
+    HEAD = "placeopt: 1\nlinks: {default: {bandwidth: 8 Gb/s, latency: 1 us}}\n"
+
+    @pytest.mark.parametrize(
+        ("text", "notes"),
+        [
+            ("devices: {a: {memory: 8 Gb}}\ntasks: {t: {time: 1 s}}",
+             ['3:23: devices.a.memory: "8 Gb" is 953.7 MiB, as b means bits; GB and GiB are bytes']),
+            ("devices: {a: {memory: 8 GB}}\ntasks: {t: {time: 1 s, output: 8 Mib}, u: {time: 1 s, after: {t: 8 kb}}}",
+             ['4:32: tasks.t.output: "8 Mib" is 1 MiB, as b means bits; GB and GiB are bytes (1 more like this)']),
+            ("devices: {a: {memory: 8 Gbit}}\ntasks: {t: {time: 1 s, output: 8 bits}}", []),
+            ("devices: {a: }\ntasks: {t: {time: 2 ms}, u: {time: 1}}",
+             ["4:36: tasks.u.time: 1 has no unit and means 1 tick, 1 ns; 2 times have one"]),
+            ("devices: {a: }\ntasks: {t: {time: {a: 3}, deadline: 2 ms}, u: {time: 4 ms}, v: {time: 0, release: 7}}",
+             ["4:23: tasks.t.time.a: 3 has no unit and means 3 ticks, 3 ns; 3 times have one (1 more like this)"]),
+            ("devices: {a: }\ntasks: {t: {time: 3}}", [
+             "4:19: tasks.t.time: 3 has no unit and means 3 ticks, 3 ns; another time has one"]),
+            ("devices: {a: }\ntasks: {t: {time: 3}, u: {time: 4}}", []),  # the document counts in ticks
+            ("devices: {a: }\ntasks: {t: {time: 3}}\nunits: {time: ms}", []),
+            ("devices: {a: }\ntasks: {t: {time: 0}}", []),
+        ],
+    )  # fmt: skip
+    def test_are_few_and_name_the_first(self, text: str, notes: list[str], tmp_path: Path) -> None:
+        file = tmp_path / "p.yaml"
+        file.write_text(f"{self.HEAD}{text}\n", encoding="utf-8")
+        made = po.load(file)
+        assert list(made.notes) == [f"{file}:{note}" for note in notes]
+
+    def test_inspect_and_solve_print_them(self, tmp_path: Path) -> None:
+        file = tmp_path / "p.yaml"
+        file.write_text("placeopt: 1\ndevices: {a: {memory: 8 Gb}}\ntasks: {t: {time: 2 ms}, u: {time: 1}}\n")
+        made = po.load(file)
+        assert made.fingerprint() == with_changes(made, notes=()).fingerprint()
+        for command in ("inspect", "solve"):
+            printed = " ".join(run(command, file).out.split())
+            assert all(note in printed for note in made.notes)
+            assert json.loads(run(command, file, "--json").out)["notes"] == list(made.notes)
+        assert all(note in made._repr_html_().replace("&quot;", '"') for note in made.notes)
+
+    def test_of_documents_made_in_code_have_no_lines(self) -> None:
+        tasks = {"t": {"time": "2 ms"}, "u": {"time": 1}}
+        (note,) = po.compile({"placeopt": 1, "devices": {"a": None}, "tasks": tasks}).notes
+        assert note == "tasks.u.time: 1 has no unit and means 1 tick, 1 ns; another time has one"
+
+
 class TestSumsOfRoundedParts:
     """What the page on the problem file says of the order in which parts are rounded and added."""
 

@@ -26,7 +26,7 @@ from commandline import run
 from rich.console import Console
 
 import placeopt as po
-from placeopt.cli.terminal.comparison import Bars, print_comparison, write_csv, write_markdown
+from placeopt.cli.terminal.comparison import Bars, print_comparison, write_csv, write_latex, write_markdown
 from placeopt.errors import SpecError, UsageError
 from placeopt.model.packing import pack, unpack
 from placeopt.solver import registry
@@ -348,7 +348,7 @@ class TestRogues:
 
     def test_csv_and_json_and_markdown(self, rough: Comparison) -> None:
         out = io.StringIO()
-        write_csv(out, rough)
+        write_csv(out, rough.rows())
         rows = list(csv.DictReader(io.StringIO(out.getvalue())))
         assert [row["solver"] for row in rows] == [row["solver"] for row in rough.rows()]
         assert (rows[0]["objective"], rows[0]["best_bound"], rows[0]["verdict"]) == ("7", "6", "feasible")
@@ -361,7 +361,7 @@ class TestRogues:
         assert data["profile"]["heft"] == [[1.0, 1.0]]
 
         out = io.StringIO()
-        write_markdown(out, rough)
+        write_markdown(out, grids(rough))
         lines = out.getvalue().splitlines()
         assert lines[0] == "### full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
         assert lines[2] == "| solver | makespan | gap | ratio | SLR | time | RAM | dev mem | verdict |"
@@ -372,7 +372,7 @@ class TestRogues:
 
 def printed(comparison: Comparison, width: int) -> str:
     out = io.StringIO()
-    print_comparison(Console(file=out, width=width, force_terminal=True, color_system=None), comparison)
+    print_comparison(Console(file=out, width=width, force_terminal=True, color_system=None), grids(comparison))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
@@ -543,19 +543,46 @@ class TestTables:
 
     def test_names_that_markdown_would_take_for_its_own(self) -> None:
         out = io.StringIO()
-        write_markdown(out, Comparison((a_record(problem="a|b_*", settings={"x": "<i>"}),)))
+        write_markdown(out, grids(Comparison((a_record(problem="a|b_*", settings={"x": "<i>"}),))))
         assert r"### a\|b\_\*: best 10 ms" in out.getvalue()
         assert "| s:x=&lt;i> |" in out.getvalue()
         out = io.StringIO()
-        write_markdown(out, Comparison((a_record(problem="`a` [x](y) ~~b~~ $c$ &lt;"),)))
+        write_markdown(out, grids(Comparison((a_record(problem="`a` [x](y) ~~b~~ $c$ &lt;"),))))
         assert r"### \`a\` \[x\](y) \~\~b\~\~ \$c\$ &amp;lt;: best 10 ms" in out.getvalue()
+
+    def test_names_that_latex_would_take_for_its_own(self) -> None:
+        out = io.StringIO()
+        write_latex(out, grids(Comparison((a_record(solver=r"a_b\ {50%} <~^", problem="x"),))))
+        assert r"a\_b\textbackslash{} \{50\%\} $<$\textasciitilde{}\textasciicircum{} & 10 ms" in out.getvalue()
+        assert out.getvalue().splitlines()[-1] == r"\end{tabular}"
+
+    def test_rows_state_whether_a_run_is_repeatable(self) -> None:
+        older, record = a_record(solver="s"), a_record(solver="t")
+        assert record.result is not None
+        known = replace(record, result={**record.result, "repeatable": True})
+        assert [row["repeatable"] for row in Comparison((older, known)).rows()] == [None, True]
+        broken = replace(record, result={**record.result, "repeatable": 1})
+        with pytest.raises(ValueError, match=r"result\.repeatable is 1; expected true or false, or null"):
+            Record.from_json(broken.to_json())
+
+    def test_the_line_about_the_means_names_few_problems(self) -> None:
+        records = [
+            a_record(solver=solver, problem=f"p{k}", fingerprint=f"p{k}")
+            for k in range(9)
+            for solver in "st"
+            if (k, solver) != (8, "t")
+        ]
+        told = "that every solver solved: p0, p1, p2, p3 and 4 more"
+        assert f"over the 8 of 9 problems {told}\n" in str(Comparison(tuple(records)))
+        whole = str(Comparison(tuple(record for record in records if record.problem != "p8")))
+        assert "are over all 8 problems, which every solver solved\n" in whole
 
     def test_nothing_to_show(self) -> None:
         comparison = Comparison(())
         assert (comparison.rows(), comparison.summary(), comparison.profile(), comparison.common()) == ([], [], {}, ())
         assert printed(comparison, 80) == ""
         out = io.StringIO()
-        write_csv(out, comparison)
+        write_csv(out, comparison.rows())
         assert out.getvalue() == "problem\n"
 
 
@@ -798,8 +825,19 @@ class TestCommand:
         done = run(*arguments, "--csv", "--json")
         assert (done.code, done.err) == (
             2,
-            "placeopt: --csv, --json and --markdown exclude each other: each prints on stdout\n",
+            "placeopt: --csv, --json, --markdown and --latex exclude each other: each prints on stdout\n",
         )
+        rows = list(csv.DictReader(io.StringIO(run(*arguments, "--csv", "--summary").out)))
+        assert [(row["solver"], row["solved"], row["ratio"]) for row in rows] == [("heft", "1", "1.0")]
+        assert json.loads(run(*arguments, "--json", "--summary").out)[0]["wins"] == 1
+        assert run(*arguments, "--summary").out.startswith("the problem\n")
+        assert run(*arguments, "--latex").out.startswith("% five-node: best 14 s (heft)")
+        assert run(*arguments, "--latex", "--summary").out.splitlines()[:4] == [
+            "% the problem",
+            r"\begin{tabular}{lrrrrrrrr}",
+            r"\toprule",
+            r"solver & solved & ratio & gap & wins & infeas. & failed & refused & time \\",
+        ]
 
     def test_exit_codes(self, site: Path, full: Path, tmp_path: Path) -> None:  # noqa: ARG002
         assert run("compare", full, "--solvers", "rogue-overfull").code == 1  # no feasible schedule at all

@@ -141,7 +141,7 @@ class TestFields:
                     data["result"] |= {"objective_levels": [value], "bound": None}
                 found = Comparison.read(written(tmp_path, sealed(data), a_record(solver="t", value=7)))
                 sheet = io.StringIO()
-                write_csv(sheet, found)
+                write_csv(sheet, found.rows())
                 texts = as_text(found), as_html(found), json.dumps(found.to_dict(), allow_nan=False), sheet.getvalue()
                 assert all(texts)
                 assert comparison_page(found)
@@ -276,13 +276,13 @@ class TestCsv:
         text = f"{start}cmd|' /C calc'!A0"
         record = replace(failed("crashed", text, problem=text, file=text, solver=text), fingerprint=text)
         sheet = io.StringIO(newline="")
-        write_csv(sheet, Comparison((record,)))
+        write_csv(sheet, Comparison((record,)).rows())
         (row,) = csv.DictReader(io.StringIO(sheet.getvalue(), newline=""))
         for column in ("problem", "file", "fingerprint", "solver", "message"):
             assert row[column] == "'" + text.replace("\r", "\n")
 
     def test_numbers_and_other_texts_stay(self) -> None:
         sheet = io.StringIO()
-        write_csv(sheet, Comparison((a_record(problem="a=b", slr=-1.5, seed=-3),)))
+        write_csv(sheet, Comparison((a_record(problem="a=b", slr=-1.5, seed=-3),)).rows())
         (row,) = csv.DictReader(io.StringIO(sheet.getvalue()))
         assert (row["problem"], row["slr"], row["seed"]) == ("a=b", "-1.5", "-3")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from placeopt.cli.options import AsJson
-from placeopt.cli.output import print_json, stdout_console
+from placeopt.cli.files import check_targets, write_document
+from placeopt.cli.options import AsJson, DocumentFile
+from placeopt.cli.output import print_json, print_notes, stdout_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,13 +47,36 @@ def devices(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One device or link, with the sources of its figures.")
     ] = None,
+    detect: Annotated[
+        bool,
+        typer.Option("--detect", help="Write the devices of this machine instead: measured cores, GPUs by nvidia-smi."),
+    ] = False,
+    out: DocumentFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the devices and links of the catalogue, or show one: speeds by number format, usual links, sources."""
+    """List the devices and links of the catalogue, or show one: speeds by number format, usual links, sources.
+
+    With --detect, write a file for `import --devices`.
+    """
     from placeopt.cli.terminal.devices import print_device, print_devices, print_link
-    from placeopt.errors import UsageError
+    from placeopt.errors import UsageError, visible
     from placeopt.io.catalogue import device_info, device_names, hint, link_info, link_names
 
+    if detect:
+        from placeopt.bridges.detection import detect_devices
+
+        if name is not None:
+            raise UsageError(f"--detect and {visible(name)} exclude each other: --detect writes the devices found")
+        check_targets(("--out", out))
+        document, notes = detect_devices()
+        if as_json and out is None:
+            print_json(document)
+        else:
+            write_document(document, out)
+        print_notes(*notes)
+        return
+    if out is not None:
+        raise UsageError("--out needs --detect")
     if name is None:
         known = [device_info(each).to_dict() for each in device_names()]
         links = [link_info(each).to_dict() for each in link_names()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from placeopt.cli import completion
 from placeopt.cli.arguments import limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
@@ -28,6 +29,7 @@ def compare(
             "--solvers",
             "-s",
             metavar="NAME[:KEY=VALUE,...],...",
+            autocompletion=completion.solvers,
             help="Solvers, with settings after a colon; may be repeated. The default, `all`, means every installed "
             "solver.",
         ),
@@ -55,9 +57,15 @@ def compare(
             "run time), convergence."
         ),
     ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the runs as CSV on stdout.")] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print only the means over all problems, a line for each solver.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the runs, or the summary, as CSV on stdout.")] = False,
     as_json: AsJson = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown on stdout.")] = False,
+    as_latex: Annotated[
+        bool, typer.Option("--latex", help="Print the tables as LaTeX on stdout, for the package booktabs.")
+    ] = False,
 ) -> None:
     """Compare solvers on problems: each run is isolated, verified, and compared with the best bound."""
     from placeopt.cli.terminal.comparison import Bars
@@ -65,8 +73,9 @@ def compare(
     from placeopt.studies.comparison.matrix import compare as compare_all
     from placeopt.views.page import write_report
 
-    if as_csv + as_json + as_markdown > 1:
-        raise UsageError("--csv, --json and --markdown exclude each other: each prints on stdout")
+    if as_csv + as_json + as_markdown + as_latex > 1:
+        raise UsageError("--csv, --json, --markdown and --latex exclude each other: each prints on stdout")
+    chosen = "csv" if as_csv else "json" if as_json else "markdown" if as_markdown else "latex" if as_latex else "text"
     limit, grace_seconds = limit_seconds(time_limit), seconds(grace, "--grace")
     connecting = seconds(connect_limit, "--connect-limit")
     assert grace_seconds is not None
@@ -86,7 +95,7 @@ def compare(
             )  # fmt: skip
         torn = [f"the last line of {out} was incomplete and has been dropped"] if bars.torn else []
         print_notes(*torn, *comparison.notes)
-        _print(comparison, as_csv, as_json, as_markdown)
+        _print(comparison, chosen, summary)
     reported = written(report, lambda path: write_report(path, comparison))
     drawn = save_plots(pictures, comparison.plot)
     missing = comparison.expected - len(comparison.records)
@@ -101,14 +110,18 @@ def compare(
     raise typer.Exit(stop.code if stop.is_set() else 1 if failed else 0 if reported and drawn else 2)
 
 
-def _print(comparison: Comparison, as_csv: bool, as_json: bool, as_markdown: bool) -> None:
-    from placeopt.cli.terminal.comparison import print_comparison, write_csv, write_markdown
+def _print(comparison: Comparison, chosen: str, summary: bool) -> None:
+    from placeopt.cli.terminal.comparison import print_comparison, write_csv, write_latex, write_markdown
+    from placeopt.studies.comparison.grids import grids
 
-    if as_json:
-        print_json(comparison.to_dict())
-    elif as_csv:
-        write_csv(sys.stdout, comparison)
-    elif as_markdown:
-        write_markdown(sys.stdout, comparison)
-    elif comparison.records:
-        print_comparison(stdout_console(), comparison)
+    if chosen == "json":
+        print_json(comparison.summary() if summary else comparison.to_dict())
+        return
+    if chosen == "csv":
+        write_csv(sys.stdout, comparison.summary() if summary else comparison.rows())
+        return
+    tables = grids(comparison, summary=summary)
+    if chosen == "text":
+        print_comparison(stdout_console(), tables)
+    else:
+        (write_latex if chosen == "latex" else write_markdown)(sys.stdout, tables)

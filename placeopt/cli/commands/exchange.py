@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from placeopt.cli import completion
 from placeopt.cli.arguments import check_count, pairs, quantity, sizes
 from placeopt.cli.files import check_targets, new_folder, write_document, written
 from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, FewSegments, Report, Trace
 from placeopt.cli.output import note_violations, print_notes
-from placeopt.cli.parameters import input_argument, input_option, output_option, time_option
+from placeopt.cli.parameters import devices_option, input_argument, input_option, output_option, time_option
 from placeopt.errors import UsageError, listing
 
 
@@ -25,9 +26,8 @@ def import_file(
     ] = None,
     devices: Annotated[
         str | None,
-        typer.Option(
+        devices_option(
             "--devices",
-            metavar="FILE|DEVICES",
             help="A problem or network file with the devices and links, or devices of the catalogue: `h100-sxm:4`.",
         ),
     ] = None,
@@ -125,7 +125,13 @@ def export(
     ] = None,
     plan: Annotated[Path | None, input_argument("PLAN", "A plan file, as `solve --out` writes it.")] = None,
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="Format of a runtime, such as `onnxruntime`.")
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="FORMAT",
+            autocompletion=completion.runtimes,
+            help="Format of a runtime, such as `onnxruntime`.",
+        ),
     ] = None,
     model: Annotated[
         Path | None,

@@ -12,7 +12,7 @@ from placeopt.cli.arguments import assignments, checked_options, limit_seconds
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, ProblemFile, Seed, Sets, Workers
 from placeopt.cli.output import print_json, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option
+from placeopt.cli.parameters import limit_option, solver_option
 from placeopt.cli.progress import watched
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 def losses(
     problem: ProblemFile,
-    solver: Annotated[
-        str, typer.Option("--solver", "-s", help="A solver that places clusters, or any solver with --pass.")
-    ] = "celeritas",
+    solver: Annotated[str, solver_option("A solver that places clusters, or any solver with --pass.")] = "celeritas",
     passes: Annotated[
         list[str] | None,
         typer.Option(

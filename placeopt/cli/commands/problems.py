@@ -12,7 +12,7 @@ from placeopt.cli.arguments import checked_options, limit_seconds, seconds
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, ConnectLimit, Dask, ProblemFile, Seed, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option
+from placeopt.cli.parameters import limit_option, solver_option
 from placeopt.cli.progress import status_line, watched
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ def bounds(
 def explain(
     problem: ProblemFile,
     time_limit: Annotated[str, limit_option("Stop after this time and print the lines found so far.")] = "60s",
-    solver: Annotated[
-        str, typer.Option("--solver", "-s", help="The exact solver that decides feasibility.")
-    ] = "cp-sat",
+    solver: Annotated[str, solver_option("The exact solver that decides feasibility.")] = "cp-sat",
     seed: Seed = 0,
     workers: Workers = None,
     as_json: AsJson = False,

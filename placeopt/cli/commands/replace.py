@@ -12,7 +12,7 @@ from placeopt.cli.files import check_targets, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, Gap, Out, PlanPath, ProblemFile, Seed, Sets, Workers
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, output_option
+from placeopt.cli.parameters import devices_option, limit_option, output_option, solver_option
 from placeopt.cli.progress import watched
 
 
@@ -21,15 +21,14 @@ def replace(
     plan: PlanPath,
     devices: Annotated[
         str,
-        typer.Option(
+        devices_option(
             "--devices",
             "-d",
-            metavar="FILE|DEVICES",
             help="A file with the devices after the change, and the links if they changed; or devices of the "
             "catalogue: `h100-sxm:4`.",
         ),
     ],
-    solver: Annotated[str, typer.Option("--solver", "-s", help="The solver; it must support relocation.")] = "auto",
+    solver: Annotated[str, solver_option("The solver; it must support relocation.")] = "auto",
     runs: Annotated[
         float | None, typer.Option("--runs", help="Number of runs of the new placement until the next change.")
     ] = None,

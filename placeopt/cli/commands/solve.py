@@ -29,7 +29,7 @@ from placeopt.cli.options import (
     Workers,
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, plot_option, share_option
+from placeopt.cli.parameters import limit_option, plot_option, share_option, solver_option
 from placeopt.cli.progress import watched
 from placeopt.errors import UsageError, suggestion
 
@@ -43,9 +43,7 @@ def solve(
     problem: ProblemFile,
     solver: Annotated[
         str | None,
-        typer.Option(
-            "--solver", "-s", help="The solver; `placeopt solvers` lists them. Default: heft, or dpl for pipelines."
-        ),
+        solver_option("The solver; `placeopt solvers` lists them. Default: heft, or dpl for pipelines."),
     ] = None,
     time_limit: Annotated[
         str | None,

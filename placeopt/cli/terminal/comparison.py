@@ -6,7 +6,7 @@ import csv
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
 from unicodedata import category, normalize
 
@@ -19,16 +19,17 @@ from rich.text import Text
 from placeopt.cli.terminal.console import spaced
 from placeopt.errors import visible
 from placeopt.studies.comparison.execution import Observer
-from placeopt.studies.comparison.grids import grids
+from placeopt.studies.comparison.grids import Grid
 from placeopt.studies.comparison.isolation import Point
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import Key
-from placeopt.studies.comparison.result import Comparison
+
+_TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print all tables of a comparison."""
-    for place, grid in enumerate(grids(comparison)):
+def print_comparison(console: Console, tables: Sequence[Grid]) -> None:
+    """Print tables of a comparison."""
+    for place, grid in enumerate(tables):
         if place:
             console.print()
         console.print(Text(grid.title, style="bold"), soft_wrap=not console.is_terminal)
@@ -46,9 +47,9 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
                 console.print(Text(f"  {note}"), soft_wrap=True)
 
 
-def write_markdown(out: TextIO, comparison: Comparison) -> None:
-    """Write all tables of a comparison as Markdown."""
-    for place, grid in enumerate(grids(comparison)):
+def write_markdown(out: TextIO, tables: Sequence[Grid]) -> None:
+    """Write tables of a comparison as Markdown."""
+    for place, grid in enumerate(tables):
         lines = [f"### {_escaped(grid.title)}", "", _line(map(_escaped, grid.headers))]
         lines.append(_line(["---" if c < grid.left or c in grid.words else "---:" for c in range(len(grid.headers))]))
         lines += [_line(map(_escaped, row)) for row in grid.rows]
@@ -57,9 +58,19 @@ def write_markdown(out: TextIO, comparison: Comparison) -> None:
         out.write("\n" * (place > 0) + "\n".join(lines) + "\n")
 
 
-def write_csv(out: TextIO, comparison: Comparison) -> None:
-    """Write the runs of a comparison, one line each; absent values are empty, and no text is a formula."""
-    rows = comparison.rows()
+def write_latex(out: TextIO, tables: Sequence[Grid]) -> None:
+    """Write tables of a comparison as LaTeX for the package booktabs, with titles and notes as comments."""
+    for place, grid in enumerate(tables):
+        columns = "".join("l" if c < grid.left or c in grid.words else "r" for c in range(len(grid.headers)))
+        header, *rows = [f"{' & '.join(map(_tex, cells))} \\\\" for cells in (grid.headers, *grid.rows)]
+        body = ["\\toprule", header, "\\midrule", *rows, "\\bottomrule"]
+        lines = [f"% {grid.title}", f"\\begin{{tabular}}{{{columns}}}", *body, "\\end{tabular}"]
+        lines += [f"% {note}" for note in grid.notes]
+        out.write("\n" * (place > 0) + "\n".join(lines) + "\n")
+
+
+def write_csv(out: TextIO, rows: Sequence[Mapping[str, object]]) -> None:
+    """Write runs or the summary of a comparison; absent values are empty, and no text is a formula."""
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["problem"], lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
@@ -86,6 +97,11 @@ def _line(cells: Iterable[str]) -> str:
 def _escaped(text: str) -> str:
     """Escape all Markdown syntax, including links, code and mathematics."""
     return re.sub(r"([\\`*_~$|\[\]])", r"\\\1", text.replace("&", "&amp;").replace("<", "&lt;"))
+
+
+def _tex(text: str) -> str:
+    """Escape all characters that have a meaning in LaTeX."""
+    return "".join(_TEX.get(char, f"\\{char}" if char in "&%$#_{}" else char) for char in text)
 
 
 class Bars(Observer):

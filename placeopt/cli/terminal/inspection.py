@@ -14,7 +14,7 @@ from placeopt.cli.terminal.console import facts_table, new_table, print_problem
 from placeopt.errors import counted, visible
 from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
-from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, efficiency_facts, rounding_text
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, document_facts
 from placeopt.model.units import size_text, time_text
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.solving.result import number
@@ -35,6 +35,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
         "resolution": float(problem.resolution),
         "rounding": None if problem.rounding is None else problem.rounding.to_dict(),
         "efficiency": [found.to_dict() for found in problem.efficiency],
+        "notes": list(problem.notes),
         "objective": str(problem.objective),
         "contention": problem.contention,
         "memory_model": problem.memory_model,
@@ -85,10 +86,7 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         facts += [("contention", found["contention"]), ("memory model", found["memory_model"])]
     else:
         facts.append(("pipeline", found["pipeline"]))
-    rounded = rounding_text(problem)
-    if rounded is not None:
-        facts.append(("rounding", rounded))
-    facts += efficiency_facts(problem)
+    facts += document_facts(problem)
     facts.append(("shape", f"depth {found['depth']:,}, width {found['width']:,}"))
     facts.append(
         ("groups", f"{found['groups']:,} after colocation, {counted(found['separated_pairs'], 'separated pair')}")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from placeopt.errors import InternalError, UsageError, alternatives, meaning
+from placeopt.errors import InternalError, UsageError, meaning, near_misses
 from placeopt.io.document import parse_document
 from placeopt.io.scalars import Bandwidth, Memory, Name, Power, Speed, Time, Whole
 from placeopt.io.spec import NumberFormat
@@ -30,6 +30,9 @@ MEMORY_EFFICIENCY = Fraction(4, 5)
 
 FILES = ("datacentre", "desktop", "edge", "processors", "links")
 """Files of the catalogue, in the order in which devices are listed."""
+
+MEANT = 6
+"""Maximum number of names that the message about an unknown name suggests."""
 
 Figure = Literal["speed", "memory", "memory_bandwidth", "power", "bandwidth", "latency", "link"]
 
@@ -246,12 +249,23 @@ def link_info(name: str) -> LinkInfo:
 
 
 def hint(name: str, known: Sequence[str]) -> str:
-    """A clause for a message with the names that an unknown name probably means, or else all names.
+    """A clause for a message with the names that an unknown name probably means, and the command that lists all.
 
-    These are the names that it begins, such as a100-40gb and a100-80gb for a100; else the closest one.
+    These are the names that it begins, such as a100-40gb and a100-80gb for a100; else those that contain it, or whose
+    titles do, such as rtx-4060-laptop and ryzen-7-core for laptop; else the closest one.
     """
-    longer = [other for other in known if other.startswith(f"{name.casefold()}-")]
-    return meaning(longer) or alternatives(name, known, 100)
+    entries: Mapping[str, _Entry] = {**catalogue_devices(), **catalogue_links()}
+    wanted, folded = plain(name), name.casefold()
+    titles = {other: plain(entries[other].title) if other in entries else "" for other in known}
+    longer = [other for other in known if other.startswith(f"{folded}-")]
+    holding = [other for other in known if wanted and (wanted in plain(other) or wanted in titles[other])]
+    near = longer or holding or near_misses(name, known)
+    return f"{meaning(near[:MEANT]) or ';'} `placeopt devices` lists all"
+
+
+def plain(name: str) -> str:
+    """The letters and digits of a name: rtx4070 for RTX 4070."""
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _stated_sources(entry: _Entry, file: CatalogueFile) -> dict[str, str]:

@@ -269,6 +269,7 @@ class Compilation:
             consolidate=spec.consolidate,
             rounding=scales.rounding,
             efficiency=table.efficiency(),
+            notes=scales.notes,
         )
         excess = first_excess(problem)
         if excess is not None:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.errors import path_text
+from placeopt.errors import counted, path_text
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.spec import UnitsSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.problem import COARSE, NANO, Rounding
 from placeopt.model.ranges import LARGEST
-from placeopt.model.units import Amount, Quantity
+from placeopt.model.units import Amount, Quantity, size_text, time_text
 
 _ONE = Fraction(1)
+
+TICKS = 10_000
+"""Number of times without a unit beyond which a document certainly counts in ticks."""
 
 
 class _Kind(NamedTuple):
@@ -53,6 +57,32 @@ class Scales:
         self._issues = issues
         self.sound = sound
         self._most: tuple[Fraction | float, Path] | None = None
+        self._bits: dict[Path, Fraction] = {}
+        """Bytes of the amounts in units such as Gb."""
+        self._bare: dict[Path, int] = {}
+        """Ticks of the times without a unit, which the document does not state for all of them."""
+        self._with_unit = 0
+        """Number of times with a unit."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about amounts that are probably meant otherwise: at most one for bits, and one for times."""
+        notes = []
+        if self._bits:
+            size = size_text(math.ceil(next(iter(self._bits.values()))))
+            notes.append(self._note(self._bits, f"is {size}, as b means bits; GB and GiB are bytes"))
+        if 0 < len(self._bare) <= min(self._with_unit, TICKS):
+            ticks = next(iter(self._bare.values()))
+            meant = f"{counted(ticks, 'tick')}, {time_text(ticks, self.resolution)}"
+            timed = "another time has one" if self._with_unit == 1 else f"{self._with_unit:,} times have one"
+            notes.append(self._note(self._bare, f"has no unit and means {meant}; {timed}"))
+        return tuple(notes)
+
+    def _note(self, amounts: Collection[Path], text: str) -> str:
+        """Return a note about the first of some amounts, with its position and the number of the others."""
+        path, *others = amounts
+        more = f" ({len(others):,} more like this)" if others else ""
+        return str(replace(self._issues.place(path), message=f"{self._issues.written(path)} {text}{more}"))
 
     @property
     def rounding(self) -> Rounding | None:
@@ -143,6 +173,7 @@ class Scales:
         A bare number that rounding would change much is reported: another unit was probably meant.
         """
         unit: Fraction | None = getattr(self._units, kind.key)
+        self._count_units(amount, unit, kind, path)
         exact = self._amount(amount, unit, self.resolution if kind is _TICKS else _ONE)
         if isinstance(exact, int) or exact.denominator == 1:
             whole = int(exact)
@@ -162,6 +193,15 @@ class Scales:
             self._report(f"is more than 2^60 {kind.counted}, out of range", path)
             return 0
         return whole
+
+    def _count_units(self, amount: Amount, unit: Fraction | None, kind: _Kind, path: Path) -> None:
+        """Record an amount in bits, a time with a unit, and a time that has none; 0 needs no unit."""
+        if isinstance(amount, Quantity) and not amount.bare:
+            self._with_unit += kind is _TICKS
+            if amount.bits:
+                self._bits[path] = amount.value
+        elif kind is _TICKS and unit is None and len(self._bare) <= TICKS and (ticks := int(_value(amount))):
+            self._bare[path] = ticks
 
     def _report(self, message: str, path: Path) -> None:
         """Report a quantity, unless the scales are not sound."""

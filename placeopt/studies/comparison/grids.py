@@ -20,6 +20,9 @@ TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 LONGEST = 240
 """Maximum number of characters of a reason; CSV and JSON have the full text."""
 
+PROBLEMS = 4
+"""Maximum number of problems that the line about the means names; JSON has all of them."""
+
 SOLVERS = 50
 """Maximum number of solvers that a line names."""
 
@@ -37,8 +40,13 @@ class Grid:
     """Further columns that are left-aligned."""
 
 
-def grids(comparison: Runs) -> list[Grid]:
-    """Return one table per problem and, for several problems, the means and the performance profile."""
+def grids(comparison: Runs, *, summary: bool = False) -> list[Grid]:
+    """Return one table per problem and, for several problems, the means and the performance profile.
+
+    With `summary`, return the means only.
+    """
+    if summary:
+        return [_summary_grid(comparison)] if comparison.records else []
     found = [_problem_grid(comparison, label) for label in comparison.by_problem]
     if len(found) > 1:
         found += [_summary_grid(comparison), _profile_grid(comparison)]
@@ -171,12 +179,13 @@ def _summary_grid(comparison: Runs) -> Grid:
     )
     steady = comparison.steady()
     others = [row["solver"] for row in summary if row["solver"] not in steady]
-    but = f" (except those that solved less than half: {listing(others, SOLVERS)})" if others else ""
-    whole = "both problems" if problems == 2 else f"all {problems} problems"
-    over = f"the {len(common)} of {problems} problems" if alone else whole
+    but = f" (except those that solved less than half: {listing(others)})" if others else ""
+    whole = {1: "the problem", 2: "both problems"}.get(problems, f"all {problems} problems")
+    over = f"the {len(common)} of {problems} problems that" if alone else f"{whole}, which"
+    named = f": {listing(common, PROBLEMS)}" if alone else ""
     notes = [
-        f"ratio (geometric mean of objective / best found) and gap (mean) are over {over} that every solver "
-        f"solved{but}: {listing(common, SOLVERS)}"
+        f"ratio (geometric mean of objective / best found) and gap (mean) are over {over} every solver "
+        f"solved{but}{named}"
     ]
     if alone:
         notes.append("own: mean ratio over the problems that the solver itself solved; not comparable between solvers")

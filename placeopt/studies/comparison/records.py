@@ -256,6 +256,7 @@ def _is_broken_rule(value: Any) -> bool:
 _NAME = _Field("a text", lambda value: isinstance(value, str))
 _LIST = _Field("a list", lambda value: isinstance(value, list))
 _OBJECT = _Field("an object", lambda value: isinstance(value, dict))
+_FLAG = _Field("true or false", lambda value: isinstance(value, bool))
 _SECONDS = _Field("seconds", _is_amount)
 _AMOUNT = _optional(_Field("a number that is not negative", _is_amount))
 
@@ -281,12 +282,12 @@ _FIELDS = {
     "wall": _SECONDS,
 }
 
-_LATER = ("threads", "place", "process_memory")
+_LATER = ("threads", "place", "process_memory", "repeatable")
 """Keys that lines of older versions lack."""
 
 _RESULT_FIELDS = {
     "termination": _one_of([each.value for each in Termination]),
-    "feasible": _optional(_Field("true or false", lambda value: isinstance(value, bool))),
+    "feasible": _optional(_FLAG),
     "violations": _Field(
         "a list of objects with rule and message",
         lambda value: isinstance(value, list) and all(map(_is_broken_rule, value)),
@@ -302,6 +303,7 @@ _RESULT_FIELDS = {
     "message": _NAME,
     "wall_time": _OBJECT,
     "process_memory": _optional(_whole(0, 2**63)),
+    "repeatable": _optional(_FLAG),
 }
 """The fields of a result that tables, plots and pages use."""
 

@@ -16,7 +16,7 @@ from placeopt.studies.comparison.verdicts import FAILED, Standing, Value, Verdic
 
 T = TypeVar("T")
 
-_ROW = ("termination", "feasible", "objective_name", "objective", "resolution", "bound")
+_ROW = ("termination", "feasible", "objective_name", "objective", "resolution", "bound", "repeatable")
 """Fields of a result in the row of a run."""
 
 
