@@ -133,7 +133,8 @@ class DaskRun:
         off = "" if self.deviation is None else f" ({self.deviation:+z.1%})"
         verdict = "" if self.report.feasible else f", {counted(len(self.report.violations), 'violation')}"
         tasks = counted(self.problem.n_tasks, "task")
-        return f"<DaskRun{name}: {tasks}, measured makespan {measured}, predicted {predicted}{off}{self._against}{verdict}>"
+        verdict = f"{self._against}{verdict}"
+        return f"<DaskRun{name}: {tasks}, measured makespan {measured}, predicted {predicted}{off}{verdict}>"
 
     @property
     def _against(self) -> str:
