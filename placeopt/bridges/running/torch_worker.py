@@ -13,15 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.fx import GraphModule, Interpreter, Node
 from torch.utils import _pytree as pytree
-
-if TYPE_CHECKING:
-    from placeopt.bridges.running.worker import Link
 
 DTYPES = sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str)
 SCALARS = (bool, int, float)
@@ -132,7 +129,7 @@ class Torch:
 
         return Timed(graph).run
 
-    def links(self) -> dict[int, Link]:
+    def links(self) -> dict[int, GlooLink]:
         """Join the group of processes; return a link to each connected one."""
         peers = [int(peer) for peer in self._config["peers"]]
         if self._config["workers"] > 1:

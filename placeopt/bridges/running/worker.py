@@ -68,7 +68,7 @@ class Runtime(Protocol):
     def load(self, file: str) -> None:
         """Load the next segment."""
 
-    def links(self) -> dict[int, Link]:
+    def links(self) -> Mapping[int, Link]:
         """Connect to other workers; return their links by number."""
 
     def own(self, value: Any) -> Any:
@@ -250,7 +250,7 @@ class Device:
         self._results: dict[str, Any] = {}
         self._tensors = Tensors()
         self._outgoing: queue.Queue[tuple[int, int, str, Any]] = queue.Queue()
-        self._links: dict[int, Link] = {}
+        self._links: Mapping[int, Link] = {}
         self.running: int | None = None
         """The segment that is being loaded or run."""
 
