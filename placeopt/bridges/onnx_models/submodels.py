@@ -56,6 +56,8 @@ class Split(CutModel):
         The model without its weights.
     """
 
+    submodels: tuple[Submodel, ...]
+
     def __init__(self, model: OnnxModel, segments: Segments, task_index: Mapping[str, int]) -> None:
         self.model = model
         self.segments = segments

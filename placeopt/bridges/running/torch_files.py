@@ -50,6 +50,8 @@ class TorchSplit(CutModel):
         The name of each output in the order of the program; those that no node computes are not results.
     """
 
+    submodels: tuple[TorchPart, ...]
+
     def __init__(self, program: ExportedProgram, model: PlacedModel, segments: Segments, sizes: Sizes) -> None:
         self.segments = segments
         callback = callback_of(model, segments)
@@ -149,7 +151,12 @@ def read_segments(file: Path) -> tuple[dict[int, tuple[GraphModule, dict[Node, s
                 graph._buffers.pop(name, None)
                 graph.register_buffer(name, found["weights"][k][name])
             parts[k] = graph, names_of(graph, module, callback, k)
-    return parts, any(mutates(node.target) for node in _calls(program.graph, "call_function"))
+    return parts, changes(program)
+
+
+def changes(program: ExportedProgram) -> bool:
+    """Return whether an operator of a program overwrites an argument."""
+    return any(mutates(node.target) for node in _calls(program.graph, "call_function"))
 
 
 def write_values(values: Mapping[str, Any], folder: Path, prefix: str = "input") -> dict[str, str]:

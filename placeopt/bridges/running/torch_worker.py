@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
 DTYPES = sorted({each for each in vars(torch).values() if isinstance(each, torch.dtype)}, key=str)
@@ -86,23 +87,26 @@ class Torch:
         if file == "copy":
             self._segments.append(lambda x: [x.clone()])
             return
+        from placeopt.bridges.running.torch_files import changes, read_segments
+
         if Path(file).is_absolute():
             program = torch.export.load(file)
+            self._changes = changes(program)
             module, spec = program.module(), program.call_spec.in_spec
             assert isinstance(module, GraphModule)
             assert spec is not None
-            run = self._timed(module, {node: node.name for node in module.graph.nodes}) if self._profiles else module
 
-            def whole(*values: Any) -> Iterable[Any]:
+            def whole(*values: Any) -> Any:
                 args, kwargs = pytree.tree_unflatten(list(values), spec)
-                return pytree.tree_leaves(run(*args, **kwargs))
+                return module(*args, **kwargs)
 
-            self._segments.append(whole)
+            if self._profiles:
+                module.graph.set_codegen(CodeGen())  # the interpreter takes inputs without their structure
+                whole = self._timed(module, {node: node.name for node in module.graph.nodes})
+            self._segments.append(lambda *values: pytree.tree_leaves(whole(*values)))
             return
         device, _, name = file.partition("/")
         if not self._parts:
-            from placeopt.bridges.running.torch_files import read_segments
-
             self._parts, self._changes = read_segments(self._folder / device)
         graph, names = self._parts[int(name.rpartition("-")[2])]
         (returned,) = graph.graph.output_node().args
@@ -119,15 +123,19 @@ class Torch:
         seconds: dict[str, list[float]] = {}
         self._seconds.append(seconds)
 
-        class Timed(Interpreter):
-            def run_node(self, node: Node) -> Any:
-                start = time.perf_counter()
-                value = super().run_node(node)
-                if node in names:
-                    seconds.setdefault(names[node], []).append(time.perf_counter() - start)
-                return value
+        interpreter = Interpreter(graph)
+        plain = interpreter.run_node
 
-        return Timed(graph).run
+        def run_node(node: Node) -> Any:
+            start = time.perf_counter()
+            value = plain(node)
+            if node in names:
+                seconds.setdefault(names[node], []).append(time.perf_counter() - start)
+            return value
+
+        interpreter.run_node = run_node
+        timed: Callable[..., Any] = interpreter.run
+        return timed
 
     def links(self) -> dict[int, GlooLink]:
         """Join the group of processes; return a link to each connected one."""
