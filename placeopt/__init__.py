@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from placeopt.bridges.running.dask_cluster import run_on_dask as run_on_dask
     from placeopt.bridges.running.execution import run_onnx as run_onnx
     from placeopt.bridges.running.report import RunReport as RunReport
+    from placeopt.bridges.running.torch_execution import run_torch as run_torch
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import ExecutionError as ExecutionError
     from placeopt.errors import InternalError as InternalError
@@ -146,6 +147,7 @@ _NAMES = {
     "placeopt.bridges.running.dask_cluster": "DaskRun run_on_dask",
     "placeopt.bridges.running.execution": "run_onnx",
     "placeopt.bridges.running.report": "RunReport",
+    "placeopt.bridges.running.torch_execution": "run_torch",
     "placeopt.errors": (
         "DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError "
         "UnsupportedError UsageError"

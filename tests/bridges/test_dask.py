@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from operator import add
 from pathlib import Path
@@ -80,6 +81,15 @@ def type_name(value: object) -> str:
 def where(inputs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The worker that runs this, and what it was given."""
     return str(distributed.get_worker().name), dict(inputs)
+
+
+CALLS: list[str] = []
+
+
+def noted(_: Mapping[str, Any]) -> None:
+    """Note the worker that runs this."""
+    time.sleep(0.3)
+    CALLS.append(str(distributed.get_worker().name))
 
 
 def run_in_python(found: po.Problem, functions: Functions) -> dict[str, Any]:
@@ -256,6 +266,24 @@ class TestRun:
         for plan in (result, po.read_plan(tmp_path / "plan.json", found)):
             run = po.run_on_dask(client, found, plan, dict.fromkeys("abcd", where))
             assert list(run.results) == ["d"]
+
+    def test_dask_without_the_plan_uses_all_workers(self, client: Any) -> None:
+        found = problem({"a": {"time": "50 ms"}, "b": {"time": "50 ms"}})
+        plan = placed(found, "00")
+        CALLS.clear()
+        run = po.run_on_dask(client, found, plan, dict.fromkeys("ab", noted), compare=True)
+        assert CALLS[:2] == ["cpu", "cpu"]
+        assert sorted(CALLS[2:]) == ["cpu", "gpu"]
+        assert run.unrestricted_makespan is not None
+        for own, shown in (
+            (run.makespan // 2, "Dask is 2.00 times as fast"),
+            (run.makespan * 3, "the plan is 3.00 times as fast"),
+        ):
+            text = repr(replace(run, unrestricted_makespan=own))
+            assert ", Dask's own schedule " in text
+            assert shown in text
+        assert forgotten(client)
+        assert po.run_on_dask(client, found, plan, dict.fromkeys("ab", where)).unrestricted_makespan is None
 
     def test_a_collection_goes_in_and_comes_out(self, client: Any) -> None:
         import dask.array

@@ -33,11 +33,12 @@ from trace_format import breaches  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
+from placeopt.bridges.onnx_models.view import OnnxModel, Tensor  # noqa: E402
 from placeopt.bridges.running import fitting  # noqa: E402
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares  # noqa: E402
 from placeopt.bridges.running.prediction import predict  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
-from placeopt.bridges.running.worker import receive_tensor, send_tensor, write_array  # noqa: E402
+from placeopt.bridges.running.worker import SocketLink, write_array  # noqa: E402
 from placeopt.cli.terminal.running import print_run  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
 from placeopt.model.documents import problem_document  # noqa: E402
@@ -63,6 +64,10 @@ def files(model: Path, folder: Path, device: list[int] | None = None) -> tuple[P
     paths[0].write_text(to_yaml(problem_document(problem)))
     po.write_plan(paths[1], po.plan_document(problem, schedule, solver="by-hand"))
     return paths
+
+
+def expected(model: OnnxModel) -> dict[str, Tensor]:
+    return {name: model.tensors[name] for name in model.inputs}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -219,7 +224,7 @@ def test_random_inputs_depend_on_the_seed_alone() -> None:
     graph = helper.make_graph(nodes, "g", inputs, outputs)
     made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
     view = read_model(made)
-    first, again, other = (random_inputs(view, seed) for seed in (1, 1, 2))
+    first, again, other = (random_inputs(expected(view), seed) for seed in (1, 1, 2))
     assert {name: value.dtype.name for name, value in first.items()} == {
         "f": "float32", "d": "float64", "h": "float16", "i": "int64", "b": "bool", "s": "object",
     }  # fmt: skip
@@ -244,7 +249,7 @@ def test_wrong_inputs(arrays: dict[str, Any], message: str, tmp_path: Path) -> N
     model = read_model(saved(FUNCTIONS, tmp_path))
     np.savez(tmp_path / "inputs.npz", **arrays)
     with pytest.raises(po.DocumentError, match=message):
-        read_inputs(tmp_path / "inputs.npz", model)
+        read_inputs(tmp_path / "inputs.npz", expected(model))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 short", b"hello", b"\x93NUMPY"])
@@ -252,7 +257,7 @@ def test_files_of_inputs_that_are_broken(content: bytes, tmp_path: Path) -> None
     model = read_model(saved(FUNCTIONS, tmp_path))
     (tmp_path / "inputs.npz").write_bytes(content)
     with pytest.raises(po.DocumentError, match=r"inputs\.npz: is not an \.npz file of arrays"):
-        read_inputs(tmp_path / "inputs.npz", model)
+        read_inputs(tmp_path / "inputs.npz", expected(model))
 
 
 @pytest.mark.parametrize("place", [6, 8], ids=["encrypted", "unknown compression"])
@@ -265,14 +270,14 @@ def test_archives_of_inputs_that_cannot_be_unpacked(place: int, tmp_path: Path) 
     content[content.index(b"PK\x01\x02") + place + 2] = 99
     path.write_bytes(content)
     with pytest.raises(po.DocumentError, match=r"inputs\.npz: is not an \.npz file of arrays"):
-        read_inputs(path, model)
+        read_inputs(path, expected(model))
 
 
 def test_a_pipe_of_inputs_is_rejected(tmp_path: Path) -> None:
     model = read_model(saved(FUNCTIONS, tmp_path))
     os.mkfifo(tmp_path / "inputs.npz")
     with pytest.raises(po.DocumentError, match=r"inputs\.npz: .* it is not a file"):
-        read_inputs(tmp_path / "inputs.npz", model)
+        read_inputs(tmp_path / "inputs.npz", expected(model))
 
 
 @pytest.mark.parametrize(
@@ -318,14 +323,14 @@ def test_differences(found: Any, reference: Any, absolute: float, relative: floa
 def test_tensors_travel_through_sockets(value: Any) -> None:
     left, right = socket.socketpair()
     with left, right:
-        sender = threading.Thread(target=lambda: (send_tensor(left, "näme", value), left.close()))
+        sender = threading.Thread(target=lambda: (SocketLink(left).send(7, "näme", value), left.close()))
         sender.start()
-        received = receive_tensor(right)
-        assert receive_tensor(right) is None
+        received = SocketLink(right).receive()
+        assert SocketLink(right).receive() is None
         sender.join()
     assert received is not None
-    name, found = received
-    assert name == "näme"
+    run, name, found = received
+    assert (run, name) == (7, "näme")
     assert found.dtype == value.dtype
     assert np.array_equal(found, value)
     assert found.shape == value.shape
@@ -334,14 +339,14 @@ def test_tensors_travel_through_sockets(value: Any) -> None:
 def test_a_stream_that_ends_within_a_tensor() -> None:
     left, right = socket.socketpair()
     with left, right:
-        send_tensor(left, "x", np.arange(10))
+        SocketLink(left).send(0, "x", np.arange(10))
         whole = right.recv(1 << 16)
         for length in (3, 20, len(whole) - 1):
             one, other = socket.socketpair()
             with one, other:
                 one.sendall(whole[:length])
                 one.close()
-                assert receive_tensor(other) is None
+                assert SocketLink(other).receive() is None
 
 
 def copies(folder: Path) -> list[Job]:

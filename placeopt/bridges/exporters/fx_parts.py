@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from placeopt.bridges.exporters.exported import document_of
 from placeopt.bridges.extras import require
 from placeopt.bridges.importers.imported import Imported
-from placeopt.bridges.pytorch.section import placed_model, tensor_calls
+from placeopt.bridges.pytorch.section import PlacedModel, placed_model, tensor_calls
 from placeopt.errors import UsageError, counted, listing
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.model.segments import cut_segments
+from placeopt.model.segments import Segments, cut_segments
 
 if TYPE_CHECKING:
     from torch.fx import Graph, GraphModule, Node
@@ -27,12 +27,14 @@ class SplitCallback:
     ----------
     devices
         The name of the device of each part; part k becomes the submodule `submod_k`.
+    stated
+        The part of each node of a task.
     """
 
     def __init__(self, devices: tuple[str, ...], parts: dict[str, int], calls: int | None = None) -> None:
         self.devices = devices
         self._calls = calls
-        self._stated = parts
+        self.stated = parts
         self._known: tuple[Graph, dict[str, int]] | None = None
 
     def __call__(self, node: Node) -> int:
@@ -82,7 +84,7 @@ class SplitCallback:
     def _parts(self, graph: Graph) -> dict[str, int]:
         """The part of each node that is not a task: that of its inputs, or else of its first consumer."""
         names = {node.name for node in graph.nodes}
-        missing = [name for name in self._stated if name not in names]
+        missing = [name for name in self.stated if name not in names]
         if missing:
             raise UsageError(
                 f"the graph has no node {listing(missing)}; split the module of the imported program: program.module()"
@@ -93,7 +95,7 @@ class SplitCallback:
                 f"the graph has {counted(found, 'operator')}, and the imported program {self._calls:,}; split the "
                 "module of the imported program: program.module()"
             )
-        parts = dict(self._stated)
+        parts = dict(self.stated)
         for node in graph.nodes:
             before = [parts[other.name] for other in node.all_input_nodes if other.name in parts]
             if node.name not in parts and before:
@@ -121,10 +123,20 @@ def split_callback(problem: Problem, schedule: Schedule, imported: Imported) -> 
         If PyTorch is not installed.
     """
     require("torch", "torch", "parts of a graph")
-    model = placed_model(problem, schedule, document_of(imported))
+    return callback_of(placed_model(problem, schedule, document_of(imported)), cut_segments(problem, schedule))
+
+
+def callback_of(model: PlacedModel, segments: Segments) -> SplitCallback:
+    """Return the callback whose parts are segments of a plan.
+
+    Raises
+    ------
+    UsageError
+        If the problem is that of a training step.
+    """
     if model.training:
         raise UsageError("the plan is of a training step; an exported program has only its forward pass")
-    segments = cut_segments(problem, schedule)
+    problem = model.problem
     parts = {
         node: int(part)
         for task, part in zip(model.tasks.values(), segments.member.tolist(), strict=True)

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.onnx_models.external_data import Store
 from placeopt.bridges.onnx_models.loading import inlined, load_proto, read_by
 from placeopt.bridges.onnx_models.reading import read_model
@@ -47,18 +48,16 @@ class Submodel:
     """Tensors for other segments, and outputs of the model."""
 
 
-class Split:
+class Split(CutModel):
     """A model that is cut into the segments of a schedule.
 
     Attributes
     ----------
     model
         The model without its weights.
-    segments
-        The segments of the schedule, in topological order.
-    submodels
-        The submodel of each segment.
     """
+
+    submodels: tuple[Submodel, ...]
 
     def __init__(self, model: OnnxModel, segments: Segments, task_index: Mapping[str, int]) -> None:
         self.model = model
@@ -67,24 +66,14 @@ class Split:
         self._of_node = {node.task: segment[task_index[node.task]] for node in model.nodes}
         self.submodels = tuple(self._cut())
 
-    @cached_property
-    def writer(self) -> dict[str, int]:
-        """The segment that writes each tensor that other segments read, and each output that a node computes."""
-        return {name: k for k, submodel in enumerate(self.submodels) for name in submodel.outputs}
-
-    @cached_property
-    def readers(self) -> dict[str, tuple[int, ...]]:
-        """The segments that read each input of the model and each tensor of another segment."""
-        found: dict[str, list[int]] = {}
-        for k, submodel in enumerate(self.submodels):
-            for name in submodel.inputs:
-                found.setdefault(name, []).append(k)
-        return {name: tuple(segments) for name, segments in found.items()}
-
     @property
-    def crossing(self) -> tuple[str, ...]:
-        """The tensors that one segment writes and others read."""
-        return tuple(name for name in self.writer if name in self.readers)
+    def results(self) -> frozenset[str]:
+        """The outputs of the model by name."""
+        return self._outputs
+
+    def size(self, tensor: str) -> int:
+        """Return the bytes of a tensor."""
+        return self.model.tensors[tensor].bytes
 
     @property
     def weight_bytes(self) -> tuple[int, ...]:

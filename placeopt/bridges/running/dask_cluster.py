@@ -76,6 +76,8 @@ class DaskRun:
         The problem with the measured durations on the planned devices and with free transfers.
     report
         The verification of `schedule` against `fitted`.
+    unrestricted_makespan
+        Measured ticks of the same graph where Dask chooses workers and order; None without `compare`.
     """
 
     problem: Problem
@@ -86,6 +88,7 @@ class DaskRun:
     results: Mapping[str, Any]
     fitted: Problem
     report: Report
+    unrestricted_makespan: int | None = None
 
     @property
     def makespan(self) -> int:
@@ -130,7 +133,20 @@ class DaskRun:
         off = "" if self.deviation is None else f" ({self.deviation:+z.1%})"
         verdict = "" if self.report.feasible else f", {counted(len(self.report.violations), 'violation')}"
         tasks = counted(self.problem.n_tasks, "task")
+        verdict = f"{self._against}{verdict}"
         return f"<DaskRun{name}: {tasks}, measured makespan {measured}, predicted {predicted}{off}{verdict}>"
+
+    @property
+    def _against(self) -> str:
+        """The comparison with Dask's own schedule."""
+        own = self.unrestricted_makespan
+        if own is None:
+            return ""
+        text = f", Dask's own schedule {time_text(own, self.problem.resolution)}"
+        shorter, longer = sorted((own, self.makespan))
+        if shorter == longer or not shorter:
+            return text
+        return f"{text}: {'the plan' if self.makespan == shorter else 'Dask'} is {longer / shorter:.2f} times as fast"
 
 
 def run_on_dask(
@@ -141,6 +157,7 @@ def run_on_dask(
     *,
     workers: Mapping[str, str] | None = None,
     gather: Sequence[str] | None = None,
+    compare: bool = False,
 ) -> DaskRun:
     """Run each task on the worker that a plan names, in the order of the plan.
 
@@ -158,6 +175,9 @@ def run_on_dask(
         the device. Two devices may share a worker with two threads.
     gather
         The tasks whose results are returned. Default: the tasks without consumers.
+    compare
+        Whether the graph runs a second time, without the plan: Dask chooses the order, and for each task any worker of
+        the cluster. Every function is then called twice.
 
     Raises
     ------
@@ -181,17 +201,13 @@ def run_on_dask(
     if lacking := [name for name in names if name not in functions]:
         raise UsageError(f"functions: {counted(len(lacking), 'task')} without a function: {listing(lacking)}")
     addresses = _addresses(client, problem, schedule, workers)
-    run = _Run(client, problem, schedule, addresses, uuid.uuid4().hex)
-    try:
-        futures = run.submit(functions)
-        run.wait()
-        results = dict(zip(gathered, run.watched(client.gather, [futures[name] for name in gathered]), strict=True))
-        times = run.watched(run.times)
-    except BaseException:
-        run.cancel()
-        raise
-    run.release()
-    return _measured(problem, schedule, times, results)
+    times, results = _Run(client, problem, schedule, addresses).execute(functions, gathered)
+    own = None
+    if compare and problem.n_tasks:
+        spans, _ = _Run(client, problem, schedule, addresses, planned=False).execute(functions, [])
+        start, end = min(row[0] for row in spans.values()), max(row[1] for row in spans.values())
+        own = int(Fraction(end - start) / problem.resolution)
+    return _measured(problem, schedule, times, results, own)
 
 
 def _checked(problem: Problem, plan: object) -> Schedule:
@@ -249,13 +265,37 @@ class _Run:
     """The tasks of a run on the cluster."""
 
     def __init__(
-        self, client: Client, problem: Problem, schedule: Schedule, addresses: Mapping[int, str], number: str
+        self,
+        client: Client,
+        problem: Problem,
+        schedule: Schedule,
+        addresses: Mapping[int, str],
+        *,
+        planned: bool = True,
     ) -> None:
         self._client, self._problem, self._schedule = client, problem, schedule
-        self._addresses, self._number = addresses, number
+        self._addresses, self._number = addresses, uuid.uuid4().hex
+        self._planned = planned
+        """Whether the plan, and not Dask, chooses workers and order."""
         self._futures: dict[str, Future] = {}
 
-    def submit(self, functions: Mapping[str, Function]) -> Mapping[str, Future]:
+    def execute(
+        self, functions: Mapping[str, Function], gathered: Sequence[str]
+    ) -> tuple[Mapping[str, tuple[float, float, float]], Mapping[str, Any]]:
+        """Run all tasks; return their times and the results of some. No task is left on the cluster."""
+        try:
+            futures = self._submit(functions)
+            self._wait()
+            results = self._watched(self._client.gather, [futures[name] for name in gathered])
+            times = self._watched(self._times)
+        except BaseException:
+            self._cancel()
+            raise
+        for future in futures.values():
+            future.release()
+        return times, dict(zip(gathered, results, strict=True))
+
+    def _submit(self, functions: Mapping[str, Function]) -> Mapping[str, Future]:
         """Submit all tasks in the order of the plan; return their futures by name."""
         problem, names = self._problem, self._problem.task_names
         last: dict[int, Future] = {}
@@ -263,6 +303,9 @@ class _Run:
             edges = problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]]
             producers = [names[a] for a in problem.edge_source[edges]]
             d = int(self._schedule.device[i])
+            stated: dict[str, Any] = {}
+            if self._planned:
+                stated = {"workers": [self._addresses[d]], "allow_other_workers": False, "priority": -rank}
             try:
                 future = self._client.submit(
                     run_task,
@@ -270,13 +313,11 @@ class _Run:
                     names[i],
                     functions[names[i]],
                     producers,
-                    last.get(d),
+                    last.get(d) if self._planned else None,
                     *(self._futures[producer] for producer in producers),
                     key=f"{names[i]}-{self._number}",
-                    workers=[self._addresses[d]],
-                    allow_other_workers=False,
-                    priority=-rank,
                     pure=False,
+                    **stated,
                 )
             except (TypeError, AttributeError, PicklingError) as error:
                 raise UsageError(
@@ -286,7 +327,7 @@ class _Run:
             self._futures[names[i]] = last[d] = future
         return self._futures
 
-    def wait(self) -> None:
+    def _wait(self) -> None:
         """Wait until every task has ended; raise an ExecutionError if one fails or a worker is lost."""
         from distributed import wait
         from distributed.client import FutureCancelledError, FuturesCancelledError
@@ -305,7 +346,7 @@ class _Run:
         if any(future.status != "finished" for future in self._futures.values()):
             self._fail()
 
-    def watched(self, call: Callable[..., Any], *arguments: object) -> Any:
+    def _watched(self, call: Callable[..., Any], *arguments: object) -> Any:
         """Return the result of a call that waits for workers; raise an ExecutionError if one is lost meanwhile."""
         with ThreadPoolExecutor(1) as thread:
             waiting = thread.submit(call, *arguments)
@@ -315,7 +356,7 @@ class _Run:
                     self._check_workers()
                 return waiting.result()
             except BaseException as error:
-                self.cancel()  # which ends the call
+                self._cancel()  # which ends the call
                 if isinstance(error, OSError):
                     self._check_workers()
                 raise
@@ -339,20 +380,15 @@ class _Run:
                 raise ExecutionError(f"task {visible(name)}: {type(error).__name__}: {error}") from error
         raise ExecutionError("the run was cancelled")
 
-    def times(self) -> dict[str, tuple[float, float, float]]:
+    def _times(self) -> dict[str, tuple[float, float, float]]:
         """The start and the end of each task in seconds, and the seconds spent on receiving its inputs."""
         found: dict[str, tuple[float, float, float]] = {}
-        addresses = list(dict.fromkeys(self._addresses.values()))
-        for each in self._client.run(collected, self._number, workers=addresses).values() if addresses else ():
+        addresses = list(dict.fromkeys(self._addresses.values())) if self._planned else None
+        for each in self._client.run(collected, self._number, workers=addresses).values() if self._futures else ():
             found |= each
         return found
 
-    def release(self) -> None:
-        """Free the results on the cluster."""
-        for future in self._futures.values():
-            future.release()
-
-    def cancel(self) -> None:
+    def _cancel(self) -> None:
         """Remove all tasks of the run from the cluster."""
         if self._client.status == "running":
             self._client.cancel(list(self._futures.values()), force=True)
@@ -419,6 +455,7 @@ def _measured(
     planned: Schedule,
     times: Mapping[str, tuple[float, float, float]],
     results: Mapping[str, Any],
+    unrestricted: int | None = None,
 ) -> DaskRun:
     rows = [times[name] for name in problem.task_names]
     first = min((start for start, _, _ in rows), default=0.0)
@@ -434,4 +471,5 @@ def _measured(
         problem, duration=duration, latency=free, byte_ticks_num=free, byte_ticks_den=free + 1, contention="none"
     )
     received = np.array([row[2] for row in rows], dtype=np.float64)
-    return DaskRun(problem, planned, schedule, took, received, results, fitted, verify(fitted, schedule))
+    report = verify(fitted, schedule)
+    return DaskRun(problem, planned, schedule, took, received, results, fitted, report, unrestricted)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +20,27 @@ _PROFILE = 1 << 32
 """Size limit of a profile in bytes; `--max-size` is for files of the user."""
 
 
-def node_seconds(jobs: Sequence[Job], folder: Path, settings: Settings, runs: int) -> dict[str, float]:
-    """Return the duration of each node of the jobs' segments by name, from ONNX Runtime's profiler.
+def node_seconds(
+    jobs: Sequence[Job], folder: Path, settings: Settings, runs: int, tasks: Mapping[str, str] | None = None
+) -> dict[str, float]:
+    """Return the duration of each task of the jobs' segments by name; `tasks` has the task of each node.
 
-    It is the median over the runs, without the first one. The time of a run that the profiler assigns to no node does
-    not count, because most of it is the work of the profiler.
+    The time of a node is the median over the runs, without the first one. ONNX Runtime's profiler measures it; time
+    that the profiler assigns to no node does not count, because most of it is the work of the profiler. The nodes of a
+    PyTorch graph run one by one.
     """
     with Pool(jobs, folder, settings, profile=True) as pool:
         for _ in range(runs + 1):
             pool.run()
         files = pool.profiles()
-    return {name: seconds for file in files for name, seconds in _medians(file, runs).items()}
+    if tasks is None:
+        return {name: seconds for file in files for name, seconds in _medians(file, runs).items()}
+    found: dict[str, float] = {}
+    for file in files:
+        for node, times in json.loads(file.read_text(encoding="utf-8")).items():
+            if node in tasks:
+                found[tasks[node]] = found.get(tasks[node], 0.0) + float(np.median(times[1:]))
+    return found
 
 
 def _medians(file: Path, runs: int) -> dict[str, float]:
@@ -57,13 +68,10 @@ def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int)
     seconds, overhead = [], 0.0
     for size in sizes:
         count = size // 4
-        files = [f"copy-{size}-{k}.onnx" for k in range(2)]
-        for file, source, target in zip(files, ("x", "y"), ("y", "z"), strict=True):
-            _write_copy(folder / file, source, target, count)
-        write_array(folder / f"copy-{size}.npy", np.ones(count, dtype=np.float32))
+        files, given = _write_copies(folder, count, settings)
         first = Segment(files[0], ("x",), ("y",), {"y": (1,)})
         second = Segment(files[1], ("y",), ("z",), results=("z",))
-        jobs = [Job("sender", (first,), {"x": f"copy-{size}.npy"}, cores[0]), Job("receiver", (second,), {}, cores[1])]
+        jobs = [Job("sender", (first,), {"x": given}, cores[0]), Job("receiver", (second,), {}, cores[1])]
         with Pool(jobs, folder, settings) as pool:
             pool.run()
             times = [pool.run() for _ in range(max(runs, 5))]
@@ -78,6 +86,19 @@ def measured_sizes(moved: Sequence[int]) -> list[int]:
     quantiles = np.quantile(moved or [16], np.linspace(0, 1, SIZES))
     found = {4, *(max(4, int(size) // 4 * 4) for size in quantiles)}
     return sorted(found if len(found) > 1 else {4, 16})
+
+
+def _write_copies(folder: Path, count: int, settings: Settings) -> tuple[list[str], str]:
+    """Write models that copy a vector, from x to y and from y to z, and x; return the files."""
+    if settings.runtime == "torch":
+        from placeopt.bridges.running.torch_files import write_values
+
+        return ["copy"] * 2, write_values({"x": np.ones(count, dtype=np.float32)}, folder, f"copy-{count}")["x"]
+    files = [f"copy-{count}-{k}.onnx" for k in range(2)]
+    for file, source, target in zip(files, ("x", "y"), ("y", "z"), strict=True):
+        _write_copy(folder / file, source, target, count)
+    write_array(folder / f"copy-{count}.npy", np.ones(count, dtype=np.float32))
+    return files, f"copy-{count}.npy"
 
 
 def _write_copy(path: Path, source: str, target: str, count: int) -> None:

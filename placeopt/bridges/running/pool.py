@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -38,7 +39,7 @@ class Segment:
     """A segment as its worker runs it; the unsplit model is one segment."""
 
     file: str
-    """The model, relative to the folder."""
+    """The model, relative to the folder; in PyTorch, also a file of several graphs and the name of one, FILE/NAME."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     send: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -71,6 +72,8 @@ class Settings:
     """Level of graph optimizations, a key of `worker.LEVELS`."""
     timeout: float = 600.0
     """Seconds within which workers must answer."""
+    runtime: str = "onnxruntime"
+    """What runs the segments: "onnxruntime" or "torch"."""
 
 
 def core_shares(count: int, threads: int) -> list[tuple[int, ...]]:
@@ -92,7 +95,17 @@ class Pool:
             raise UsageError("plans can be run on Linux and macOS only: workers inherit connected sockets")
         self._jobs = jobs
         self._folder = folder
-        self._settings = {"threads": settings.threads, "optimization": settings.optimization, "profile": profile}
+        sent = {name for job in jobs for segment in job.segments for name in segment.send}
+        self._common = {
+            **asdict(settings),
+            "profile": profile,
+            "path": sys.path,
+            "folder": str(folder.resolve()),
+            "workers": len(jobs),
+            "tensors": sorted(sent),
+            "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
+        }
+        self._inherits = settings.runtime == "onnxruntime"
         self._timeout = settings.timeout
         self._processes: list[subprocess.Popen[str]] = []
         self._listeners: list[threading.Thread] = []
@@ -111,8 +124,14 @@ class Pool:
     ) -> None:
         self._close()
 
-    def run(self) -> list[list[tuple[int, int]]]:
-        """Run all segments once; return start and end of each segment by job, in nanoseconds from the start of the run.
+    def run(self, orders: Sequence[Sequence[tuple[int, int]]] | None = None) -> list[list[tuple[int, int]]]:
+        """Execute segments; return start and end of each execution by job, in nanoseconds from the first start.
+
+        Parameters
+        ----------
+        orders
+            For each job, the executions in their order: the number of a run, and that of a segment of the job. By
+            default, each segment once.
 
         Raises
         ------
@@ -120,26 +139,30 @@ class Pool:
             If a segment fails, a process ends, or the time limit passes.
         """
         at = time.perf_counter_ns() + HEAD_START
-        answers = self._all({"run": at})
+        if orders is None:
+            orders = [[(0, number) for number in range(len(job.segments))] for job in self._jobs]
+        answers = self._all([{"run": at, "order": order} for order in orders])
         return [[(start - at, end - at) for start, end in answer["times"]] for answer in answers]
 
     def outputs(self) -> dict[str, Any]:
         """Return the results of the last run by name."""
         from placeopt.bridges.running.worker import read_array
 
-        files = {name: file for answer in self._all({"save": {}}) for name, file in answer["files"].items()}
+        answers = self._all([{"save": {}}] * len(self._jobs))
+        files = {name: file for answer in answers for name, file in answer["files"].items()}
         return {name: read_array(self._folder / file) for name, file in files.items()}
 
     def profiles(self) -> list[Path]:
         """End the profiles of all segments and return their files."""
-        return [Path(file) for answer in self._all({"profile": {}}) for file in answer["files"]]
+        return [Path(file) for answer in self._all([{"profile": {}}] * len(self._jobs)) for file in answer["files"]]
 
     def _start(self) -> None:
         script = Path(__file__).with_name("worker.py")
         with contextlib.ExitStack() as ours:
             ends = self._sockets(ours)
-            for index, job in enumerate(self._jobs):
+            for index in range(len(self._jobs)):
                 peers = {peer: end.fileno() for (owner, peer), end in ends.items() if owner == index}
+                inherited = list(peers.values()) if self._inherits else []
                 with open(self._log(index), "wb") as log:
                     process = subprocess.Popen(
                         [sys.executable, "-I", str(script)],
@@ -147,14 +170,14 @@ class Pool:
                         stdout=subprocess.PIPE,
                         stderr=log,
                         encoding="utf-8",
-                        pass_fds=list(peers.values()),
+                        pass_fds=inherited,
                         start_new_session=True,  # Ctrl-C reaches only the process that waits
                     )
                 self._processes.append(process)
                 listener = threading.Thread(target=self._listen, args=(index, process), daemon=True)
                 listener.start()
                 self._listeners.append(listener)
-                self._send(index, self._configuration(job, peers))
+                self._send(index, self._configuration(index, peers))
         self._answers()
 
     def _sockets(self, stack: contextlib.ExitStack) -> dict[tuple[int, int], socket.socket]:
@@ -173,16 +196,11 @@ class Pool:
                 ends[owner, peer] = stack.enter_context(end)
         return ends
 
-    def _configuration(self, job: Job, peers: Mapping[int, int]) -> dict[str, Any]:
-        return {
-            **self._settings,
-            "path": sys.path,
-            "cores": job.cores,
-            "folder": str(self._folder.resolve()),
-            "inputs": job.inputs,
-            "peers": peers,
-            "segments": [asdict(segment) for segment in job.segments],
-        }
+    def _configuration(self, index: int, peers: Mapping[int, int]) -> dict[str, Any]:
+        job = self._jobs[index]
+        segments = [asdict(segment) for segment in job.segments]
+        own = {"index": index, "cores": job.cores, "inputs": job.inputs, "peers": peers, "segments": segments}
+        return {**self._common, **own}
 
     def _log(self, index: int) -> Path:
         return self._folder / f"worker-{index}.log"
@@ -201,9 +219,9 @@ class Pool:
             stream.write(json.dumps(message) + "\n")
             stream.flush()
 
-    def _all(self, command: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Send a command to all workers and return their answers."""
-        for index in range(len(self._jobs)):
+    def _all(self, commands: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Send each worker its command and return their answers."""
+        for index, command in enumerate(commands):
             self._send(index, command)
         return self._answers()
 

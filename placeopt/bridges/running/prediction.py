@@ -8,11 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from placeopt.bridges.onnx_models.submodels import Split
+from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.profiling import TransferModel
 from placeopt.bridges.profiling.measurements import fixed
 from placeopt.model.arrays import Float, Int
 from placeopt.model.building import build_problem
+from placeopt.model.period import period
 from placeopt.model.problem import NANO, UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 from placeopt.passes.rebuilding import rebuilt
@@ -36,6 +37,8 @@ class Prediction:
         Makespan of the plan itself, where each task sends its output at its own end.
     one_device
         Time of all tasks on the first device that may run them all; None without one.
+    period
+        Time between two results of a pipeline; None for other problems.
     """
 
     start: Float
@@ -43,9 +46,10 @@ class Prediction:
     makespan: float
     tasks: float
     one_device: float | None
+    period: float | None
 
 
-def predict(problem: Problem, schedule: Schedule, split: Split, overhead: int = 0) -> Prediction:
+def predict(problem: Problem, schedule: Schedule, split: CutModel, overhead: int = 0) -> Prediction:
     """Predict the times of the segments of a schedule; `overhead` ticks are added to each segment."""
     segments = segment_problem(problem, schedule, split, overhead)
     count = segments.n_tasks
@@ -58,10 +62,11 @@ def predict(problem: Problem, schedule: Schedule, split: Split, overhead: int = 
         makespan(segments, run) * tick,
         makespan(problem, schedule) * tick,
         float(problem.duration[:, whole[0]].sum() + overhead) * tick if len(whole) else None,
+        None if problem.pipeline is None else period(problem, schedule) * tick,
     )
 
 
-def segment_problem(problem: Problem, schedule: Schedule, split: Split, overhead: int = 0) -> Problem:
+def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overhead: int = 0) -> Problem:
     """Return the problem whose tasks are the segments, each feasible only on its device.
 
     A tensor moves once to each other device. The first segment there that reads it waits for it, and later segments of
@@ -84,7 +89,7 @@ def segment_problem(problem: Problem, schedule: Schedule, split: Split, overhead
         for reader in split.readers[name]:
             first.setdefault(int(device[reader]), reader)
         for place, target in first.items():
-            moved = 0 if place == int(device[source]) else split.model.tensors[name].bytes
+            moved = 0 if place == int(device[source]) else split.size(name)
             payload[source, target] = payload.get((source, target), 0) + moved
     return build_problem(
         name=problem.name,

@@ -46,7 +46,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunReport:
-    """The result of `run_onnx`: r runs of a plan with s segments. Times are in seconds, arrays are read-only.
+    """The result of a run: r runs of a plan with s segments. Times are in seconds, arrays are read-only.
 
     Attributes
     ----------
@@ -68,6 +68,11 @@ class RunReport:
         (r, s) measured start and end of each segment, from the start of the run.
     one_device
         (r,) measured time of the unsplit model in one worker.
+    one_session, session_threads
+        (r,) its measured time with one thread for each core that the plan uses, and their number; None if that is the
+        number of threads of each worker.
+    results
+        (r + 1,) when results of a full pipeline are complete; None for other problems.
     differences
         Differences of the outputs from those of the unsplit model.
     tolerance
@@ -88,14 +93,18 @@ class RunReport:
     start: Float
     end: Float
     one_device: Float
+    one_session: Float | None
+    session_threads: int
+    results: Float | None
     differences: tuple[Difference, ...]
     tolerance: float
     cores: dict[str, tuple[int, ...]]
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for array in (self.start, self.end, self.one_device):
-            array.flags.writeable = False
+        for array in (self.start, self.end, self.one_device, self.one_session, self.results):
+            if array is not None:
+                array.flags.writeable = False
 
     @property
     def runs(self) -> int:
@@ -111,6 +120,22 @@ class RunReport:
     def makespan(self) -> float:
         """Median over the runs of the end of the last segment."""
         return float(np.median(self.end.max(axis=1)))
+
+    @property
+    def period(self) -> float | None:
+        """Mean time between two results of a full pipeline; None for other problems."""
+        return None if self.results is None else float(self.results[-1] - self.results[0]) / (len(self.results) - 1)
+
+    @property
+    def alternatives(self) -> dict[str, float]:
+        """Time for a result of each way to run the model: the plan, and the unsplit model."""
+        found = {
+            "the plan": self.makespan if self.period is None else self.period,
+            "the unsplit model": float(np.median(self.one_device)),
+        }
+        if self.one_session is not None:
+            found[f"the unsplit model with {self.session_threads} threads"] = float(np.median(self.one_session))
+        return found
 
     @property
     def typical_run(self) -> int:
@@ -167,6 +192,16 @@ class RunReport:
                 "measured": float(np.median(self.one_device)),
                 "predicted": self.predicted.one_device,
                 "fitted": None if self.fitted is None else self.fitted.one_device,
+            },
+            "one_session": None
+            if self.one_session is None
+            else {"threads": self.session_threads, "measured": float(np.median(self.one_session))},
+            "period": None
+            if self.period is None
+            else {
+                "measured": self.period,
+                "predicted": self.predicted.period,
+                "fitted": None if self.fitted is None else self.fitted.period,
             },
             "fit": None if self.fit is None else _fit_data(self.fit),
             "segments": [

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.bridges.onnx_models.view import OnnxModel, Tensor
+from placeopt.bridges.onnx_models.view import Tensor
 from placeopt.errors import DocumentError, Issue, UsageError, listing, suggestion
+from placeopt.io.files import StrPath
 
 TYPES: Mapping[str, Any] = {
     "float": np.float32,
@@ -49,7 +50,16 @@ class Difference:
     """Largest |x - r| / max(1, |r|); for integers, largest |x - r|."""
 
 
-def random_inputs(model: OnnxModel, seed: int) -> dict[str, Any]:
+def model_inputs(
+    inputs: Mapping[str, Any] | StrPath | None, expected: Mapping[str, Tensor], seed: int
+) -> dict[str, Any]:
+    """Return the inputs of a model: as given, from a file, or random."""
+    if inputs is None:
+        return random_inputs(expected, seed)
+    return checked_inputs(inputs, expected) if isinstance(inputs, Mapping) else read_inputs(Path(inputs), expected)
+
+
+def random_inputs(expected: Mapping[str, Tensor], seed: int) -> dict[str, Any]:
     """Return inputs: floats are uniform in [0, 1), integers 0, booleans true, strings empty.
 
     The valid range of an integer, such as an index, is unknown; 0 is valid in most models.
@@ -61,8 +71,7 @@ def random_inputs(model: OnnxModel, seed: int) -> dict[str, Any]:
     """
     random = np.random.default_rng(seed)
     made: dict[str, Any] = {}
-    for name in model.inputs:
-        tensor = model.tensors[name]
+    for name, tensor in expected.items():
         if tensor.shape is None or tensor.element not in TYPES:
             raise UsageError(
                 f"no random values for the input {name} of type {tensor.element or 'unknown'}; state --inputs"
@@ -76,7 +85,7 @@ def random_inputs(model: OnnxModel, seed: int) -> dict[str, Any]:
     return made
 
 
-def read_inputs(path: Path, model: OnnxModel) -> dict[str, Any]:
+def read_inputs(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Any]:
     """Read the inputs of a model from an .npz file, which has an array for each input by name.
 
     Raises
@@ -96,10 +105,10 @@ def read_inputs(path: Path, model: OnnxModel) -> dict[str, Any]:
     except UNPACKING as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DocumentError([Issue(f"is not an .npz file of arrays: {reason}", (), str(path))]) from None
-    return checked_inputs(found, model, str(path))
+    return checked_inputs(found, expected, str(path))
 
 
-def checked_inputs(given: Mapping[str, Any], model: OnnxModel, file: str | None = None) -> dict[str, Any]:
+def checked_inputs(given: Mapping[str, Any], expected: Mapping[str, Tensor], file: str | None = None) -> dict[str, Any]:
     """Return the inputs of a model as arrays.
 
     Raises
@@ -108,18 +117,18 @@ def checked_inputs(given: Mapping[str, Any], model: OnnxModel, file: str | None 
         If an input is missing, unknown, or has another type or shape; lists every issue.
     """
     issues = [
-        Issue(f"the model has no such input{suggestion(name, model.inputs)}", (name,), file)
+        Issue(f"the model has no such input{suggestion(name, expected)}", (name,), file)
         for name in given
-        if name not in model.inputs
+        if name not in expected
     ]
     checked = {}
-    for name in model.inputs:
+    for name, tensor in expected.items():
         if name not in given:
             issues.append(Issue(f"the input is missing; the file has {listing(list(given))}", (name,), file))
             continue
         array = np.asarray(given[name])
         array = array.astype(object) if array.dtype.kind == "U" else array
-        wrong = _mismatch(array, model.tensors[name])
+        wrong = _mismatch(array, tensor)
         if wrong:
             issues.append(Issue(wrong, (name,), file))
         checked[name] = array

@@ -1,17 +1,19 @@
-"""The process of one device: runs its segments with ONNX Runtime as soon as their inputs are available.
+"""The process of one device: runs its segments as soon as their inputs are available.
 
 It reads its configuration and commands from the standard input, one JSON object a line, and answers on the standard
-output. Sockets connect it directly to other workers. A tensor travels as two lengths, a header in JSON, and its bytes.
+output. A runtime loads and runs the segments: ONNX Runtime, or PyTorch in `torch_worker.py`. Links of the runtime carry
+tensors directly to other workers.
 
-    configuration   path, cores, threads, optimization, profile, folder, inputs, peers, segments
-    {"run": at}     run all segments; the first one starts at `at`, in nanoseconds of `time.perf_counter_ns`, which all
-                    processes of a machine share. Answer: {"times": [[start, end] of each segment]}
+    configuration   runtime, index, path, cores, threads, optimization, profile, folder, file, inputs, peers, segments
+    {"run": at, "order": [[run, segment], ...]}
+                    execute segments; the first one starts at `at`, in nanoseconds of `time.perf_counter_ns`, which all
+                    processes of a machine share. Answer: {"times": [[start, end] of each]}
     {"save": {}}    write the outputs of the last run to files. Answer: {"files": {tensor: file}}
-    {"profile": {}} end the profiles of all sessions. Answer: {"files": [name of each segment]}
+    {"profile": {}} end the profiles of all segments. Answer: {"files": [name of each]}
 
 An error is answered with {"error": text, "lost": whether another worker has ended, "segment": number or null}. The
 process ends when its standard input ends, so it does not outlive the process that started it. The script imports only
-NumPy and ONNX Runtime, so that it starts fast.
+NumPy and the runtime, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 LENGTHS = struct.Struct("!QQ")
 """Bytes of the header and of the data."""
@@ -39,25 +42,60 @@ LEVELS = {
 }
 """Graph optimizations by the name of their level."""
 
-Send = Callable[[dict[str, Any]], None]
-
 
 class LostPeerError(Exception):
     """A tensor cannot arrive, because the process that sends it has ended."""
 
 
+class Link(Protocol):
+    """A connection to another worker. Its methods raise an OSError or a RuntimeError if the worker has ended."""
+
+    def send(self, run: int, name: str, value: Any) -> None:
+        """Send a tensor of a run."""
+
+    def receive(self) -> tuple[int, str, Any] | None:
+        """Return the run, the name and the value of the next tensor; None if the worker has ended."""
+
+
+class Runtime(Protocol):
+    """What loads and runs segments."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None: ...
+
+    def read(self, file: Path) -> Any:
+        """Read an input of the model."""
+
+    def load(self, file: str) -> None:
+        """Load the next segment."""
+
+    def links(self) -> Mapping[int, Link]:
+        """Connect to other workers; return their links by number."""
+
+    def own(self, value: Any) -> Any:
+        """Return a tensor that later segments do not change."""
+
+    def compute(self, number: int, values: Mapping[str, Any]) -> Iterable[Any]:
+        """Run a segment and return its outputs."""
+
+    def array(self, value: Any) -> Any:
+        """Return an output as an array."""
+
+    def end_profiles(self) -> list[str]:
+        """End the profiles and return their files."""
+
+
 class Tensors:
-    """The tensors of a run: graph inputs, received tensors and results of this device."""
+    """The tensors of runs under way: inputs of the model, received tensors and results of this device."""
 
     def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
+        self._values: dict[tuple[int, str], Any] = {}
         self._arrived = threading.Condition()
         self._lost: str | None = None
 
-    def put(self, name: str, value: Any) -> None:
+    def put(self, run: int, name: str, value: Any) -> None:
         """Add a tensor."""
         with self._arrived:
-            self._values[name] = value
+            self._values[run, name] = value
             self._arrived.notify_all()
 
     def fail(self, reason: str) -> None:
@@ -66,67 +104,71 @@ class Tensors:
             self._lost = reason
             self._arrived.notify_all()
 
-    def take(self, names: list[str]) -> dict[str, Any]:
-        """Wait for tensors and return them."""
+    def take(self, run: int, names: list[str]) -> dict[str, Any]:
+        """Wait for tensors of a run and return them."""
         with self._arrived:
-            self._arrived.wait_for(lambda: self._lost is not None or all(name in self._values for name in names))
-            missing = [name for name in names if name not in self._values]
+            self._arrived.wait_for(lambda: self._lost is not None or all((run, name) in self._values for name in names))
+            missing = [name for name in names if (run, name) not in self._values]
             if missing:
                 raise LostPeerError(f"tensor {missing[0]} did not arrive: {self._lost}")
-            return {name: self._values[name] for name in names}
+            return {name: self._values[run, name] for name in names}
 
-    def drop(self, name: str) -> None:
+    def drop(self, run: int, name: str) -> None:
         """Free a tensor."""
         with self._arrived:
-            self._values.pop(name, None)
+            self._values.pop((run, name), None)
 
 
-def send_tensor(link: socket.socket, name: str, value: Any) -> None:
-    """Send a tensor; strings travel as JSON."""
-    import numpy as np
+class SocketLink:
+    """A connected socket. A tensor travels as two lengths, a header in JSON, and its bytes."""
 
-    array = np.ascontiguousarray(value).reshape(np.shape(value))
-    header: dict[str, Any] = {"tensor": name, "shape": array.shape}
-    if array.dtype.kind in "OU":
-        data: Any = json.dumps(array.reshape(-1).tolist()).encode()
-    else:
-        header["dtype"] = array.dtype.str
-        data = array.reshape(-1).view(np.uint8).data
-    text = json.dumps(header).encode()
-    link.sendall(LENGTHS.pack(len(text), len(data)) + text)
-    link.sendall(data)
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
 
+    def send(self, run: int, name: str, value: Any) -> None:
+        """Send a tensor; strings travel as JSON."""
+        import numpy as np
 
-def receive_tensor(link: socket.socket) -> tuple[str, Any] | None:
-    """Return the name and value of the next tensor; None at the end of the stream."""
-    import numpy as np
+        array = np.ascontiguousarray(value).reshape(np.shape(value))
+        header: dict[str, Any] = {"run": run, "tensor": name, "shape": array.shape}
+        if array.dtype.kind in "OU":
+            data: Any = json.dumps(array.reshape(-1).tolist()).encode()
+        else:
+            header["dtype"] = array.dtype.str
+            data = array.reshape(-1).view(np.uint8).data
+        text = json.dumps(header).encode()
+        self._link.sendall(LENGTHS.pack(len(text), len(data)) + text)
+        self._link.sendall(data)
 
-    lengths = _read(link, bytearray(LENGTHS.size))
-    if lengths is None:
-        return None
-    text, size = LENGTHS.unpack(lengths)
-    header = _read(link, bytearray(text))
-    if header is None:
-        return None
-    header = json.loads(header)
-    # `empty` does not touch the memory that the data fill.
-    data = np.empty(size, dtype=np.uint8)
-    if size and _read(link, data.data) is None:
-        return None
-    if "dtype" not in header:
-        return header["tensor"], np.array(json.loads(data.tobytes()), dtype=object).reshape(header["shape"])
-    return header["tensor"], data.view(header["dtype"]).reshape(header["shape"])
+    def receive(self) -> tuple[int, str, Any] | None:
+        """Return the run, the name and the value of the next tensor; None at the end of the stream."""
+        import numpy as np
 
-
-def _read(link: socket.socket, into: Any) -> Any:
-    """Fill a buffer and return it; None if the stream ends before that."""
-    view = memoryview(into)
-    while len(view):
-        count = link.recv_into(view)
-        if not count:
+        lengths = self._read(bytearray(LENGTHS.size))
+        if lengths is None:
             return None
-        view = view[count:]
-    return into
+        text, size = LENGTHS.unpack(lengths)
+        header = self._read(bytearray(text))
+        if header is None:
+            return None
+        header = json.loads(header)
+        # `empty` does not touch the memory that the data fill.
+        data = np.empty(size, dtype=np.uint8)
+        if size and self._read(data.data) is None:
+            return None
+        kind = header.get("dtype")
+        array = data.view(kind) if kind else np.array(json.loads(data.tobytes()), dtype=object)
+        return header["run"], header["tensor"], array.reshape(header["shape"])
+
+    def _read(self, into: Any) -> Any:
+        """Fill a buffer and return it; None if the stream ends before that."""
+        view = memoryview(into)
+        while len(view):
+            count = self._link.recv_into(view)
+            if not count:
+                return None
+            view = view[count:]
+        return into
 
 
 def write_array(path: Path, value: Any) -> None:
@@ -157,8 +199,60 @@ def read_array(path: Path) -> Any:
     return array.astype(object) if array.dtype.kind == "U" else array
 
 
+class OnnxRuntime:
+    """Segments are ONNX models; sockets carry tensors."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        import onnxruntime
+
+        self._config = config
+        self._sessions: list[Any] = []
+        self._options = options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = config["threads"]
+        options.inter_op_num_threads = 1
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[config["optimization"]])
+        options.log_severity_level = 3
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.enable_profiling = config["profile"]
+
+    def read(self, file: Path) -> Any:
+        """Read an input of the model."""
+        return read_array(file)
+
+    def load(self, file: str) -> None:
+        """Make the session of the next segment."""
+        import onnxruntime
+
+        folder = Path(self._config["folder"])
+        self._options.profile_file_prefix = str(folder / f"profile-{os.getpid()}-{len(self._sessions)}")
+        path = str(folder / file)
+        self._sessions.append(onnxruntime.InferenceSession(path, self._options, providers=["CPUExecutionProvider"]))
+
+    def links(self) -> dict[int, Link]:
+        """Return a link for each inherited socket."""
+        peers = self._config["peers"]
+        return {int(peer): SocketLink(socket.socket(fileno=number)) for peer, number in peers.items()}
+
+    def own(self, value: Any) -> Any:
+        """Return the tensor: no operator changes its inputs."""
+        return value
+
+    def compute(self, number: int, values: Mapping[str, Any]) -> Iterable[Any]:
+        """Run the session of a segment."""
+        outputs: list[Any] = self._sessions[number].run(self._config["segments"][number]["outputs"], dict(values))
+        return outputs
+
+    def array(self, value: Any) -> Any:
+        """Return an output, which is an array."""
+        return value
+
+    def end_profiles(self) -> list[str]:
+        """End the profiles of all sessions and return their files."""
+        return [str(session.end_profiling()) for session in self._sessions]
+
+
 class Device:
-    """The sessions of a device and its connections."""
+    """The segments of a device and its connections."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._config = config
@@ -166,86 +260,74 @@ class Device:
         self._segments: list[dict[str, Any]] = config["segments"]
         self._inputs: dict[str, Any] = {}
         self._results: dict[str, Any] = {}
-        self._sessions: list[Any] = []
         self._tensors = Tensors()
-        self._outgoing: queue.Queue[tuple[int, str, Any]] = queue.Queue()
-        self._links: dict[int, socket.socket] = {}
+        self._outgoing: queue.Queue[tuple[int, int, str, Any]] = queue.Queue()
+        self._links: Mapping[int, Link] = {}
         self.running: int | None = None
         """The segment that is being loaded or run."""
 
     def load(self) -> None:
-        """Read the inputs, make a session for each segment, and connect to the other workers."""
-        import onnxruntime
-
-        config = self._config
-        self._inputs = {name: read_array(self._folder / file) for name, file in config["inputs"].items()}
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = config["threads"]
-        options.inter_op_num_threads = 1
-        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[config["optimization"]])
-        options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        if config["profile"]:
-            options.enable_profiling = True
+        """Read the inputs, load each segment, and connect to the other workers."""
+        self._runtime = _runtime(self._config)
+        self._inputs = {name: self._runtime.read(self._folder / file) for name, file in self._config["inputs"].items()}
         for number, segment in enumerate(self._segments):
             self.running = number
-            options.profile_file_prefix = str(self._folder / f"profile-{os.getpid()}-{number}")
-            path = str(self._folder / segment["file"])
-            self._sessions.append(onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
+            self._runtime.load(segment["file"])
         self.running = None
-        self._links = {int(peer): socket.socket(fileno=number) for peer, number in config["peers"].items()}
+        self._links = self._runtime.links()
         for peer, link in self._links.items():
             threading.Thread(target=self._receive, args=(peer, link), daemon=True).start()
         if self._links:
             threading.Thread(target=self._transmit, daemon=True).start()
 
-    def _receive(self, peer: int, link: socket.socket) -> None:
+    def _receive(self, peer: int, link: Link) -> None:
         try:
-            while (received := receive_tensor(link)) is not None:
+            while (received := link.receive()) is not None:
                 self._tensors.put(*received)
-        except OSError:
+        except (OSError, RuntimeError):
             pass
         self._tensors.fail(f"worker {peer} has ended")
 
     def _transmit(self) -> None:
         while True:
-            peer, name, value = self._outgoing.get()
+            peer, run, name, value = self._outgoing.get()
             try:
-                send_tensor(self._links[peer], name, value)
-            except OSError as error:  # the other process has ended, which its parent reports
+                self._links[peer].send(run, name, value)
+            except (OSError, RuntimeError) as error:  # the other process has ended, which its parent reports
                 self._tensors.fail(f"worker {peer} has ended: {error}")
             finally:
                 self._outgoing.task_done()
 
-    def run(self, at: int) -> list[list[int]]:
-        """Run all segments once; return start and end of each in nanoseconds."""
+    def run(self, at: int, order: list[list[int]]) -> list[list[int]]:
+        """Execute segments of runs in an order; return start and end of each in nanoseconds."""
         self._results = {}
-        uses: dict[str, int] = {}
-        for segment in self._segments:
-            for name in segment["inputs"]:
-                uses[name] = uses.get(name, 0) + 1
-        for name, value in self._inputs.items():
-            self._tensors.put(name, value)
+        uses = Counter(name for segment in self._segments for name in segment["inputs"])
+        left: dict[int, Counter[str]] = {}
+        last = max((run for run, _ in order), default=0)
         times = []
         time.sleep(max(0.0, (at - time.perf_counter_ns()) / 1e9))
-        for number, (segment, session) in enumerate(zip(self._segments, self._sessions, strict=True)):
-            self.running = number
-            feed = self._tensors.take(segment["inputs"])
+        for run, number in order:
+            self.running, segment = number, self._segments[number]
+            if run not in left:
+                left[run] = uses.copy()
+                for name, value in self._inputs.items():
+                    self._tensors.put(run, name, self._runtime.own(value))
+            feed = self._tensors.take(run, segment["inputs"])
             start = time.perf_counter_ns()
-            values = session.run(segment["outputs"], feed)
+            values = self._runtime.compute(number, feed)
             end = time.perf_counter_ns()
             times.append([start, end])
             for name, value in zip(segment["outputs"], values, strict=True):
                 for peer in segment["send"].get(name, ()):
-                    self._outgoing.put((peer, name, value))
+                    self._outgoing.put((peer, run, name, self._runtime.own(value)))
                 if name in uses:
-                    self._tensors.put(name, value)
-                if name in segment["results"]:
+                    self._tensors.put(run, name, value)
+                if name in segment["results"] and run == last:
                     self._results[name] = value
             for name in segment["inputs"]:
-                uses[name] -= 1
-                if not uses[name]:
-                    self._tensors.drop(name)
+                left[run][name] -= 1
+                if not left[run][name]:
+                    self._tensors.drop(run, name)
         self.running = None
         self._outgoing.join()
         return times
@@ -256,12 +338,20 @@ class Device:
         results = (part for name, value in self._results.items() for part in arrays_of(name, value))
         for number, (name, value) in enumerate(results):
             files[name] = f"output-{os.getpid()}-{number}.npy"
-            write_array(self._folder / files[name], value)
+            write_array(self._folder / files[name], self._runtime.array(value))
         return files
 
     def end_profiles(self) -> list[str]:
-        """End the profiles of all sessions and return their files."""
-        return [str(session.end_profiling()) for session in self._sessions]
+        """End the profiles of all segments and return their files."""
+        return self._runtime.end_profiles()
+
+
+def _runtime(config: Mapping[str, Any]) -> Runtime:
+    if config["runtime"] == "torch":
+        from placeopt.bridges.running.torch_worker import Torch
+
+        return Torch(config)
+    return OnnxRuntime(config)
 
 
 def main() -> None:
@@ -292,7 +382,7 @@ def main() -> None:
         while True:
             command = commands.get()
             if "run" in command:
-                send({"times": device.run(command["run"])})
+                send({"times": device.run(command["run"], command["order"])})
             elif "save" in command:
                 send({"files": device.save()})
             else:

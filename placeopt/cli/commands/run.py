@@ -1,9 +1,9 @@
-"""placeopt run: a plan of an ONNX model, executed on this machine."""
+"""placeopt run: a plan of an ONNX or PyTorch model, executed on this machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +18,7 @@ from placeopt.errors import UsageError
 def run(
     problem: ProblemFile,
     plan: PlanPath,
-    model: Annotated[Path, input_option("--model", help="The ONNX model from which the problem was imported.")],
+    model: Annotated[Path, input_option("--model", help="The ONNX or PyTorch model of the problem.")],
     runs: Annotated[int, typer.Option("--runs", "-n", help="Number of measured runs; times are medians.")] = 5,
     warmup: Annotated[int, typer.Option("--warmup", help="Number of runs before the measured ones.")] = 1,
     fit: Annotated[
@@ -62,51 +62,55 @@ def run(
         output_option("--trace", metavar="FILE.json", help="Write predicted and measured times for ui.perfetto.dev."),
     ] = None,
 ) -> None:
-    """Execute a saved plan of an ONNX model on this machine's cores, and compare outputs and times.
+    """Execute a saved plan of an ONNX or PyTorch model on this machine's cores, and compare outputs and times.
 
-    Each device of the plan is a process with ONNX Runtime. The exit code is 1 if an output differs from that of the
-    unsplit model.
+    Each device of the plan is a process with ONNX Runtime or PyTorch. The exit code is 1 if an output differs from that
+    of the unsplit model.
     """
-    from placeopt.bridges.running.execution import check_arguments, run_onnx
+    from placeopt.bridges.importers import torch_export
+    from placeopt.bridges.importers.imported import Imported
+    from placeopt.bridges.importers.sample import Sample
+    from placeopt.bridges.running.execution import run_onnx
+    from placeopt.bridges.running.measurement import Options, check_arguments, check_optimization
+    from placeopt.bridges.running.torch_execution import run_torch
     from placeopt.cli.terminal.running import print_run
-    from placeopt.io.compiler import load
+    from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.plan import read_plan
     from placeopt.verifier import verify
     from placeopt.views.traces import write_spans
 
     if profile is not None and not fit:
         raise UsageError("--profile needs --fit, which measures the times")
-    if in_plan and not fit:
-        raise UsageError("--in-plan needs --fit, which measures the times")
-    check_arguments(runs, warmup, threads, seed, optimization, tolerance, prefix="--")
-    check_count("--batch", batch)
     limit = seconds(timeout, "--timeout")
     assert limit is not None
-    named = sizes(dim)
+    check_arguments(Options(runs, warmup, fit, in_plan, tolerance), threads, seed, limit, prefix="--")
+    check_optimization(optimization, prefix="--")
+    check_count("--batch", batch)
     check_targets(("--profile", profile), ("--trace", trace))
-    compiled = load(problem)
+    document = document_of(problem)
+    compiled = compile_document(document)
     read = read_plan(plan, compiled)
     note_violations(verify(compiled, read.schedule, read.claim).violations)
-    report = run_onnx(
-        compiled,
-        read.schedule,
-        model,
-        runs=runs,
-        warmup=warmup,
-        fit=fit,
-        in_plan=in_plan,
-        inputs=inputs,
-        seed=seed,
-        threads=threads,
-        optimization=optimization,
-        few_segments=few_segments,
-        batch=batch,
-        dims=named,
-        tolerance=tolerance,
-        timeout=limit,
-    )
-    if compiled.pipeline is not None:
-        print_notes("one run at a time is executed: times are latencies, and the period is not measured")
+    given: dict[str, Any] = {
+        "runs": runs,
+        "warmup": warmup,
+        "fit": fit,
+        "in_plan": in_plan,
+        "inputs": inputs,
+        "seed": seed,
+        "threads": threads,
+        "few_segments": few_segments,
+        "batch": batch,
+        "dims": sizes(dim),
+        "tolerance": tolerance,
+        "timeout": limit,
+    }
+    if torch_export.recognises(Sample(model)):
+        if optimization != "none":
+            raise UsageError(f"--optimization {optimization}: only for ONNX models; {model} is a PyTorch program")
+        report = run_torch(compiled, read.schedule, Imported(document.data), model, **given)
+    else:
+        report = run_onnx(compiled, read.schedule, model, optimization=optimization, **given)
     print_notes(*report.notes)
     if as_json:
         print_json(report.to_dict())

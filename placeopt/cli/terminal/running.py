@@ -46,10 +46,16 @@ def print_run(console: Console, report: RunReport) -> None:
     console.print()
     whole = new_table("", "predicted", *_fitted("fitted", report), "measured", "off")
     one = float(np.median(report.one_device))
+    sessions = []
+    if report.one_session is not None:
+        label, median = f"unsplit model, {report.session_threads} threads", float(np.median(report.one_session))
+        sessions.append(_row(label, report, lambda _: None, median))
     for row in (
         _row("whole run, segments", report, lambda p: p.makespan, report.makespan),
         _row("whole run, task by task", report, lambda p: p.tasks, None),
+        *([] if report.period is None else [_row("period", report, lambda p: p.period, report.period)]),
         _row("unsplit model, one device", report, lambda p: p.one_device, one),
+        *sessions,
     ):
         whole.add_row(*map(Text, row))
     console.print(whole)
@@ -95,9 +101,8 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
     facts.append(("runs", f"{report.runs:,}, of {_time(shortest)} to {_time(longest)}{varying}"))
     if len(report.segment_tasks) == 1:
         facts.append(("speedup", "none: the plan has one segment, which is the unsplit model"))
-    elif report.makespan:
-        ratio = float(np.median(report.one_device)) / report.makespan
-        facts.append(("speedup", f"{ratio:.2f} over the unsplit model"))
+    else:
+        facts += _speedup(report)
     facts.append(("error", _error(report)))
     if report.fit is not None:
         measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem_tasks, 'task')}"
@@ -112,6 +117,21 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         )
         facts.append(("processes", shown + (", ..." if len(report.cores) > 8 else "")))
     return facts
+
+
+def _speedup(report: RunReport) -> list[tuple[str, str]]:
+    """The speedup of the plan over each alternative, and the fastest one."""
+    seconds = report.alternatives
+    plan = seconds["the plan"]
+    if not plan:
+        return []
+    others = {name: each for name, each in seconds.items() if name != "the plan"}
+    ratios = ", ".join(f"{each / plan:.2f} over {name}" for name, each in others.items())
+    best = min(seconds, key=lambda name: seconds[name])
+    second = min(others, key=lambda name: others[name]) if best == "the plan" else "the plan"
+    what = "" if report.period is None else " for a result"
+    shown = f"{best}: {_time(seconds[best])}{what}, against {_time(seconds[second])} for {second}"
+    return [("speedup", ratios), ("fastest", shown)]
 
 
 def _error(report: RunReport) -> str:

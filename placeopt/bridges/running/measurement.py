@@ -1,0 +1,330 @@
+"""Run a cut model in processes on this machine, and compare outputs and times with those of the unsplit model.
+
+What a runtime needs is in files: `execution.py` writes them for ONNX Runtime, `torch_execution.py` for PyTorch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from placeopt.bridges.cut_models import CutModel
+from placeopt.bridges.exporters.exported import stage_notes
+from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
+from placeopt.bridges.running.fitting import node_seconds, transfers
+from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares
+from placeopt.bridges.running.prediction import Prediction, fitted_problem, predict
+from placeopt.bridges.running.report import Fit, RunReport
+from placeopt.bridges.running.tensors import Difference, difference
+from placeopt.bridges.running.worker import LEVELS
+from placeopt.errors import UsageError, alternatives, counted, listing
+from placeopt.model.arrays import Float
+from placeopt.model.period import period
+from placeopt.model.problem import NANO, Problem
+from placeopt.model.schedule import Schedule, makespan
+from placeopt.simulation import retime
+
+LARGEST_RUNS = 100_000
+TOLERANCES = {"bfloat16": 0.05, "float16": 0.01}
+"""Largest relative difference of outputs that counts as equal, by the coarsest number format of the model."""
+TOLERANCE = 1e-4
+"""That of models without these formats. Their rounding errors are 65,536 and 8,192 times as large."""
+
+Orders = list[list[tuple[int, int]]]
+"""For each job, the executions in their order: the number of a run, and that of a segment of the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """A cut model, as files in a folder."""
+
+    split: CutModel
+    files: Sequence[str]
+    """The file of each segment."""
+    whole: Segment
+    """The unsplit model, whose outputs are the reference."""
+    timed: Segment
+    """The unsplit model whose time is measured: without the computation of constants, as the segments."""
+    profiled: Segment
+    """The unsplit model whose nodes are measured."""
+    inputs: Mapping[str, str]
+    """The files of the inputs of the model."""
+    tasks: Mapping[str, str] | None = None
+    """The task of each node; None if nodes have the names of their tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is measured."""
+
+    runs: int
+    warmup: int
+    fit: bool
+    in_plan: bool
+    tolerance: float | None
+    """Largest relative difference of outputs that counts as equal; None for that of the number format."""
+
+
+def check_arguments(options: Options, threads: int, seed: int, timeout: float, prefix: str = "") -> None:
+    """Reject numbers out of range; messages name arguments with a prefix, such as `--`."""
+    for name, number, least, most in (
+        ("runs", options.runs, 1, LARGEST_RUNS),
+        ("warmup", options.warmup, 0, LARGEST_RUNS),
+        ("threads", threads, 1, 4096),
+        ("seed", seed, 0, 2**63),
+    ):
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+            raise UsageError(
+                f"{prefix}{name}: {number!r} is out of range; expected a whole number from {least} to {most:,}"
+            )
+    if options.tolerance is not None and not 0 <= options.tolerance < float("inf"):
+        raise UsageError(f"{prefix}tolerance: {options.tolerance!r} is out of range; expected a number from 0")
+    if options.in_plan and not options.fit:
+        in_plan, fit = ("--in-plan", "--fit") if prefix else ("in_plan", "fit")
+        raise UsageError(f"{in_plan} needs {fit}, which measures the times")
+    if not 0 < timeout < float("inf"):
+        raise UsageError(f"timeout: {timeout!r} is not a time; expected a positive number of seconds")
+
+
+def check_optimization(optimization: str, prefix: str = "") -> None:
+    """Reject an unknown level of optimization."""
+    if optimization not in LEVELS:
+        raise UsageError(f"{prefix}optimization: {optimization} is not a level{alternatives(optimization, LEVELS)}")
+
+
+def measure(
+    problem: Problem,
+    schedule: Schedule,
+    model: Executable,
+    folder: Path,
+    settings: Settings,
+    options: Options,
+    elements: Collection[str],
+    notes: Sequence[str],
+) -> RunReport:
+    """Run the segments and the unsplit model, and return their times and the differences of their outputs.
+
+    `elements` are the types of the tensors that the model computes. All processes execute the same number of runs,
+    because a model may keep values from run to run.
+    """
+    split, runs, warmup, tolerance = model.split, options.runs, options.warmup, options.tolerance
+    if tolerance is None:
+        tolerance = next((limit for element, limit in TOLERANCES.items() if element in elements), TOLERANCE)
+    devices = list(dict.fromkeys(split.segments.device.tolist()))
+    jobs = _jobs(problem, model, devices, settings.threads)
+    fill = 0 if problem.pipeline is None else warmup + _fill(problem, schedule, len(split.segments))
+    orders = stream_orders(problem, schedule, split, devices, runs + 2 * fill) if fill else None
+    before = warmup + (runs + 2 * fill if fill else 0)
+    one_device, reference = _alone(model.whole, model.inputs, folder, settings, runs, before)
+    if model.timed is not model.whole:
+        one_device, _ = _alone(model.timed, model.inputs, folder, settings, runs, warmup)
+    cores = _cores(jobs, settings.threads)
+    one_session = None
+    if cores > settings.threads:
+        several = replace(settings, threads=cores)
+        one_session, _ = _alone(model.timed, model.inputs, folder, several, runs, warmup)
+    fitted, measured = None, None
+    if options.fit:
+        fitted, measured = _fit(problem, schedule, model, jobs, folder, settings, options)
+    with Pool(jobs, folder, settings) as pool:
+        times = _measured(pool, runs, warmup)
+        results = None if orders is None else _results(pool, orders, fill, runs)
+        outputs = pool.outputs()
+    differences = _differences(outputs, reference)
+    unequal = any(each.relative > tolerance for each in differences)
+    _, again = _alone(model.whole, model.inputs, folder, settings, runs, before) if unequal else (None, reference)
+    place = np.concatenate([split.segments.on_device(d) for d in devices])
+    ordered = np.empty_like(times)
+    ordered[:, place] = times
+    return RunReport(
+        problem=problem.name,
+        device_names=problem.device_names,
+        segment_device=split.segments.device,
+        segment_tasks=tuple(submodel.tasks for submodel in split.submodels),
+        predicted=predict(problem, schedule, split),
+        fitted=fitted,
+        fit=measured,
+        start=ordered[..., 0],
+        end=ordered[..., 1],
+        one_device=one_device,
+        one_session=one_session,
+        session_threads=cores,
+        results=results,
+        differences=differences,
+        tolerance=tolerance,
+        cores={job.name: job.cores for job in jobs},
+        notes=(
+            *notes,
+            *stage_notes(problem, schedule, "placeopt run"),
+            *_notes(problem, jobs, settings.threads),
+            *_odd(reference),
+            *_random(_differences(again, reference), tolerance),
+        ),
+    )
+
+
+def stream_orders(problem: Problem, schedule: Schedule, split: CutModel, devices: Sequence[int], count: int) -> Orders:
+    """Return what each device executes, if runs follow each other as in the plan: run k starts k periods later.
+
+    A segment counts as started at the first start of its tasks, but not before the segments from which it reads.
+    Therefore the order of all executions by start, run and segment respects all transfers, and no devices wait for
+    each other.
+    """
+    segments = split.segments
+    start = [int(schedule.start[segments.tasks(k)].min()) for k in range(len(segments))]
+    for k, submodel in enumerate(split.submodels):
+        start[k] = max([start[k], *(start[split.writer[name]] for name in submodel.inputs if name in split.writer)])
+    ticks = period(problem, schedule)
+    orders = []
+    for device in devices:
+        own = list(enumerate(segments.on_device(device).tolist()))
+        keys = sorted((start[k] + run * ticks, run, k, number) for run in range(count) for number, k in own)
+        orders.append([(run, number) for _, run, _, number in keys])
+    return orders
+
+
+def _fill(problem: Problem, schedule: Schedule, segments: int) -> int:
+    """The number of results until a pipeline is full."""
+    ticks = period(problem, schedule)
+    return max(1, min(-(-makespan(problem, schedule) // ticks) if ticks else segments, segments))
+
+
+def _results(pool: Pool, orders: Orders, fill: int, runs: int) -> Float:
+    """(runs + 1,) when results are complete, in seconds, while the pipeline is full."""
+    done: dict[int, int] = {}
+    for order, spans in zip(orders, pool.run(orders), strict=True):
+        for (run, _), (_, end) in zip(order, spans, strict=True):
+            done[run] = max(end, done.get(run, 0))
+    ends = np.sort(np.array(list(done.values()), dtype=np.float64)) / 1e9
+    return ends[fill - 1 : fill + runs]
+
+
+def _alone(
+    segment: Segment, inputs: Mapping[str, str], folder: Path, settings: Settings, runs: int, warmup: int
+) -> tuple[Float, dict[str, Any]]:
+    """Return the seconds (runs,) and the outputs of a segment in one worker."""
+    with Pool([_job("the unsplit model", segment, inputs, settings.threads)], folder, settings) as pool:
+        return _measured(pool, runs, warmup)[:, 0, 1], pool.outputs()
+
+
+def _job(name: str, segment: Segment, inputs: Mapping[str, str], threads: int) -> Job:
+    (cores,) = core_shares(1, threads)
+    return Job(name, (segment,), _used(inputs, (segment,)), cores)
+
+
+def _cores(jobs: Sequence[Job], threads: int) -> int:
+    """The number of cores that the processes of a plan use."""
+    return len({core for job in jobs for core in job.cores}) or min(len(jobs) * threads, os.cpu_count() or 1)
+
+
+def _fit(
+    problem: Problem,
+    schedule: Schedule,
+    model: Executable,
+    jobs: list[Job],
+    folder: Path,
+    settings: Settings,
+    options: Options,
+) -> tuple[Prediction, Fit]:
+    """Measure nodes and transfers, and predict times from them."""
+    split = model.split
+    profiled = jobs if options.in_plan else [_job("profiling", model.profiled, model.inputs, settings.threads)]
+    seconds = node_seconds(profiled, folder, settings, options.runs, model.tasks)
+    moved = [split.size(name) for name in split.crossing]
+    link, overhead = transfers(moved, folder, settings, options.runs)
+    here = fitted_problem(problem, seconds, link)
+    again = retime(here, Schedule(schedule.device, schedule.start))
+    known = {name: seconds[name] for name in problem.task_names if name in seconds}
+    several = len(np.unique(split.segments.device)) > 1
+    fit = Fit(problem.n_tasks, known, link if several else None, overhead)
+    return predict(here, again, split, round(overhead * NANO)), fit
+
+
+def _jobs(problem: Problem, model: Executable, devices: list[int], threads: int) -> list[Job]:
+    """Return the job of the worker of each device."""
+    split = model.split
+    home = split.segments.device.tolist()
+    worker = {device: place for place, device in enumerate(devices)}
+    jobs = []
+    for device, cores in zip(devices, core_shares(len(devices), threads), strict=True):
+        own = []
+        for k in split.segments.on_device(device).tolist():
+            submodel = split.submodels[k]
+            send: dict[str, tuple[int, ...]] = {}
+            for name in submodel.outputs:
+                others = [home[reader] for reader in split.readers.get(name, ()) if home[reader] != device]
+                if others:
+                    send[name] = tuple(dict.fromkeys(worker[other] for other in others))
+            own.append(
+                Segment(
+                    model.files[k],
+                    submodel.inputs,
+                    submodel.outputs,
+                    send,
+                    tuple(name for name in submodel.outputs if name in split.results),
+                )
+            )
+        jobs.append(Job(problem.device_names[device], tuple(own), _used(model.inputs, own), cores))
+    return jobs
+
+
+def _used(files: Mapping[str, str], segments: Sequence[Segment]) -> dict[str, str]:
+    """Return the files of the graph inputs that segments read."""
+    return {name: files[name] for segment in segments for name in segment.inputs if name in files}
+
+
+def _measured(pool: Pool, runs: int, warmup: int) -> Float:
+    """(runs, segments, 2) start and end in seconds, segments in the order of jobs."""
+    for _ in range(warmup):
+        pool.run()
+    times = [[span for spans in pool.run() for span in spans] for _ in range(runs)]
+    return np.array(times, dtype=np.float64) / 1e9
+
+
+def _differences(outputs: Mapping[str, Any], reference: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """The differences of all outputs; a sequence of another length has elements that are missing or are left over."""
+    names = dict.fromkeys((*reference, *outputs))
+    return tuple(difference(name, outputs.get(name), reference.get(name)) for name in names)
+
+
+def _odd(outputs: Mapping[str, Any]) -> list[str]:
+    """State outputs whose comparison says little."""
+    floats = {name: value for name, value in outputs.items() if np.asarray(value).dtype.kind in "fc"}
+    odd = [name for name, value in floats.items() if not np.isfinite(value).all()]
+    return [f"outputs contain values that are not finite: {listing(odd)}; state --inputs"] if odd else []
+
+
+def _random(differences: Sequence[Difference], tolerance: float) -> list[str]:
+    """State outputs that differ between two runs of the unsplit model."""
+    random = [each.output for each in differences if each.relative > tolerance]
+    return (
+        [f"outputs differ between runs of the unsplit model, too, perhaps at random: {listing(random)}"]
+        if random
+        else []
+    )
+
+
+def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
+    notes = []
+    kinds = dict(zip(problem.device_names, problem.device_types, strict=True))
+    others = [job.name for job in jobs if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
+    if others:
+        notes.append(
+            f"a CPU core stands for each of {listing(others)}, so predicted times are not those of this machine; --fit "
+            "measures it"
+        )
+    used = {core for job in jobs for core in job.cores}
+    if not used:
+        notes.append("processes cannot be pinned to cores on this system, so times vary more")
+    elif len(used) < len(jobs) * threads:
+        many = counted(len(jobs), "device") if threads == 1 else counted(len(jobs) * threads, "thread")
+        notes.append(
+            f"{many} share {counted(len(used), 'core')}, so segments that the plan runs at the same time slow each "
+            "other down"
+        )
+    return notes
