@@ -184,12 +184,12 @@ def _processor() -> str:
 
 def measure_rates(cores: int) -> Rates:
     """Measure what all cores reach: products of matrices through NumPy, and copies of arrays by a thread per core."""
-    products = [_product_rate(dtype) for dtype in (np.float32, np.float64)]
+    fp32, fp64 = _product_rate(np.float32), _product_rate(np.float64)
     words = max(TRAFFIC // cores // 16, 1)
     arrays = [(np.zeros(words), np.ones(words)) for _ in range(cores)]
     with ThreadPoolExecutor(cores) as pool:
         seconds = _median_seconds(lambda: list(pool.map(lambda pair: np.copyto(*pair), arrays)))
-    return Rates(*products, memory=16 * words * cores / seconds)
+    return Rates(fp32, fp64, 16 * words * cores / seconds)
 
 
 def _product_rate(dtype: DTypeLike) -> float:
