@@ -13,7 +13,7 @@ from placeopt.errors import UsageError, listing, suggestion
 from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem, check_problem
-from placeopt.model.schedule import Schedule, Transfers, check_schedule, edge_transfers
+from placeopt.model.schedule import Schedule, Transfers, check_schedule, check_types, edge_transfers
 from placeopt.simulation import loops
 from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 
@@ -190,6 +190,8 @@ def prepared_run(
         run = Run(problem, checked_placement(problem, placed))
         run.prepare(discipline or "fifo", priority, order, runs)
         return run
+    check_types(caller, problem, placed)
+    assert isinstance(placed, Schedule)
     check_schedule(caller, problem, placed)
     if problem.pipeline is not None:
         raise UsageError(

@@ -35,6 +35,7 @@ from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
 from placeopt.bridges.onnx_models.view import OnnxModel, Tensor  # noqa: E402
 from placeopt.bridges.running import fitting  # noqa: E402
+from placeopt.bridges.running.measurement import stream_orders  # noqa: E402
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares  # noqa: E402
 from placeopt.bridges.running.prediction import predict  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
@@ -42,6 +43,7 @@ from placeopt.bridges.running.worker import SocketLink, write_array  # noqa: E40
 from placeopt.cli.terminal.running import print_run  # noqa: E402
 from placeopt.io.formats.documents import to_yaml  # noqa: E402
 from placeopt.model.documents import problem_document  # noqa: E402
+from placeopt.model.period import period  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers inherit connected sockets")
 
@@ -514,9 +516,71 @@ def test_more_devices_than_cores_is_a_note(tmp_path: Path, monkeypatch: pytest.M
     problem = problem_of(model)
     report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0, 1]), model, runs=1)
     assert report.cores == {"cpu0": (core,), "cpu1": (core,)}
+    assert report.one_session is None
     assert report.notes == (
         "2 devices share 1 core, so segments that the plan runs at the same time slow each other down",
     )
+
+
+def pipeline(model: Path, device: Sequence[int]) -> tuple[po.Problem, po.Schedule]:
+    imported = po.from_onnx(model, devices="xeon-core:2", objective="period")
+    imported.document["pipeline"] = {"stages": "free"}
+    problem = po.compile(imported.document)
+    return problem, po.simulate(problem, np.array(device))
+
+
+def test_results_of_a_pipeline_follow_each_other(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, schedule = pipeline(model, [0, 1, 0, 1])
+    report = po.run_onnx(problem, schedule, model, runs=4)
+    assert report.equal
+    assert report.results is not None
+    assert report.results.shape == (5,)
+    assert (np.diff(report.results) > 0).all()
+    assert report.period == pytest.approx((report.results[-1] - report.results[0]) / 4)
+    assert report.predicted.period == pytest.approx(period(problem, schedule) * float(problem.resolution))
+    assert report.to_dict()["period"]["measured"] == report.period
+    assert report.alternatives["the plan"] == report.period
+    console = Console(file=io.StringIO(), width=140)
+    print_run(console, report)
+    assert "\nperiod " in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_runs_of_a_pipeline_are_executed_by_the_starts_of_the_plan(tmp_path: Path) -> None:
+    """Run k starts k periods later, so that the first device begins the next run between its two segments."""
+    model = saved(FUNCTIONS, tmp_path)
+    problem, schedule = pipeline(model, [0, 1, 1, 0])
+    split = split_model(problem, schedule, read_model(model))
+    start = split.segments.tasks(0)[0], split.segments.tasks(len(split.segments) - 1)[0]
+    ticks = period(problem, schedule)
+    assert schedule.start[start[0]] + ticks < schedule.start[start[1]]
+    orders = stream_orders(problem, schedule, split, [0, 1], 3)
+    assert sorted(orders[0]) == [(run, k) for run in range(3) for k in range(2)]
+    assert orders[1] == [(run, 0) for run in range(3)]
+    assert orders[0].index((1, 0)) < orders[0].index((0, 1))
+
+
+@pytest.mark.parametrize(
+    ("session", "shown"),
+    [
+        (0.5, "the unsplit model with 2 threads: 500 ms, against 1 s for the plan"),
+        (5.0, "the plan: 1 s, against 2 s for the unsplit model"),
+    ],
+)
+def test_the_fastest_way_to_run_the_model_is_named(session: float, shown: str, tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem = problem_of(model)
+    report = po.run_onnx(problem, po.simulate(problem, [0, 1, 0, 1]), model, runs=1)
+    ones = np.ones(report.end.shape)
+    known = {"start": 0 * ones, "end": ones, "one_device": np.array([2.0]), "session_threads": 2}
+    report = dataclasses.replace(report, one_session=np.array([session]), **known)
+    console = Console(file=io.StringIO(), width=140)
+    print_run(console, report)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"speedup    2.00 over the unsplit model, {session:.2f} over the unsplit model with 2 threads" in text
+    assert shown in text
+    assert "unsplit model, 2 threads" in text
+    assert report.to_dict()["one_session"] == {"threads": 2, "measured": session}
 
 
 def test_outputs_that_are_not_finite_are_a_note(tmp_path: Path) -> None:

@@ -40,9 +40,11 @@ def test_imports_state_the_command_that_installs_pytorch(saved: Path) -> None:
         po.from_torch(object(), ())  # type: ignore[arg-type]
 
 
-def test_parts_state_the_command_that_installs_pytorch(saved: Path) -> None:
+def test_parts_and_runs_state_the_command_that_installs_pytorch(saved: Path) -> None:
     problem = po.compile({"placeopt": 1, "devices": {"cpu": {}}, "tasks": {"a": {"time": 1}}})
     imported = po.Imported({})
     with pytest.raises(po.MissingExtraError, match=r"parts of a graph need torch: pip install"):
         po.split_callback(problem, po.simulate(problem, [0]), imported)
+    with pytest.raises(po.MissingExtraError, match=r"runs of PyTorch models need torch: pip install"):
+        po.run_torch(problem, po.simulate(problem, [0]), imported, saved)
     assert saved.exists()

@@ -145,12 +145,13 @@ def from_dask(
     made = TaskGraph(name, "a Dask graph", tasks, memory_model="peak").imported(network, resolution, _issue, notes)
     consumed = {producer for task in tasks.values() for producer in task.after}
     by_key = {key: names[target] for key, target in targets.items()}
-    outputs = [by_key[key] for key in keys] if keys else [task for task in tasks if task not in consumed]
+    results = [by_key[key] for key in keys] if keys else [task for task in tasks if task not in consumed]
 
     def value(results: Mapping[str, Any]) -> Any:
         return dict(results) if finish is None else finish({key: results[by_key[key]] for key in keys})
 
-    return DaskImport(made.document, made.notes, functions, tuple(dict.fromkeys(outputs)), value)
+    outputs = tuple(dict.fromkeys(results))
+    return DaskImport(made.document, made.notes, functions=functions, outputs=outputs, finish=value)
 
 
 def _materialized(

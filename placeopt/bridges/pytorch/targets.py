@@ -133,8 +133,8 @@ def _for_device_map(model: PlacedModel, kept: Iterable[str]) -> Requirements:
         whole.add(module)
         parts.join([*inside.get(module, ()), *users.get(module, ())])
 
-    for module in (*filter(None, owners), *kept):
-        keep(module)
+    for owner in (*filter(None, owners), *kept):
+        keep(owner)
     before = producers(model)
     main = [name for weight, names in model.weights.items() if "." not in weight for name in names]
     for task in by_position(model):
