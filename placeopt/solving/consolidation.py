@@ -155,7 +155,7 @@ class _Search:
         should_stop: Callable[[], bool],
     ) -> None:
         self.problem, self.schedule, self.should_stop = problem, schedule, should_stop
-        self.limits = tuple(value + share * Fraction(abs(value)) for value in values)
+        self.limits = tuple(value + value * share for value in values)
         self.best = pieces(problem, schedule)
         self.left = EFFORT // max(problem.n_tasks + problem.n_edges, 1)
         self.able = problem.group_feasible()
