@@ -42,7 +42,7 @@ def cold_copy(folder: Path) -> dict[str, str]:
     """An environment with a new copy of placeopt, without byte code and Numba cache."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "placeopt", folder / "placeopt", ignore=ignored)
-    shutil.copytree(ROOT / "solvers", folder / "placeopt_solvers", ignore=ignored)
+    shutil.copytree(ROOT / "solvers" / "placeopt_solvers", folder / "placeopt_solvers", ignore=ignored)
     return os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "numba")}
 
 

@@ -7,7 +7,7 @@ targets become:
     docs/solvers.md                             the index of the pages of solvers
     benchmarks/papers/README.md, pages/NAME.md  papers/index, papers/NAME
     docs/NAME                                   NAME
-    solvers/NAME.py                             the page of the solver (the source file with `?source`)
+    solvers/placeopt_solvers/NAME.py            the page of the solver (the source file with `?source`)
     benchmarks/NAME.py, benchmarks              the section of the script on the page of benchmarks
 
 Any other file of the repository is copied to `files/`.

@@ -110,7 +110,7 @@ def use(name: str) -> str:
 
 def source_path(name: str) -> str:
     """Return the path of a solver's source in the repository."""
-    return f"{module_of(name).__name__.replace('placeopt_solvers', 'solvers').replace('.', '/')}.py"
+    return f"{module_of(name).__name__.replace('placeopt_solvers', 'solvers/placeopt_solvers').replace('.', '/')}.py"
 
 
 def table(prefix: str) -> str:

@@ -104,7 +104,7 @@ def _highest_first(
 
 
 def optimistic_costs(problem: Problem) -> Int:
-    """Return the optimistic cost table of PEFT (n, m) in ticks; `solvers/list_scheduling/peft.py` defines it."""
+    """Return the optimistic cost table of PEFT (n, m) in ticks; `list_scheduling/peft.py` defines it."""
     table = np.zeros((problem.n_tasks, problem.n_devices), dtype=np.int64)
     transfer = np.rint(mean_transfers(problem)).astype(np.int64)
     backwards, producer = problem.order[::-1].copy(), problem.edge_source[problem.in_edge]
