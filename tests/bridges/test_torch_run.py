@@ -198,6 +198,9 @@ def test_another_program_is_a_usage_error(tmp_path: Path) -> None:
     other = saved(tmp_path, Mlp(4, 4), torch.zeros(1, 4))
     with pytest.raises(po.UsageError, match="the graph has no node"):
         po.run_torch(problem, schedule, imported, other)
+    meta = saved(tmp_path, Mlp(4, 4).to("meta"), torch.zeros(1, 4, device="meta"))
+    with pytest.raises(po.UsageError, match=r"model\.pt2: its weights are on meta; expected a program on the CPU"):
+        po.run_torch(problem, schedule, imported, meta)
     (tmp_path / "broken.pt2").write_bytes(b"PK")
     with pytest.raises(po.DocumentError, match=r"broken\.pt2: cannot be read as a zip archive"):
         po.run_torch(problem, schedule, imported, tmp_path / "broken.pt2")

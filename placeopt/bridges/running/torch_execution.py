@@ -14,7 +14,7 @@ from placeopt.bridges.running.measurement import Executable, Options, check_argu
 from placeopt.bridges.running.pool import Segment, Settings
 from placeopt.bridges.running.report import RunReport
 from placeopt.bridges.running.tensors import model_inputs
-from placeopt.errors import DocumentError, Issue
+from placeopt.errors import DocumentError, Issue, UsageError, listing
 from placeopt.io.files import StrPath, temporary_folder
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule
@@ -120,7 +120,11 @@ def _loaded(source: Path) -> ExportedProgram:
 
     read_program(source)
     try:
-        return torch.export.load(source)
+        program = torch.export.load(source)
     except Exception as error:  # noqa: BLE001 - PyTorch has no common class for its errors
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise DocumentError([Issue(f"PyTorch {torch.__version__} cannot load it: {reason}", (), str(source))]) from None
+    elsewhere = {str(value.device) for value in program.state_dict.values()} - {"cpu"}
+    if elsewhere:
+        raise UsageError(f"{source}: its weights are on {listing(sorted(elsewhere))}; expected a program on the CPU")
+    return program

@@ -58,6 +58,7 @@ class TorchSplit(CutModel):
         callback = callback_of(model, segments)
         module = module_of(program)
         self._nodes, self._sizes = {node.name: node for node in module.graph.nodes}, sizes
+        called = _names(module, callback)
         root = callback.split(module)
         names = {node: node.name for node in root.graph.nodes if node.op == "placeholder"}
         self.inputs = {name: self._value(name) for name in names.values()}
@@ -65,7 +66,7 @@ class TorchSplit(CutModel):
         tasks = model.problem.task_names
         for call in _calls(root.graph, "call_module"):
             k, graph = _part(root, call)
-            own = names_of(graph, module, callback, k)
+            own = dict(zip(_calls(graph.graph), called[k], strict=True))
             (returned,) = graph.graph.output_node().args
             outputs = tuple(own[each] for each in _flat(returned))
             if isinstance(returned, (tuple, list)):
@@ -142,6 +143,7 @@ def read_segments(file: Path) -> tuple[dict[int, tuple[GraphModule, dict[Node, s
     found = torch.load(file)
     program = read_program(found["program"])
     module, callback = module_of(program), SplitCallback((), found["parts"], found["calls"])
+    called = _names(module, callback)
     root = callback.split(module)
     parts = {}
     for call in _calls(root.graph, "call_module"):
@@ -151,7 +153,7 @@ def read_segments(file: Path) -> tuple[dict[int, tuple[GraphModule, dict[Node, s
                 graph._parameters.pop(name, None)
                 graph._buffers.pop(name, None)
                 graph.register_buffer(name, found["weights"][k][name])
-            parts[k] = graph, names_of(graph, module, callback, k)
+            parts[k] = graph, dict(zip(_calls(graph.graph), called[k], strict=True))
     return parts, changes(program)
 
 
@@ -168,10 +170,12 @@ def write_values(values: Mapping[str, Any], folder: Path, prefix: str = "input")
     return files
 
 
-def names_of(graph: GraphModule, module: GraphModule, callback: SplitCallback, part: int) -> dict[Node, str]:
-    """Return the names that the calls of a part have in the module; those in the part differ."""
-    names = [node.name for node in _calls(module.graph) if callback(node) == part]
-    return dict(zip(_calls(graph.graph), names, strict=True))
+def _names(module: GraphModule, callback: SplitCallback) -> dict[int, list[str]]:
+    """The names of the calls of each part in their order; the nodes of the part have other names."""
+    found: dict[int, list[str]] = {}
+    for node in _calls(module.graph):
+        found.setdefault(callback(node), []).append(node.name)
+    return found
 
 
 def module_of(program: ExportedProgram) -> GraphModule:
@@ -199,7 +203,7 @@ def _part(root: GraphModule, call: Node) -> tuple[int, GraphModule]:
 def _weights(graph: GraphModule) -> dict[str, torch.Tensor]:
     """The parameters, buffers and constants of a part by name; not the graphs of control flow."""
     names = [str(node.target) for node in graph.graph.nodes if node.op == "get_attr"]
-    found = {name: getattr(graph, name) for name in names}
+    found = {name: operator.attrgetter(name)(graph) for name in names}
     return {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
 
 
