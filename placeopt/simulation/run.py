@@ -190,17 +190,18 @@ def prepared_run(
         run = Run(problem, checked_placement(problem, placed))
         run.prepare(discipline or "fifo", priority, order, runs)
         return run
-    check_schedule(caller, problem, placed)
+    plan: Any = placed
+    check_schedule(caller, problem, plan)
     if problem.pipeline is not None:
         raise UsageError(
             f"{caller}: runs of a pipeline follow each other; run_pipeline executes them, and {caller} with "
             "schedule.device one run alone"
         )
-    run = Run(problem, checked_placement(problem, placed.device))
+    run = Run(problem, checked_placement(problem, plan.device))
     if discipline in (None, "order") and order is None and priority is None:
-        run.follow(placed, runs)
+        run.follow(plan, runs)
     elif discipline == "priority" and order is None and priority is None:
-        run.prepare(discipline, -placed.start, None, runs)
+        run.prepare(discipline, -plan.start, None, runs)
     else:
         run.prepare(discipline or "order", priority, order, runs)
     return run

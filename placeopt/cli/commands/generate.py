@@ -69,10 +69,10 @@ def model(
         return
     chosen = name.replace("-", "_")
     if options and chosen in MODELS:
-        known = MODELS[chosen].options.model_fields.items()
+        fields = MODELS[chosen].options.model_fields.items()
         _print_options(
             (f"{name} = {_default_text(field.default)}", " ".join((field.description or "").split()))
-            for name, field in known
+            for name, field in fields
         )
         return
     check_targets(("--out", out))
