@@ -198,7 +198,7 @@ def test_they_use_public_names_only(name: str) -> None:
             assert not [alias.name for alias in node.names if alias.name.startswith(("placeopt.", "placeopt_solvers"))]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("placeopt"):
             assert node.module in modules, f"{node.module} is not in the list of modules in docs/api.md"
-            public = importlib.import_module(node.module)
+            public = importlib.import_module(node.module or "")
             names = getattr(public, "__all__", [each for each in vars(public) if not each.startswith("_")])
             assert {alias.name for alias in node.names} <= set(names)
 

@@ -114,11 +114,12 @@ def build_tiers(first: Any, further: Sequence[Sequence[tuple[int, int, int]]]) -
     for d, tiers in enumerate(further):
         for k, tier in enumerate(tiers, start=1):
             where, before = f"tiers[{d}][{k - 1}]", int(end[d, k - 1])
-            size, *rate = whole_numbers(where, tier, (3,), "bytes, num, den").tolist()
-            num[d, k], den[d, k] = (part // max(math.gcd(*rate), 1) for part in rate)
-            if num[d, k] < 1 or den[d, k] < 1 or num[d, k] > (2**62 - 1) // den[d, k]:
-                stated = f"{rate[0]} ticks move {rate[1]} bytes"
-                raise UsageError(f"{where}: {stated}; expected numbers of at least 1 with a product below 2^62")
+            size, ticks, moved = whole_numbers(where, tier, (3,), "bytes, num, den").tolist()
+            if ticks < 1 or moved < 1 or ticks > (2**62 - 1) // moved:
+                rate = f"{ticks} ticks move {moved} bytes"
+                raise UsageError(f"{where}: {rate}; expected numbers of at least 1 with a product below 2^62")
+            common = math.gcd(ticks, moved)
+            num[d, k], den[d, k] = ticks // common, moved // common
             if before == ENDLESS:
                 raise UsageError(f"{where} follows memory without a limit, which is never full; expected no such tier")
             if int(num[d, k]) * int(den[d, k - 1]) < int(num[d, k - 1]) * int(den[d, k]):
