@@ -66,7 +66,10 @@ def own_types(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, Type
 
 
 def _labels(inputs: _Inputs) -> Sequence[object]:
-    return attribute(inputs.node, "classlabels_int64s") or attribute(inputs.node, "classlabels_strings", ())
+    found: Sequence[object] = attribute(inputs.node, "classlabels_int64s") or attribute(
+        inputs.node, "classlabels_strings", ()
+    )
+    return found
 
 
 def _classifier(inputs: _Inputs) -> Results:
