@@ -8,6 +8,7 @@ from pathlib import Path
 
 from placeopt.bridges.exporters import dot, llama_cpp, model_explorer, onnxruntime, openvino, pytorch, vllm
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.pytorch.targets import DEVICE_MAP, SPLIT_SPEC
 from placeopt.errors import UsageError, alternatives, listing
 
 
@@ -30,7 +31,7 @@ class Exporter:
 
 
 EXPORTERS: dict[str, Exporter] = {
-    pytorch.DEVICE_MAP: Exporter(
+    DEVICE_MAP: Exporter(
         "the device of each module, for accelerate and transformers, JSON",
         text=pytorch.export_device_map,
         takes=frozenset({"providers"}),
@@ -62,7 +63,7 @@ EXPORTERS: dict[str, Exporter] = {
         needs_model=True,
         provider="GPU.0",
     ),
-    pytorch.SPLIT_SPEC: Exporter(
+    SPLIT_SPEC: Exporter(
         "the stages for torch.distributed.pipelining, JSON",
         text=pytorch.export_split_spec,
         takes=frozenset({"providers"}),

@@ -150,7 +150,8 @@ def from_dask(
     def value(results: Mapping[str, Any]) -> Any:
         return dict(results) if finish is None else finish({key: results[by_key[key]] for key in keys})
 
-    return DaskImport(made.document, made.notes, functions, tuple(dict.fromkeys(outputs)), value)
+    shown = tuple(dict.fromkeys(outputs))
+    return DaskImport(made.document, made.notes, functions=functions, outputs=shown, finish=value)
 
 
 def _materialized(
