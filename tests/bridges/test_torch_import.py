@@ -364,12 +364,15 @@ class TestSizes:
         by_batch = po.from_torch(self.dynamic(), devices=NETWORK, batch=16)
         by_name = po.from_torch(self.dynamic(), devices=NETWORK, dims={"x.0": 16})
         fixed = po.from_torch(Mlp(4, 8, 2), (torch.zeros(16, 4),), devices=NETWORK)
+        by_shape = po.from_torch(self.dynamic(), devices=NETWORK, dims={"x.shape[0]": 16})
         assert by_batch.document["tasks"] == by_name.document["tasks"] == fixed.document["tasks"]
+        assert by_shape.document["tasks"] == fixed.document["tasks"]
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({}, r"symbolic sizes; state a value for each: --dim x\.0=SIZE"),
+            ({}, r"symbolic sizes; state a value for each: --dim x\.0=SIZE; they are s\d+ \(x\.0\)"),
+            ({"dims": {"batch": 2}}, r"unknown dimension batch; known are s\d+ \(x\.0\); torch.export drops the names"),
             ({"batch": 100}, r"the batch size \(x\.0\) is 100; the export allows \d to 64"),
             ({"dims": {"y.0": 2}}, r"unknown dimension y\.0; did you mean x\.0"),
             ({"dims": {"x.0": 2}, "batch": 3}, "both are the size"),

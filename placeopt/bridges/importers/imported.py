@@ -66,7 +66,7 @@ class Imported:
     """The problem document, for `placeopt.compile`."""
     notes: tuple[str, ...] = ()
     """What was guessed, dropped or missing: one sentence each."""
-    plan: dict[str, Any] | None = None
+    plan: dict[str, Any] | None = field(default=None, kw_only=True)
     """The plan of the recorded run, if the options request it."""
 
     def __repr__(self) -> str:

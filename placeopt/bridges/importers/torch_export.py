@@ -107,7 +107,7 @@ def from_torch(
     batch
         Size of the first dimension of every input in which it is symbolic.
     dims
-        Other symbolic sizes, by symbol (`s77`) or by input and dimension (`ids.1`).
+        Other symbolic sizes, by symbol (`s77`) or by input and dimension (`ids.1` or `ids.shape[1]`).
     dynamic_shapes
         As in `torch.export.export`, for a module.
     precision

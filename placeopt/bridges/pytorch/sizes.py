@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from placeopt.errors import UsageError, alternatives, listing
+from placeopt.errors import UsageError, listing, suggestion
 
 
 class Sizes:
@@ -55,7 +56,7 @@ def symbol_values(program: ExportedProgram, dims: Mapping[str, int], batch: int 
     Parameters
     ----------
     dims
-        Sizes by the name of their symbol (`s77`), or of an input and a dimension (`ids.0`).
+        Sizes by the name of their symbol (`s77`), or of an input and a dimension (`ids.0` or `ids.shape[0]`).
     batch
         Size of the first dimension of every input in which it is symbolic.
 
@@ -77,6 +78,7 @@ def symbol_values(program: ExportedProgram, dims: Mapping[str, int], batch: int 
     symbols |= dict.fromkeys(str(symbol) for symbol in program.range_constraints)
     stated = dict(places)
     for name, size in dims.items():
+        name = re.sub(r"\.shape\[(\d+)\]$", r".\1", name)
         if name in symbols:
             give(name, size, name)
         elif name in stated and stated[name] is not None:
@@ -84,9 +86,11 @@ def symbol_values(program: ExportedProgram, dims: Mapping[str, int], batch: int 
         elif name in stated:
             raise UsageError(f"{name} is not one symbolic size; state the symbols {listing(list(symbols), 20)}")
         else:
-            known = [*symbols, *stated]
-            hint = alternatives(name, known, 20) if known else ": every size of the model is fixed"
-            raise UsageError(f"unknown dimension {name}{hint}")
+            hint = suggestion(name, [*symbols, *stated])
+            known = "every size of the model is fixed"
+            if symbols:
+                known = f"known are {_shown(symbols, places)}; torch.export drops the names of Dim"
+            raise UsageError(f"unknown dimension {name}{hint}; {known}")
     if batch is not None:
         first = [(name, symbol) for name, symbol in places if name.endswith(".0") and symbol is not None]
         if not first:
@@ -98,12 +102,20 @@ def symbol_values(program: ExportedProgram, dims: Mapping[str, int], batch: int 
         wanted = dict.fromkeys(str(symbol) for _, symbol in missing)
         where = {symbol: next(name for name, other in missing if other == symbol) for symbol in wanted}
         options = " ".join(f"--dim {name}=SIZE" for name in where.values())
-        raise UsageError(f"the model has symbolic sizes; state a value for each: {options}")
+        raise UsageError(
+            f"the model has symbolic sizes; state a value for each: {options}; they are {_shown(wanted, places)}"
+        )
     for symbol, limits in program.range_constraints.items():
         value = values.get(str(symbol))
         if value is not None and not limits.lower <= value <= limits.upper:
             raise UsageError(f"{taken[str(symbol)]} is {value}; the export allows {limits.lower} to {limits.upper}")
     return values
+
+
+def _shown(symbols: Iterable[str], places: Sequence[tuple[str, str | None]]) -> str:
+    """The symbols with the dimensions of inputs that have them: `s77 (ids.1, mask.1)`."""
+    at = {symbol: [name for name, other in places if other == symbol] for symbol in symbols}
+    return listing([f"{symbol} ({', '.join(names)})" if names else symbol for symbol, names in at.items()], 20)
 
 
 def _places(program: ExportedProgram) -> list[tuple[str, str | None]]:

@@ -141,19 +141,19 @@ def _for_device_map(model: PlacedModel, kept: Iterable[str]) -> Requirements:
         around = [path for path in (task.path, *parents(task.path)) if path]
         if any(path in whole for path in around):
             continue
-        module = next((path for path in around if path in users), None)
+        near = next((path for path in around if path in users), None)
         read = [name for name in before.get(task.name, ()) if name in model.tasks]
-        if module is None:
+        if near is None:
             parts.join([task.name, *read])
             main += [] if read else [task.name]
         elif (
             read
-            and all(within(model.tasks[name].path, module) for name in read)
+            and all(within(model.tasks[name].path, near) for name in read)
             and len({parts.find(name) for name in read}) == 1
         ):
             parts.join([read[0], task.name])
         else:
-            keep(module)
+            keep(near)
     if not any(model.weights.values()):
         parts.join(list(model.tasks))
     return Requirements(parts.all(), tuple(dict.fromkeys(main)))
