@@ -655,7 +655,8 @@ def test_a_fit_is_a_profile_that_applies_to_the_problem(tmp_path: Path) -> None:
     assert fit["measured_tasks"] == len(after.task_names)
     assert after.task_names == before.task_names
     assert (after.duration == after.duration[:, :1]).all()
-    assert after.resolution * int(after.latency[0, 1]) == pytest.approx(fit["transfer"]["latency"], abs=1e-9)
+    expected = fit["transfer"]["latency"] + fit["overhead"]
+    assert after.resolution * int(after.latency[0, 1]) == pytest.approx(expected, abs=1e-9)
     tasks = yaml.safe_load(measured.read_text())["tasks"]
     assert list(tasks) == list(before.task_names)
     assert all(set(task) == {"time"} for task in tasks.values())

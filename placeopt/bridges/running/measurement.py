@@ -240,8 +240,7 @@ def _fit(
     here = fitted_problem(problem, seconds, link)
     again = retime(here, Schedule(schedule.device, schedule.start))
     known = {name: seconds[name] for name in problem.task_names if name in seconds}
-    several = len(np.unique(split.segments.device)) > 1
-    fit = Fit(problem.n_tasks, known, link if several else None, overhead)
+    fit = Fit(problem.n_tasks, known, link if problem.n_devices > 1 else None, overhead)
     return predict(here, again, split, round(overhead * NANO)), fit
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ class Fit:
     seconds: Mapping[str, float]
     """Measured durations by task; other tasks keep that of the problem."""
     transfer: TransferModel | None
-    """Transfers between two workers; None if the plan uses one device."""
+    """Transfers between two workers; None if the problem has one device."""
     overhead: float
     """Seconds that each segment takes in addition to its tasks."""
 
@@ -36,10 +36,14 @@ class Fit:
         return len(self.seconds)
 
     def profile(self) -> dict[str, Any]:
-        """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`."""
+        """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`.
+
+        A transfer begins another segment, so the latency of the link contains the time of a segment without work.
+        """
         document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
         if self.transfer is not None:
-            document["links"] = {"default": self.transfer.link()}
+            latency = self.transfer.latency + self.overhead
+            document["links"] = {"default": replace(self.transfer, latency=latency).link()}
         document["tasks"] = {name: {"time": seconds_text(seconds, DIGITS)} for name, seconds in self.seconds.items()}
         return document
 
