@@ -18,7 +18,7 @@ onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
 
 from commandline import run  # noqa: E402
-from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
+from onnx_cases import hand_made, inputs_of, light_model, problem_of  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import Writer  # noqa: E402
@@ -80,7 +80,7 @@ def check_export(
             problem.device_names.index(segment["device"])
         }
         assert all(source < segment["segment"] for source in segment["after"])
-    found = run_segments(folder, random_inputs(read_model(model), 1))
+    found = run_segments(folder, random_inputs(inputs_of(read_model(model)), 1))
     assert list(found) == list(expected)
     for name, value in expected.items():
         assert difference(name, found[name], value).relative <= 1e-6, name
@@ -88,7 +88,7 @@ def check_export(
 
 def outputs_of(model: Path) -> dict[str, Any]:
     whole = session(model)
-    inputs = random_inputs(read_model(model), 1)
+    inputs = random_inputs(inputs_of(read_model(model)), 1)
     names = [each.name for each in whole.get_outputs()]
     return dict(zip(names, whole.run(names, inputs), strict=True))
 
@@ -283,7 +283,7 @@ def test_one_session_with_annotated_nodes(tmp_path: Path) -> None:
     # Without a GPU, all nodes run on the CPU; the runtime accepts the model and the settings.
     entries["session.layer_assignment_settings"] = "cpu(=device0);CPUExecutionProvider(=device2)"
     single = session(out / "model.onnx", **entries)
-    found = dict(zip(["y"], single.run(["y"], random_inputs(read_model(model), 1)), strict=True))
+    found = dict(zip(["y"], single.run(["y"], random_inputs(inputs_of(read_model(model)), 1)), strict=True))
     assert difference("y", found["y"], outputs_of(model)["y"]).relative <= 1e-6
     if hasattr(single, "get_provider_graph_assignment_info"):
         assigned = [node.name for part in single.get_provider_graph_assignment_info() for node in part.get_nodes()]

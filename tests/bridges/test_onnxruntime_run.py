@@ -28,12 +28,11 @@ onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
 pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
 
 from commandline import run  # noqa: E402
-from onnx_cases import hand_made, light_model, problem_of  # noqa: E402
+from onnx_cases import hand_made, inputs_of, light_model, problem_of  # noqa: E402
 from trace_format import breaches  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
-from placeopt.bridges.onnx_models.view import OnnxModel, Tensor  # noqa: E402
 from placeopt.bridges.running import fitting  # noqa: E402
 from placeopt.bridges.running.measurement import stream_orders  # noqa: E402
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares  # noqa: E402
@@ -66,10 +65,6 @@ def files(model: Path, folder: Path, device: list[int] | None = None) -> tuple[P
     paths[0].write_text(to_yaml(problem_document(problem)))
     po.write_plan(paths[1], po.plan_document(problem, schedule, solver="by-hand"))
     return paths
-
-
-def expected(model: OnnxModel) -> dict[str, Tensor]:
-    return {name: model.tensors[name] for name in model.inputs}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -226,7 +221,7 @@ def test_random_inputs_depend_on_the_seed_alone() -> None:
     graph = helper.make_graph(nodes, "g", inputs, outputs)
     made = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)])
     view = read_model(made)
-    first, again, other = (random_inputs(expected(view), seed) for seed in (1, 1, 2))
+    first, again, other = (random_inputs(inputs_of(view), seed) for seed in (1, 1, 2))
     assert {name: value.dtype.name for name, value in first.items()} == {
         "f": "float32", "d": "float64", "h": "float16", "i": "int64", "b": "bool", "s": "object",
     }  # fmt: skip
@@ -251,7 +246,7 @@ def test_wrong_inputs(arrays: dict[str, Any], message: str, tmp_path: Path) -> N
     model = read_model(saved(FUNCTIONS, tmp_path))
     np.savez(tmp_path / "inputs.npz", **arrays)
     with pytest.raises(po.DocumentError, match=message):
-        read_inputs(tmp_path / "inputs.npz", expected(model))
+        read_inputs(tmp_path / "inputs.npz", inputs_of(model))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 short", b"hello", b"\x93NUMPY"])
@@ -259,7 +254,7 @@ def test_files_of_inputs_that_are_broken(content: bytes, tmp_path: Path) -> None
     model = read_model(saved(FUNCTIONS, tmp_path))
     (tmp_path / "inputs.npz").write_bytes(content)
     with pytest.raises(po.DocumentError, match=r"inputs\.npz: is not an \.npz file of arrays"):
-        read_inputs(tmp_path / "inputs.npz", expected(model))
+        read_inputs(tmp_path / "inputs.npz", inputs_of(model))
 
 
 @pytest.mark.parametrize("place", [6, 8], ids=["encrypted", "unknown compression"])
@@ -272,14 +267,14 @@ def test_archives_of_inputs_that_cannot_be_unpacked(place: int, tmp_path: Path) 
     content[content.index(b"PK\x01\x02") + place + 2] = 99
     path.write_bytes(content)
     with pytest.raises(po.DocumentError, match=r"inputs\.npz: is not an \.npz file of arrays"):
-        read_inputs(path, expected(model))
+        read_inputs(path, inputs_of(model))
 
 
 def test_a_pipe_of_inputs_is_rejected(tmp_path: Path) -> None:
     model = read_model(saved(FUNCTIONS, tmp_path))
     os.mkfifo(tmp_path / "inputs.npz")
     with pytest.raises(po.DocumentError, match=r"inputs\.npz: .* it is not a file"):
-        read_inputs(tmp_path / "inputs.npz", expected(model))
+        read_inputs(tmp_path / "inputs.npz", inputs_of(model))
 
 
 @pytest.mark.parametrize(

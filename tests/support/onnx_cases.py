@@ -17,6 +17,11 @@ def light_model(name: str) -> Path:
     return Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / f"light_{name}.onnx"
 
 
+def inputs_of(model: Any) -> dict[str, Any]:
+    """The inputs of a model by name."""
+    return {name: model.tensors[name] for name in model.inputs}
+
+
 def problem_of(model: Path, devices: int = 2, **dims: Any) -> po.Problem:
     """A problem with a task for each live node of a model; all tasks take 1 us."""
     from placeopt.bridges.onnx_models import read_model
