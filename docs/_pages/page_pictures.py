@@ -188,7 +188,7 @@ def split() -> list[Picture]:
 
     model = Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx"
     problem = po.compile(po.from_onnx(model, devices="xeon-core:2").document)
-    schedule = po.solve(problem, "heft").schedule
+    schedule = po.solve(problem, "heft", consolidate=0).schedule
     assert schedule is not None
     segments = cut_segments(problem, schedule, at_transfers=True)
     ends = segments.member[np.stack([problem.edge_source, problem.edge_target], axis=1)].tolist()

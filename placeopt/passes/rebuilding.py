@@ -16,7 +16,8 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
 SETTINGS = (
-    "name", "description", "resolution", "runs_before_next_change", "objective", "contention", "memory_model",
+    "name", "description", "resolution", "runs_before_next_change", "objective", "consolidate", "contention",
+    "memory_model",
 )  # fmt: skip
 DEVICE_FIELDS = ("device_names", "device_types", "capacity", "power_num", "power_den")
 LINK_FIELDS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")

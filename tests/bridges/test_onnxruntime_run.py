@@ -768,7 +768,7 @@ def test_the_tolerance_follows_the_number_format(element: str, tolerance: float,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--model", "missing.onnx"), "\nmissing.onnx: no such file"),
+        (("--model", "missing.onnx"), "placeopt: missing.onnx: no such file"),
         (("--runs", "0"), "--runs: 0 is out of range; expected a whole number from 1 to 100,000"),
         (("--dim", "x"), "--dim x: expected NAME=SIZE"),
         (("--dim", "x=3"), "--dim x: the model has no such dimension; all of its dimensions have sizes"),

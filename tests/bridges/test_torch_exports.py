@@ -40,7 +40,7 @@ def placed(model: nn.Module, *inputs: Tensor, devices: Any = None, network: Any 
     imported = po.from_torch(model, inputs, devices=NETWORK if network is None else network, **options)
     problem = po.compile(imported.document)
     if devices is None:
-        schedule = po.solve(problem, "heft").schedule
+        schedule = po.solve(problem, "heft", consolidate=0).schedule
         assert schedule is not None
     else:
         schedule = po.simulate(problem, np.array([devices[name] for name in problem.task_names]))
@@ -375,5 +375,6 @@ def test_a_model_of_eight_billion_parameters_on_four_gpus() -> None:
     problem = po.compile(imported.document)
     assert int(problem.resident.sum()) == 2 * sum(each.numel() for each in model.parameters()) > 16 * 10**9
     result = po.solve(problem, "heft")
-    assert result.gap == 0  # one GPU is best
+    assert result.consolidation.after == po.Pieces(1, 1, 0)
+    assert result.gap <= result.consolidation.share  # one GPU is hardly slower than two
     assert po.device_map(problem, result.schedule, imported) == {"": 0}
