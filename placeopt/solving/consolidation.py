@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ from placeopt.verifier import verify
 EFFORT = 2 * 10**6
 """Largest number of tasks and edges in all candidates together."""
 
-CHOICES = 500
+CHOICES = 300
 """Largest number of choices of devices for which bounds are computed."""
 
 
@@ -136,7 +136,7 @@ def consolidate(
     search = _Search(problem, schedule, report.objective, share, should_stop)
     search.fewer_devices()
     search.fewer_segments()
-    fewest = search.best.devices <= 1 or _needs(problem, search.best.devices, search.limits[0])
+    fewest = search.best.devices <= 1 or _needs(problem, search.best.devices, search.limits[0], should_stop)
     before = pieces(problem, schedule)
     value, now = report.objective[0], evaluate(problem, search.schedule)[0]
     given_up = float((now - value) / Fraction(value)) if value else 0.0
@@ -229,15 +229,18 @@ class _Search:
         segments = cut_segments(problem, self.schedule, keep_order=True)
         ticks = np.bincount(segments.member, durations(problem, device), len(segments))
         source, target = segments.member[problem.edge_source], segments.member[problem.edge_target]
+        this, other = np.concatenate((source, target)), np.concatenate((target, source))
+        near = np.unique(this * problem.n_devices + segments.device[other])
+        first = np.searchsorted(near, np.arange(len(segments) + 1) * problem.n_devices)
         for k in np.argsort(ticks, kind="stable").tolist():
             if self.ended:
                 return
             groups = np.unique(problem.group[segments.tasks(k)])
-            near = np.concatenate((source[target == k], target[source == k]))
-            moving = np.isin(problem.group, groups)
-            for d in np.unique(segments.device[near]).tolist():
+            for d in (near[first[k] : first[k + 1]] % problem.n_devices).tolist():
                 if d != segments.device[k] and self.able[groups, d].all():
-                    yield np.where(moving, d, device)
+                    moving = np.zeros(problem.n_groups, dtype=np.bool_)
+                    moving[groups] = True
+                    yield np.where(moving[problem.group], d, device)
 
 
 def _within(problem: Problem, devices: list[int]) -> Problem | None:
@@ -250,18 +253,30 @@ def _within(problem: Problem, devices: list[int]) -> Problem | None:
     return with_changes(problem, feasible=feasible, duration=np.where(feasible, problem.duration, 0))
 
 
-def _needs(problem: Problem, devices: int, limit: Value) -> bool:
+def _needs(problem: Problem, devices: int, limit: Value, should_stop: Callable[[], bool]) -> bool:
     """Whether each choice of one device less has a lower bound above the limit, or no schedule."""
     members = [np.flatnonzero(problem.device_class == c).tolist() for c in range(int(problem.device_class.max()) + 1)]
-    chosen: set[tuple[int, ...]] = set()
-    for classes in combinations_with_replacement(range(len(members)), devices - 1):
-        counts = [classes.count(c) for c in range(len(members))]
-        if all(count <= len(each) for count, each in zip(counts, members, strict=True)):
-            chosen.add(tuple(d for count, each in zip(counts, members, strict=True) for d in each[:count]))
-        if len(chosen) * problem.n_tasks * problem.n_devices > EFFORT or len(chosen) > CHOICES:
+    if len(members) > CHOICES:
+        return False
+    choices = list(islice(_choices([len(each) for each in members], devices - 1), CHOICES + 1))
+    if len(choices) > CHOICES or len(choices) * problem.n_tasks * problem.n_devices > EFFORT:
+        return False
+    for counts in choices:
+        chosen = [d for count, each in zip(counts, members, strict=True) for d in each[:count]]
+        within = _within(problem, chosen)
+        if should_stop():
             return False
-    for each in sorted(chosen):
-        within = _within(problem, list(each))
         if within is not None and prove_infeasible(within) is None and best_bound(within).value <= limit:
             return False
     return True
+
+
+def _choices(sizes: list[int], total: int) -> Iterator[tuple[int, ...]]:
+    """The numbers of devices of each class, for all choices of `total` devices; classes have these sizes."""
+    if not sizes:
+        yield ()
+        return
+    first, *others = sizes
+    for count in range(max(0, total - sum(others)), min(first, total) + 1):
+        for rest in _choices(others, total - count):
+            yield (count, *rest)

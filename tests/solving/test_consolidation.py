@@ -129,6 +129,14 @@ class TestConsolidate:
         assert schedule is not None
         assert po.consolidate(problem, schedule, 0.01, should_stop=lambda: True)[0] is schedule
 
+    def test_ends_soon_with_many_different_devices(self) -> None:
+        """There are 145 million choices of 15 of these 30 devices."""
+        tasks = {f"t{i}": {"time": {f"d{j}": 1000 + j for j in range(30)}, "pin": f"d{i}"} for i in range(16)}
+        problem = po.compile({"placeopt": 1, "devices": {f"d{i}": {} for i in range(30)}, "tasks": tasks})
+        changed = po.solve(problem, "heft", consolidate=0.01).consolidation
+        assert changed is not None
+        assert (changed.after.devices, changed.fewest) == (16, False)
+
     def test_rejects_infeasible_schedules_and_pipelines(self) -> None:
         problem = two_branches()
         schedule = po.solve(problem, "heft").schedule
