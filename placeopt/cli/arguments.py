@@ -126,14 +126,12 @@ def seconds(text: str | None, option: str) -> float | None:
 
 def share(text: str, option: str) -> float:
     """Convert a share such as 0.05 or 5% to a number between 0 and 1."""
-    number, percent, rest = text.strip().partition("%")
-    try:
-        value = float(number) / (100 if percent else 1)
-    except ValueError:
-        value = -1.0
-    if rest or not 0 <= value <= 1:
+    from placeopt.model import units
+
+    found = units.share(text)
+    if found is None:
         raise UsageError(f"{option} is {visible(text)}; expected a share between 0 and 1, such as 0.05 or 5%")
-    return value
+    return float(found)
 
 
 def limit_seconds(text: str | None, default: float | None = None) -> float | None:

@@ -84,12 +84,9 @@ def _share(value: Any) -> Fraction:
 
 
 def _allowance(value: Any) -> Fraction:
-    digits, percent, rest = value.partition("%") if isinstance(value, str) else (value, "", "")
-    try:
-        found = Fraction(digits) / (100 if percent else 1) if isinstance(value, str) else exact(value)
-    except (ValueError, TypeError, ZeroDivisionError):
-        found = Fraction(-1)
-    if rest or isinstance(value, bool) or not 0 <= found <= 1:
+    stated = exact(value) if is_number(value) and 0 <= value <= 1 else None
+    found = units.share(value) if isinstance(value, str) else stated
+    if found is None:
         raise ValueError(f"{units.shown(value)} is not a share; expected a number from 0 to 1, or such as 1%")
     return found
 

@@ -467,7 +467,7 @@ class Spec(_Model):
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
     consolidate: Allowance = Fraction(0)
-    """Share of the objective, such as 1%, that a result may give up to use fewer devices, segments and transfers."""
+    """Share, such as 1%, by which a result may be worse than the solver's, for fewer devices, segments, transfers."""
     pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None
     """How runs follow each other, for the objective `period`."""
     contention: Contention = "none"

@@ -183,7 +183,7 @@ def _term_text(term: Term) -> str:
 
 
 CONSOLIDATE = Fraction(1, 100)
-"""The share that plans of imported models may give up for fewer pieces; costs are hardly more accurate."""
+"""The share by which plans of imported models may be worse, for fewer pieces; costs are hardly more accurate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +241,7 @@ class Problem:
     tiers
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     consolidate
-        Share of each level's value that a result may give up to use fewer devices, segments and transfers
+        Share by which each level may be worse than the solver's, to use fewer devices, segments and transfers
         (`placeopt.solving.consolidation`); 0 for none. Solvers ignore it. The fingerprint does not include it.
     rounding
         The time that was rounded most at compilation; None if all times are whole ticks or none were stated. The

@@ -161,6 +161,17 @@ def is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and is_real(value)
 
 
+def share(text: str) -> Fraction | None:
+    """The share between 0 and 1 that a text such as 0.05 or 5% states; None if it states none."""
+    digits, percent, rest = text.strip().partition("%")
+    try:
+        number = float(digits)
+    except ValueError:
+        return None
+    whole = 100 if percent else 1
+    return exact(number) / whole if not rest and 0 <= number <= whole else None
+
+
 def exact(number: Number) -> Fraction:
     """A number as a fraction; a float counts as its shortest decimal."""
     if isinstance(number, Integral):

@@ -1,4 +1,4 @@
-"""Consolidate a schedule: use fewer devices, segments and transfers, and give up at most a stated share of its value.
+"""Consolidate a schedule: use fewer devices, segments and transfers, at most a stated share worse.
 
 A schedule that is optimal in the model may spread a graph over devices for less than the model's own error. Every
 segment and every transfer has a cost when the plan runs, and a plan on one device needs no runtime for several.
@@ -64,13 +64,13 @@ class Consolidation:
     Attributes
     ----------
     share
-        The share of each level's value that it could give up.
+        The share by which each level of the objective could get worse.
     before, after
         The pieces of both schedules.
     values
         The objective of the schedule before, one value per level.
-    given_up
-        What the first level lost, as a share of its value before.
+    increase
+        By how much the first level is worse, as a share of its value before.
     fewest
         Whether no schedule within the share uses fewer devices, by a proof.
     """
@@ -79,7 +79,7 @@ class Consolidation:
     before: Pieces
     after: Pieces
     values: tuple[Value, ...]
-    given_up: float
+    increase: float
     fewest: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Consolidation:
             "before": self.before._asdict(),
             "after": self.after._asdict(),
             "objective_before": [float(value) if isinstance(value, Fraction) else value for value in self.values],
-            "given_up": self.given_up,
+            "increase": self.increase,
             "fewest_devices_proved": self.fewest,
         }
 
@@ -100,7 +100,7 @@ class Consolidation:
             if old != new
         ]
         within = f"within {100 * float(self.share):.3g}% of the objective"
-        text = f"{', '.join(changes)}: {self.given_up:.2%} worse" if changes else f"no simpler schedule found {within}"
+        text = f"{', '.join(changes)}: {self.increase:.2%} worse" if changes else f"no simpler schedule found {within}"
         return f"{text}; no schedule {within} has fewer devices" if self.fewest and self.after.devices > 1 else text
 
 
@@ -134,13 +134,13 @@ def consolidate(
     if not report.feasible or report.objective is None:
         raise UsageError("consolidate takes a feasible schedule; this one violates rules, see `verify`")
     search = _Search(problem, schedule, report.objective, share, should_stop)
+    before = search.best
     search.fewer_devices()
     search.fewer_segments()
     fewest = search.best.devices <= 1 or _needs(problem, search.best.devices, search.limits[0], should_stop)
-    before = pieces(problem, schedule)
     value, now = report.objective[0], evaluate(problem, search.schedule)[0]
-    given_up = float((now - value) / Fraction(value)) if value else 0.0
-    return search.schedule, Consolidation(share, before, search.best, report.objective, given_up, fewest)
+    increase = float((now - value) / Fraction(value)) if value else 0.0
+    return search.schedule, Consolidation(share, before, search.best, report.objective, increase, fewest)
 
 
 class _Search:

@@ -94,7 +94,7 @@ def solve(
     strict
         Make a heuristic fail that would otherwise overfill devices as its best effort (`celeritas`, `order-place`).
     consolidate
-        Share of the objective that the result may give up to use fewer devices, segments and transfers
+        Share by which the result may be worse than the solver's, to use fewer devices, segments and transfers
         (`placeopt.solving.consolidation`); 0 for none. None: what the problem states, which models imported from ONNX
         and PyTorch do.
     dask
@@ -371,7 +371,7 @@ def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None) -> R
 
 
 def _consolidated(run: Run, result: Result) -> Result:
-    """The result with a simpler schedule if the run asks for one. It stays optimal only if nothing was given up."""
+    """The result with a simpler schedule if the run asks for one. It stays optimal only if its value did not change."""
     if not run.consolidate or not result.feasible or result.schedule is None or run.problem.pipeline is not None:
         return result
     stop = run.options.should_stop

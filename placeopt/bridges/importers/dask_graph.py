@@ -288,7 +288,7 @@ def measured_runs(
 ) -> tuple[list[tuple[str, int | None]], int, dict[str, float], dict[Hashable, int], dict[str, Fraction]]:
     """Return workers, bandwidth, average seconds by prefix, and sizes by key and prefix; runs on the scheduler.
 
-    The scheduler records sizes of results from then on.
+    The scheduler records sizes of results afterwards.
     """
     workers = [(str(worker.name), worker.memory_limit or None) for worker in dask_scheduler.workers.values()]
     seconds = {

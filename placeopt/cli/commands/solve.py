@@ -85,8 +85,8 @@ def solve(
         float | None,
         share_option(
             "--consolidate",
-            "Give up at most this share of the objective for fewer devices, segments and transfers; 0 for none. The "
-            "default is what the problem states: 1% in imported models.",
+            "Use fewer devices, segments and transfers if the objective gets worse by at most this share; 0 for none. "
+            "The default is what the problem states: 1% in imported models.",
         ),
     ] = None,
     sets: Sets = None,
