@@ -2,6 +2,7 @@
 
     python benchmarks/onnx_bridges.py outputs [MODEL ...] [--placements 50] [--time-limit 20]
     python benchmarks/onnx_bridges.py times [MODEL ...] [--runs 15]
+    python benchmarks/onnx_bridges.py again [MODEL ...] [--runs 15] [--time-limit 20]
 
 The models are the nine light models of the package onnx; their weights are computed by nodes. The problem is the one
 that `placeopt import` makes, on two cores.
@@ -12,10 +13,14 @@ table shows the largest difference of an output from that of the unsplit model, 
 most light models are equal, so that their outputs are, too. Therefore random values replace the constants that
 ConstantOfShape nodes make, unless `--light` is given.
 
-`times` profiles resnet50 and densenet121 with ONNX Runtime, without graph optimizations and with one thread, and
-predicts times from the measured nodes and transfers (`placeopt run --fit`): of the unsplit model on one core, and of a
-plan that heft computes for two cores. Both processes are pinned to a core. Times are medians. For comparison, Celeritas
-(Xu et al. 2022, table 5) reports mean errors of 8% to 14% for times of operators, extrapolated from smaller batches.
+`times` predicts the times of two processes from measured nodes, transfers and contention (`placeopt run --fit`), of a
+plan that heft computes for two cores, and of the two halves of the work. ONNX Runtime has one thread and makes no graph
+optimizations; each process is pinned to a core; times are medians. For comparison, Celeritas (Xu et al. 2022, table 5)
+reports mean errors of 8% to 14% for times of operators, extrapolated from smaller batches.
+
+`again` applies these measurements to the problem (`--profile`), solves it again with heft and with cp-sat (seed 0, two
+workers), both consolidated by 1%, and runs the plan in turns with the unsplit model on one core. No plan should be
+slower than one core.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ from rich.table import Table
 
 import placeopt as po
 from placeopt.bridges.onnx_models.submodels import Writer, split_model
+from placeopt.bridges.profiling import apply_profile
 from placeopt.bridges.running.tensors import difference, random_inputs
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -42,13 +48,13 @@ MODELS = (
     "bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19",
     "zfnet512",
 )  # fmt: skip
-TIMED = ("resnet50", "densenet121")
+TIMED = ("squeezenet", "shufflenet", "inception_v1", "resnet50", "densenet121")
 
 
 def main() -> None:
-    """Run one of the two benchmarks."""
+    """Run one of the benchmarks."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("outputs", "times"))
+    parser.add_argument("what", choices=("outputs", "times", "again"))
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"any of {', '.join(MODELS)}")
     parser.add_argument("--placements", type=int, default=50, help="random placements of each model")
     parser.add_argument("--time-limit", type=float, default=20, help="seconds of cp-sat")
@@ -61,7 +67,8 @@ def main() -> None:
         if asked.what == "outputs":
             table = outputs(asked.models or MODELS, asked, Path(folder))
         else:
-            table = times(asked.models or TIMED, asked.runs)
+            measured = times if asked.what == "times" else again
+            table = measured(asked.models or TIMED, asked)
     Console(width=120).print(table)
 
 
@@ -160,28 +167,64 @@ def random_placements(
     return worst, segments / max(count, 1)
 
 
-def times(models: Any, runs: int) -> Table:
+def times(models: Any, asked: argparse.Namespace) -> Table:
     """Fitted predictions and measured times."""
-    table = Table(title="times predicted from measured nodes and transfers")
-    for header in ("model", "plan", "segments", "predicted", "measured", "off", "segments off (median)"):
+    table = Table(title="times predicted from measured nodes, transfers and contention")
+    for header in ("model", "plan", "segments", "predicted", "measured", "off", "unsplit model", "off"):
         table.add_column(header, justify="left" if header in ("model", "plan") else "right")
+    errors = []
     for name in models:
         problem = imported(light(name))
         for plan, schedule in (
-            ("one core", po.simulate(problem, [0] * problem.n_tasks)),
-            ("two cores, heft", po.solve(problem, "heft").schedule),
-            ("two cores, halves", po.simulate(problem, halves(problem))),
+            ("heft", po.solve(problem, "heft", consolidate=0).schedule),
+            ("halves", po.simulate(problem, halves(problem))),
         ):
-            report = po.run_onnx(problem, schedule, light(name), runs=runs, warmup=3, fit=True)
-            assert report.equal
+            report = fitted(problem, schedule, name, asked.runs)
             assert report.fitted is not None
-            off = float(np.median(np.abs(report.fitted.busy / report.measured - 1)))
-            if plan == "one core":
-                whole = float(np.median(report.one_device))
-                table.add_row(name, "unsplit, one core", "", *deviation(report.fitted.one_device, whole), "")
-            count = str(len(report.segment_device))
-            table.add_row(name, plan, count, *deviation(report.fitted.makespan, report.makespan), f"{off:.1%}")
+            errors.append(abs(report.fitted.makespan / report.makespan - 1))
+            whole = deviation(report.fitted.one_device, float(np.median(report.one_device)))
+            planned = deviation(report.fitted.makespan, report.makespan)
+            table.add_row(name, plan, str(len(report.segment_device)), *planned, *whole[1:])
+            print(f"{name}, {plan}: {' '.join(planned)}", file=sys.stderr)
+    table.caption = f"two processes: median error {np.median(errors):.1%}, largest {max(errors):.1%}"
     return table
+
+
+def again(models: Any, asked: argparse.Namespace) -> Table:
+    """Plans that are solved again with measured times, against the unsplit model."""
+    table = Table(title="plans from measured times")
+    for header in ("model", "solver", "bound", "predicted", "segments", "plan", "one core", "plan / one core"):
+        table.add_column(header, justify="left" if header in ("model", "solver") else "right")
+    ratios = []
+    for name in models:
+        document = po.from_onnx(light(name)).document
+        first = po.compile(document)
+        report = fitted(first, po.simulate(first, halves(first)), name, asked.runs)
+        assert report.fit is not None
+        problem = po.compile(apply_profile(document, report.fit.profile()).document)
+        for solver, options in (("heft", {}), ("cp-sat", {"time_limit": asked.time_limit, "workers": 2})):
+            result = po.solve(problem, solver, consolidate=0.01, **options)
+            run = po.run_onnx(problem, result.schedule, light(name), runs=asked.runs, warmup=3)
+            assert run.equal
+            one_core = float(np.median(run.one_device))
+            ratios.append(run.makespan / one_core)
+            tick = float(problem.resolution) * 1e3
+            table.add_row(
+                name, solver, f"{(result.bound or 0) * tick:.2f} ms", f"{result.makespan * tick:.2f} ms",
+                str(len(run.segment_device)), f"{run.makespan * 1e3:.2f} ms", f"{one_core * 1e3:.2f} ms",
+                f"{ratios[-1]:.3f}",
+            )  # fmt: skip
+            print(f"{name}, {solver}: {ratios[-1]:.3f}", file=sys.stderr)
+    slower = sum(each > 1.05 for each in ratios)
+    table.caption = f"{slower} of {len(ratios)} plans more than 5% slower than one core; median {np.median(ratios):.3f}"
+    return table
+
+
+def fitted(problem: po.Problem, schedule: po.Schedule, name: str, runs: int) -> Any:
+    """The report of a run with measured times."""
+    report = po.run_onnx(problem, schedule, light(name), runs=runs, warmup=3, fit=True)
+    assert report.equal
+    return report
 
 
 def deviation(predicted: float | None, measured: float) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ from trace_format import breaches  # noqa: E402
 
 from placeopt.bridges.onnx_models import read_model  # noqa: E402
 from placeopt.bridges.onnx_models.submodels import split_model  # noqa: E402
-from placeopt.bridges.running import fitting  # noqa: E402
+from placeopt.bridges.profiling import TransferModel  # noqa: E402
+from placeopt.bridges.running import fitting, measurement  # noqa: E402
 from placeopt.bridges.running.measurement import stream_orders  # noqa: E402
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares  # noqa: E402
-from placeopt.bridges.running.prediction import predict  # noqa: E402
+from placeopt.bridges.running.prediction import Costs, Fit, execute, predict, predict_fitted  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
 from placeopt.bridges.running.worker import SocketLink, write_array  # noqa: E402
 from placeopt.cli.terminal.running import print_run  # noqa: E402
@@ -47,6 +49,7 @@ from placeopt.model.period import period  # noqa: E402
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="workers inherit connected sockets")
 
 CASES = hand_made()
+COPIES = [Job(name, (Segment("whole.onnx", (), ()),), {}) for name in ("first", "second")]
 FUNCTIONS = "functions of the model"
 
 
@@ -91,8 +94,8 @@ def test_the_report_of_a_light_model() -> None:
     assert sorted(task for tasks in report.segment_tasks for task in tasks) == sorted(problem.task_names)
     assert report.fit is not None
     assert report.fitted is not None
-    assert (report.fit.measured_tasks, report.fit.problem_tasks) == (66, 66)
-    assert report.fit.transfer is not None
+    assert (report.fit.measured_tasks, report.fit.problem.n_tasks) == (66, 66)
+    assert report.fit.slowdown[0] == 1
     assert report.fitted.busy.min() > 0
     assert report.predicted.one_device == pytest.approx(66e-6)
     for device in range(2):  # a device runs one segment at a time
@@ -146,7 +149,7 @@ def test_transfers_of_a_number_and_of_sizes_of_the_plan_are_measured(moved: list
     assert fitting.measured_sizes(moved) == sizes
 
 
-def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path) -> None:
     """Runs of 100 us with two nodes of 10 and 20 us; the first run is slower."""
     events = []
     for start, scale in ((0, 5), (1000, 1), (2000, 1)):
@@ -160,19 +163,88 @@ def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path, mon
     profile = tmp_path / "profile.json"
     profile.write_text(json.dumps(events))
 
-    class Profiled:
-        def __init__(self, *_: object, **__: object) -> None: ...
-        def __enter__(self) -> Profiled:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-        def run(self) -> None: ...
+    class Profiled(Pool):
         def profiles(self) -> list[Path]:
             return [profile]
 
-    monkeypatch.setattr(fitting, "Pool", Profiled)
-    whole = Job("profiling", (Segment("whole.onnx", (), ()),), {})
-    assert fitting.node_seconds([whole], tmp_path, Settings(1, "none", 60.0), 2) == {"a": 10e-6, "b": 20e-6}
+    def opened(jobs: Sequence[Job], *, profile: bool) -> Pool:
+        assert profile
+        return Profiled(jobs, tmp_path, Settings())
+
+    turns = fitting.Turns()
+    assert fitting.NodeTimes(opened, turns, COPIES).seconds(2) == {"a": 10e-6, "b": 20e-6}
+
+
+def test_costs_of_transfers(tmp_path: Path) -> None:
+    """A copy ends at 10 us, and the next one begins 1 us later, or 2 us later after it has sent a tensor."""
+    turns = fitting.Turns()
+    transfers = fitting.Transfers(lambda jobs: Pool(jobs, tmp_path, Settings()), turns, [1000], tmp_path, Settings())
+    sent = [np.array([[[0, 10], [12 + k, 20], [30 + k, 40]]] * 3) * 1e-6 for k in range(2)]
+    plain = np.array([[[0, 10], [11, 14]]] * 3) * 1e-6
+    costs = transfers.costs([*sent, plain])
+    assert (costs.segment, costs.pause) == pytest.approx((3e-6, 1e-6))
+    assert costs.transfer.seconds(np.array([4, 1000])).tolist() == pytest.approx([20e-6, 21e-6])
+    assert costs.sending.seconds(np.array([4, 1000])).tolist() == pytest.approx([1e-6, 2e-6])
+
+
+def test_contention_is_measured_by_the_number_of_busy_processes(tmp_path: Path) -> None:
+    found = fitting.Contention(lambda jobs: Pool(jobs, tmp_path, Settings()), fitting.Turns(), COPIES)
+    alone = np.array([[[0.0, 10.0]], [[0.0, 10.0]], [[0.0, 20.0]]])
+    together = np.array([[[0.0, 15.0], [1.0, 16.0]]] * 3)
+    assert found.slowdown([alone, together], 3) == pytest.approx((1, 1.5, 2.25))
+    assert found.slowdown([together[:, :1], together], 2) == (1, 1)
+
+
+def test_durations_on_each_device_state_contention() -> None:
+    """Two processes do 1.6 times the work of one, so the second device is as fast as 0.6 processes."""
+    assert fitting.time_factors((1.0, 1.25), pipeline=False) == pytest.approx((1, 1 / 0.6))
+    assert fitting.time_factors((1.0, 1.25), pipeline=True) == (1.25, 1.25)
+    assert fitting.time_factors((1.0, 2.0), pipeline=False) == (1, 100)  # the second process adds nothing
+
+
+def fit_of(problem: po.Problem, slowdown: tuple[float, ...], **costs: Any) -> Fit:
+    """Measurements that change only what is stated."""
+    free = TransferModel(0.0, 0.0, 0.0, 1)
+    known = {"transfer": free, "sending": free, "segment": 0.0, "pause": 0.0, **costs}
+    return Fit(problem, {}, Costs(**known), slowdown, (1.0,) * problem.n_devices)
+
+
+def test_segments_that_run_at_the_same_time_slow_each_other_down() -> None:
+    """Until 8, each of the segments of 10 and 4 proceeds at half the speed; then 6 are left."""
+    problem = po.build_problem(task_names="ab", device_names=["cpu0", "cpu1"], duration=[[10, 10], [4, 4]])
+    start, end = execute(problem, np.array([0, 1]), fit_of(problem, (1.0, 2.0)))
+    assert (start.tolist(), end.tolist()) == ([0, 0], [14, 8])
+
+
+def test_devices_that_send_and_receive_do_nothing_else() -> None:
+    """A transfer of 5 ns, of which the sender works 2: the next segment of each device begins later."""
+    problem = po.build_problem(
+        task_names="abc",
+        device_names=["cpu0", "cpu1"],
+        duration=[[10, 10]] * 3,
+        edges=[(0, 1)],
+        payload=[8],
+        resolution=Fraction(1, 10**9),
+    )
+    transfer, sending = (TransferModel(0.0, seconds, 0.0, 1) for seconds in (5e-9, 2e-9))
+    fit = fit_of(problem, (1.0, 1.0), transfer=transfer, sending=sending, pause=1e-9)
+    start, end = execute(problem, np.array([0, 1, 0]), fit)
+    assert start == pytest.approx([0, 15, 13])
+    assert end == pytest.approx([10, 25, 23])
+
+
+@pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
+def test_without_contention_segments_run_as_simulated(name: str) -> None:
+    view = read_model(light_model(name))
+    problem = problem_of(light_model(name), 3)
+    latency = float(problem.latency.max()) * float(problem.resolution)
+    per_byte = float(problem.byte_ticks_num.max() / problem.byte_ticks_den.max()) * float(problem.resolution)
+    fit = fit_of(problem, (1.0,) * 3, transfer=TransferModel(per_byte, latency, 0.0, 1))
+    schedule = po.simulate(problem, np.random.default_rng(0).integers(0, 3, problem.n_tasks))
+    split = split_model(problem, schedule, view)
+    found, expected = predict_fitted(problem, schedule, split, fit), predict(problem, schedule, split)
+    assert found.makespan == pytest.approx(expected.makespan, rel=0.02)
+    assert found.start == pytest.approx(expected.start, rel=0.02, abs=2e-6)
 
 
 @pytest.mark.parametrize("name", ["shufflenet", "inception_v1"])
@@ -320,12 +392,12 @@ def test_differences(found: Any, reference: Any, absolute: float, relative: floa
 def test_tensors_travel_through_sockets(value: Any) -> None:
     left, right = socket.socketpair()
     with left, right:
-        sender = threading.Thread(target=lambda: (SocketLink(left).send(7, "näme", value), left.close()))
+        sender = threading.Thread(target=lambda: (send(left, 7, "näme", value), left.close()))
         sender.start()
         received = SocketLink(right).receive()
-        assert SocketLink(right).receive() is None
+        with pytest.raises(ConnectionResetError):
+            SocketLink(right).receive()
         sender.join()
-    assert received is not None
     run, name, found = received
     assert (run, name) == (7, "näme")
     assert found.dtype == value.dtype
@@ -336,14 +408,35 @@ def test_tensors_travel_through_sockets(value: Any) -> None:
 def test_a_stream_that_ends_within_a_tensor() -> None:
     left, right = socket.socketpair()
     with left, right:
-        SocketLink(left).send(0, "x", np.arange(10))
+        send(left, 0, "x", np.arange(10))
         whole = right.recv(1 << 16)
         for length in (3, 20, len(whole) - 1):
             one, other = socket.socketpair()
             with one, other:
                 one.sendall(whole[:length])
                 one.close()
-                assert SocketLink(other).receive() is None
+                with pytest.raises(ConnectionResetError):
+                    SocketLink(other).receive()
+
+
+def test_a_link_sends_what_fits_at_once() -> None:
+    value = np.random.default_rng(0).random(1 << 20)
+    left, right = socket.socketpair()
+    with left, right:
+        link, other = SocketLink(left), SocketLink(right)
+        assert other.poll() is None
+        rest = link.offer(link.pack(1, "x", value))
+        assert 0 < sum(map(len, rest)) < value.nbytes
+        assert other.poll() is None
+        sender = threading.Thread(target=link.send, args=(rest,))
+        sender.start()
+        assert np.array_equal(other.receive()[2], value)
+        sender.join()
+
+
+def send(end: socket.socket, run: int, name: str, value: Any) -> None:
+    link = SocketLink(end)
+    link.send(link.pack(run, name, value))
 
 
 def copies(folder: Path) -> list[Job]:
@@ -649,8 +742,9 @@ def test_a_fit_is_a_profile_that_applies_to_the_problem(tmp_path: Path) -> None:
     before, after = po.load(problem), po.load(better)
     assert fit["measured_tasks"] == len(after.task_names)
     assert after.task_names == before.task_names
-    assert (after.duration == after.duration[:, :1]).all()
-    expected = fit["transfer"]["latency"] + fit["overhead"]
+    slower = 1 / max(2 / fit["slowdown"][1] - 1, 0.01)  # what the second process adds to the work of the first one
+    assert after.duration[:, 1] == pytest.approx(after.duration[:, 0] * slower, rel=0.01, abs=2)
+    expected = fit["transfer"]["latency"] + fit["overhead"] + fit["pause"]
     assert after.resolution * int(after.latency[0, 1]) == pytest.approx(expected, abs=1e-9)
     tasks = yaml.safe_load(measured.read_text())["tasks"]
     assert list(tasks) == list(before.task_names)
@@ -666,7 +760,7 @@ def test_a_fit_in_the_plan_measures_every_segment(tmp_path: Path, monkeypatch: p
             profiled.extend(job.name for job in jobs if profile)
             super().__init__(jobs, *rest, profile=profile)
 
-    monkeypatch.setattr(fitting, "Pool", Watched)
+    monkeypatch.setattr(measurement, "Pool", Watched)
     model = saved(FUNCTIONS, tmp_path)
     problem = problem_of(model)
     schedule = po.simulate(problem, [0, 1, 0, 1])

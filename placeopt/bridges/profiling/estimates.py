@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,6 +29,8 @@ from placeopt.bridges.profiling.measurements import Measurements, Runs, Transfer
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Float, Int
 from placeopt.model.units import seconds_text
+
+Amount = TypeVar("Amount", float, Float)
 
 DIGITS = 9
 """Digits written: more than measurements have, and fewer than doubles, whose noise would be rounded up to a tick."""
@@ -347,8 +350,8 @@ class TransferModel:
         """Bytes per second; None if the time does not depend on the amount."""
         return 1 / self.seconds_per_byte if self.seconds_per_byte else None
 
-    def seconds(self, data: float) -> float:
-        """Return seconds to transfer `data` bytes."""
+    def seconds(self, data: Amount) -> Amount:
+        """Return seconds to transfer `data` bytes: a number or an array."""
         return self.seconds_per_byte * data + self.latency
 
     def link(self) -> dict[str, str]:

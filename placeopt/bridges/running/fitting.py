@@ -1,17 +1,19 @@
-"""Measurements that predict times on this machine: durations of nodes, transfers between workers, overheads."""
+"""Measurements that predict times on this machine: durations of nodes, transfers, contention."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from placeopt.bridges.profiling import TransferModel, TransferTimes, fit_transfers, read_onnxruntime_profile
-from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares
+from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, Turns, core_shares
+from placeopt.bridges.running.prediction import Costs
 from placeopt.bridges.running.worker import write_array
 from placeopt.io.files import size_limit
+from placeopt.model.arrays import Float
 
 SIZES = 5
 """Largest number of sizes of the plan for which transfers are measured."""
@@ -19,66 +21,125 @@ SIZES = 5
 _PROFILE = 1 << 32
 """Size limit of a profile in bytes; `--max-size` is for files of the user."""
 
+_LEAST = 0.01
+"""Smallest speed of a device that adds little or nothing, relative to the first one."""
 
-def node_seconds(
-    jobs: Sequence[Job], folder: Path, settings: Settings, runs: int, tasks: Mapping[str, str] | None = None
-) -> dict[str, float]:
-    """Return the duration of each task of the jobs' segments by name; `tasks` has the task of each node.
+Open = Callable[..., Pool]
+"""Starts a pool of jobs; `profile=True` measures nodes."""
 
-    The time of a node is the median over the runs, without the first one. ONNX Runtime's profiler measures it; time
-    that the profiler assigns to no node does not count, because most of it is the work of the profiler. The nodes of a
-    PyTorch graph run one by one.
+
+class NodeTimes:
+    """Measures the duration of each task in the segments of jobs; `tasks` has the task of each node.
+
+    The time of a node is the median over the last runs. ONNX Runtime's profiler measures it; time that the profiler
+    assigns to no node does not count, because most of it is the work of the profiler. The nodes of a PyTorch graph run
+    one by one.
     """
-    with Pool(jobs, folder, settings, profile=True) as pool:
-        for _ in range(runs + 1):
-            pool.run()
-        files = pool.profiles()
-    if tasks is None:
-        return {name: seconds for file in files for name, seconds in _medians(file, runs).items()}
-    found: dict[str, float] = {}
-    for file in files:
-        for node, times in json.loads(file.read_text(encoding="utf-8")).items():
-            if node in tasks:
-                found[tasks[node]] = found.get(tasks[node], 0.0) + float(np.median(times[1:]))
-    return found
+
+    def __init__(self, opened: Open, turns: Turns, jobs: Sequence[Job], tasks: Mapping[str, str] | None = None) -> None:
+        self._pool = opened(jobs, profile=True)
+        self._tasks = tasks
+        turns.add(self._pool)
+
+    def seconds(self, runs: int) -> dict[str, float]:
+        """Return the duration of each task by name."""
+        files = self._pool.profiles()
+        if self._tasks is None:
+            return {name: seconds for file in files for name, seconds in _medians(file, runs).items()}
+        found: dict[str, float] = {}
+        for file in files:
+            for node, times in json.loads(file.read_text(encoding="utf-8")).items():
+                if node in self._tasks:
+                    task = self._tasks[node]
+                    found[task] = found.get(task, 0.0) + float(np.median(times[-runs:]))
+        return found
 
 
 def _medians(file: Path, runs: int) -> dict[str, float]:
-    """Return the median duration of each node in a profile."""
+    """Return the median duration of each node in the last runs of a profile."""
     with size_limit(_PROFILE):
         found = read_onnxruntime_profile(file)
     count = len(found.series)
     order = np.argsort(found.member, kind="stable")
     each = np.split(found.seconds[order], np.cumsum(np.bincount(found.member, minlength=count))[:-1])
-    return {
-        name: float(np.median(times[1:] if len(times) > runs else times))
-        for (name, _device), times in zip(found.series, each, strict=True)
-    }
+    return {name: float(np.median(times[-runs:])) for (name, _device), times in zip(found.series, each, strict=True)}
 
 
-def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int) -> tuple[TransferModel, float]:
-    """Return transfers between two workers as a line, and the seconds that a segment takes without work.
+class Transfers:
+    """Measures transfers between two workers, and what a segment takes in addition to its tasks.
 
     The first worker copies a tensor and sends it to the second one, which copies it. The transfer takes from the end
-    of the first copy to the start of the second one. The copy of the smallest size, a single number, is the segment
-    without work. `moved` are the bytes of the tensors that the plan moves.
+    of the first copy to the start of the second one. The start of the next segment of the first worker shows how long
+    sending takes, compared with the same segment after one that sends nothing. This segment copies two numbers: it is
+    the segment without work, whose time is the least that any segment adds. `moved` are the bytes of the tensors that
+    the plan moves.
     """
-    cores = core_shares(2, settings.threads)
-    sizes = measured_sizes(moved)
-    seconds, overhead = [], 0.0
-    for size in sizes:
-        count = size // 4
-        files, given = _write_copies(folder, count, settings)
-        first = Segment(files[0], ("x",), ("y",), {"y": (1,)})
-        second = Segment(files[1], ("y",), ("z",), results=("z",))
-        jobs = [Job("sender", (first,), {"x": given}, cores[0]), Job("receiver", (second,), {}, cores[1])]
-        with Pool(jobs, folder, settings) as pool:
-            pool.run()
-            times = [pool.run() for _ in range(max(runs, 5))]
-        seconds.append(float(np.median([b[0][0] - a[0][1] for a, b in times])) / 1e9)
-        if size == sizes[0]:
-            overhead = float(np.median([end - start for _, ((start, end),) in times])) / 1e9
-    return fit_transfers(TransferTimes(np.array(sizes, dtype=np.float64), np.array(seconds))), overhead
+
+    def __init__(self, opened: Open, turns: Turns, moved: Sequence[int], folder: Path, settings: Settings) -> None:
+        cores = core_shares(2, settings.threads)
+        self._sizes = measured_sizes(moved)
+        sender, receiver, inputs = [], [], {}
+        for k, size in enumerate(self._sizes):
+            x, y, z = f"x{k}", f"y{k}", f"z{k}"
+            files, inputs[x] = _write_copies(folder, size // 4, (x, y, z), settings)
+            sender.append(Segment(files[0], (x,), (y,), {y: (1,)}))
+            receiver.append(Segment(files[1], (y,), (z,), results=(z,)))
+        count = len(sender)
+        files, inputs["u"] = _write_copies(folder, 2, ("u", "v", "w"), settings)
+        sender += [Segment(files[0], ("u",), ("v",)), Segment(files[1], ("v",), ("w",), results=("w",))]
+        jobs = [Job("sender", tuple(sender), inputs, cores[0]), Job("receiver", tuple(receiver), {}, cores[1])]
+        pool = opened(jobs)
+        self._turns = [turns.add(pool, [[(0, k), (0, count)], [(0, k)]]) for k in range(count)]
+        self._plain = turns.add(pool, [[(0, count), (0, count + 1)], []])
+
+    def costs(self, times: Sequence[Float]) -> Costs:
+        """Return what transfers and segments take."""
+        spans = [times[turn] for turn in self._turns]
+        plain = times[self._plain]
+        gap = max(float(np.median(plain[:, 1, 0] - plain[:, 0, 1])), 0.0)
+        arrived = [float(np.median(each[:, 2, 0] - each[:, 0, 1])) for each in spans]
+        sent = [float(np.median(each[:, 1, 0] - each[:, 0, 1])) - gap for each in spans]
+        return Costs(self._line(arrived), self._line(sent), float(np.median(plain[:, 1, 1] - plain[:, 1, 0])), gap)
+
+    def _line(self, seconds: Sequence[float]) -> TransferModel:
+        return fit_transfers(TransferTimes(np.array(self._sizes, dtype=np.float64), np.maximum(seconds, 0.0)))
+
+
+class Contention:
+    """Measures how much slower the unsplit model is while each other process runs it as well.
+
+    Processes share the memory, the caches, and perhaps the units of a core.
+    """
+
+    def __init__(self, opened: Open, turns: Turns, jobs: Sequence[Job]) -> None:
+        pool = opened(jobs)
+        self._alone = turns.add(pool, [[(0, 0)], *([] for _ in jobs[1:])])
+        self._together = turns.add(pool)
+
+    def slowdown(self, times: Sequence[Float], devices: int) -> tuple[float, ...]:
+        """Return the factor, at least 1, for each number of busy processes from 1 to that of the devices.
+
+        Factors between those of one and of all processes are interpolated; more devices share the same cores.
+        """
+        alone, together = (np.diff(times[turn], axis=2)[:, :, 0] for turn in (self._alone, self._together))
+        most, count = max(1.0, float(np.median(together / alone))), together.shape[1]
+        return tuple(
+            1 + (most - 1) * (busy - 1) / (count - 1) if busy <= count else most * busy / count
+            for busy in range(1, devices + 1)
+        )
+
+
+def time_factors(slowdown: Sequence[float], pipeline: bool) -> tuple[float, ...]:
+    """Return the factor of the durations on each device, so that a problem states contention.
+
+    In a pipeline, all devices are busy. Otherwise the first device has the durations of one process, and each other
+    one is as fast as what it adds to the work of the devices before it. So all of them together do as much as the
+    processes do, and a plan on the first device takes as long as one process.
+    """
+    if pipeline:
+        return (slowdown[-1],) * len(slowdown)
+    work = [busy / factor for busy, factor in enumerate(slowdown, 1)]
+    return tuple(1 / max(later - earlier, _LEAST) for earlier, later in zip([0.0, *work], work, strict=False))
 
 
 def measured_sizes(moved: Sequence[int]) -> list[int]:
@@ -88,16 +149,20 @@ def measured_sizes(moved: Sequence[int]) -> list[int]:
     return sorted(found if len(found) > 1 else {4, 16})
 
 
-def _write_copies(folder: Path, count: int, settings: Settings) -> tuple[list[str], str]:
-    """Write models that copy a vector, from x to y and from y to z, and x; return the files."""
+def _write_copies(folder: Path, count: int, names: tuple[str, str, str], settings: Settings) -> tuple[list[str], str]:
+    """Write models that copy a vector, from the first to the second tensor and on to the third; return the files.
+
+    The last file is the vector.
+    """
+    vector = np.ones(count, dtype=np.float32)
     if settings.runtime == "torch":
         from placeopt.bridges.running.torch_files import write_values
 
-        return ["copy"] * 2, write_values({"x": np.ones(count, dtype=np.float32)}, folder, f"copy-{count}")["x"]
+        return ["copy"] * 2, write_values({names[0]: vector}, folder, f"copy-{count}")[names[0]]
     files = [f"copy-{count}-{k}.onnx" for k in range(2)]
-    for file, source, target in zip(files, ("x", "y"), ("y", "z"), strict=True):
-        _write_copy(folder / file, source, target, count)
-    write_array(folder / f"copy-{count}.npy", np.ones(count, dtype=np.float32))
+    for k, file in enumerate(files):
+        _write_copy(folder / file, names[k], names[k + 1], count)
+    write_array(folder / f"copy-{count}.npy", vector)
     return files, f"copy-{count}.npy"
 
 

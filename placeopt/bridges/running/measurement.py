@@ -5,6 +5,7 @@ What a runtime needs is in files: `execution.py` writes them for ONNX Runtime, `
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,27 +17,23 @@ import numpy as np
 from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.exporters.exported import stage_notes
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
-from placeopt.bridges.running.fitting import node_seconds, transfers
-from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares
-from placeopt.bridges.running.prediction import Prediction, fitted_problem, predict
-from placeopt.bridges.running.report import Fit, RunReport
+from placeopt.bridges.running.fitting import Contention, NodeTimes, Open, Transfers, time_factors
+from placeopt.bridges.running.pool import Job, Orders, Pool, Segment, Settings, Turns, core_shares, processes
+from placeopt.bridges.running.prediction import Fit, Prediction, predict, predict_fitted
+from placeopt.bridges.running.report import RunReport
 from placeopt.bridges.running.tensors import Difference, difference
 from placeopt.bridges.running.worker import LEVELS
 from placeopt.errors import UsageError, alternatives, counted, listing
 from placeopt.model.arrays import Float
 from placeopt.model.period import period
-from placeopt.model.problem import NANO, Problem
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.simulation import retime
 
 LARGEST_RUNS = 100_000
 TOLERANCES = {"bfloat16": 0.05, "float16": 0.01}
 """Largest relative difference of outputs that counts as equal, by the coarsest number format of the model."""
 TOLERANCE = 1e-4
 """That of models without these formats. Their rounding errors are 65,536 and 8,192 times as large."""
-
-Orders = list[list[tuple[int, int]]]
-"""For each job, the executions in their order: the number of a run, and that of a segment of the job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,25 +116,36 @@ def measure(
     jobs = _jobs(problem, model, devices, settings.threads)
     fill = 0 if problem.pipeline is None else warmup + _fill(problem, schedule, len(split.segments))
     orders = stream_orders(problem, schedule, split, devices, runs + 2 * fill) if fill else None
-    before = warmup + (runs + 2 * fill if fill else 0)
-    one_device, reference = _alone(model.whole, model.inputs, folder, settings, runs, before)
-    if model.timed is not model.whole:
-        one_device, _ = _alone(model.timed, model.inputs, folder, settings, runs, warmup)
     cores = _cores(jobs, settings.threads)
-    one_session = None
-    if cores > settings.threads:
-        several = replace(settings, threads=cores)
-        one_session, _ = _alone(model.timed, model.inputs, folder, several, runs, warmup)
-    fitted, measured = None, None
-    if options.fit:
-        fitted, measured = _fit(problem, schedule, model, jobs, folder, settings, options)
-    with Pool(jobs, folder, settings) as pool:
-        times = _measured(pool, runs, warmup)
+    fitting, several = None, None
+    turns = Turns()
+    with contextlib.ExitStack() as stack:
+
+        def opened(jobs: Sequence[Job], settings: Settings = settings, *, profile: bool = False) -> Pool:
+            return stack.enter_context(Pool(jobs, folder, settings, profile=profile))
+
+        whole = opened([_job("the unsplit model", model.whole, model.inputs, settings.threads)])
+        alone = turns.add(whole)
+        if model.timed is not model.whole:
+            alone = turns.add(opened([_job("the unsplit model", model.timed, model.inputs, settings.threads)]))
+        if cores > settings.threads:
+            job = _job("the unsplit model", model.timed, model.inputs, cores)
+            several = turns.add(opened([job], replace(settings, threads=cores)))
+        if options.fit:
+            fitting = _Fitting(opened, turns, problem, model, jobs, folder, settings, options)
+        pool = opened(jobs)
+        planned = turns.add(pool)
+        spans = turns.take(runs, warmup)
         results = None if orders is None else _results(pool, orders, fill, runs)
-        outputs = pool.outputs()
+        for _ in range(runs + 2 * fill if fill else 0):
+            whole.run()
+        outputs, reference = pool.outputs(), whole.outputs()
+        times, one_device = spans[planned], spans[alone][:, 0, 1]
+        one_session = None if several is None else spans[several][:, 0, 1]
+        fitted, measured = (None, None) if fitting is None else fitting.result(schedule, spans, one_device)
     differences = _differences(outputs, reference)
     unequal = any(each.relative > tolerance for each in differences)
-    _, again = _alone(model.whole, model.inputs, folder, settings, runs, before) if unequal else (None, reference)
+    again = _again(model, folder, settings, runs + warmup + (runs + 2 * fill if fill else 0)) if unequal else reference
     place = np.concatenate([split.segments.on_device(d) for d in devices])
     ordered = np.empty_like(times)
     ordered[:, place] = times
@@ -204,12 +212,12 @@ def _results(pool: Pool, orders: Orders, fill: int, runs: int) -> Float:
     return ends[fill - 1 : fill + runs]
 
 
-def _alone(
-    segment: Segment, inputs: Mapping[str, str], folder: Path, settings: Settings, runs: int, warmup: int
-) -> tuple[Float, dict[str, Any]]:
-    """Return the seconds (runs,) and the outputs of a segment in one worker."""
-    with Pool([_job("the unsplit model", segment, inputs, settings.threads)], folder, settings) as pool:
-        return _measured(pool, runs, warmup)[:, 0, 1], pool.outputs()
+def _again(model: Executable, folder: Path, settings: Settings, runs: int) -> dict[str, Any]:
+    """Return the outputs of another process that runs the unsplit model as often."""
+    with Pool([_job("the unsplit model", model.whole, model.inputs, settings.threads)], folder, settings) as pool:
+        for _ in range(runs):
+            pool.run()
+        return pool.outputs()
 
 
 def _job(name: str, segment: Segment, inputs: Mapping[str, str], threads: int) -> Job:
@@ -222,26 +230,60 @@ def _cores(jobs: Sequence[Job], threads: int) -> int:
     return len({core for job in jobs for core in job.cores}) or min(len(jobs) * threads, os.cpu_count() or 1)
 
 
-def _fit(
-    problem: Problem,
-    schedule: Schedule,
-    model: Executable,
-    jobs: list[Job],
-    folder: Path,
-    settings: Settings,
-    options: Options,
-) -> tuple[Prediction, Fit]:
-    """Measure nodes and transfers, and predict times from them."""
-    split = model.split
-    profiled = jobs if options.in_plan else [_job("profiling", model.profiled, model.inputs, settings.threads)]
-    seconds = node_seconds(profiled, folder, settings, options.runs, model.tasks)
-    moved = [split.size(name) for name in split.crossing]
-    link, overhead = transfers(moved, folder, settings, options.runs)
-    here = fitted_problem(problem, seconds, link)
-    again = retime(here, Schedule(schedule.device, schedule.start))
-    known = {name: seconds[name] for name in problem.task_names if name in seconds}
-    fit = Fit(problem.n_tasks, known, link if problem.n_devices > 1 else None, overhead)
-    return predict(here, again, split, round(overhead * NANO)), fit
+class _Fitting:
+    """Measures nodes, transfers and contention, and predicts times from them."""
+
+    def __init__(
+        self,
+        opened: Open,
+        turns: Turns,
+        problem: Problem,
+        model: Executable,
+        jobs: list[Job],
+        folder: Path,
+        settings: Settings,
+        options: Options,
+    ) -> None:
+        self._problem, self._split, self._options = problem, model.split, options
+        alone = [_job("profiling", model.profiled, model.inputs, settings.threads)]
+        self._nodes = NodeTimes(opened, turns, jobs if options.in_plan else alone, model.tasks)
+        moved = [self._split.size(name) for name in self._split.crossing]
+        self._transfers = Transfers(opened, turns, moved, folder, settings)
+        whole = replace(alone[0], name="contention", segments=(model.timed,))
+        # All segments in one process: what each of them takes in addition to its tasks, in the state of the caches and
+        # of the memory that the tasks leave.
+        serial = [
+            Segment(model.files[k], submodel.inputs, submodel.outputs)
+            for k, submodel in enumerate(model.split.submodels)
+        ]
+        self._serial = None
+        if len(serial) > 1:
+            job = replace(alone[0], name="serial", segments=tuple(serial), inputs=_used(model.inputs, serial))
+            self._serial = turns.add(opened([job]))
+        copies = [replace(whole, cores=cores) for cores in processes(problem.n_devices, settings.threads)]
+        self._contention = None if options.in_plan or len(copies) < 2 else Contention(opened, turns, copies)
+
+    def result(self, schedule: Schedule, times: Sequence[Float], one_device: Float) -> tuple[Prediction, Fit]:
+        """Return the prediction and the measurements."""
+        problem, split = self._problem, self._split
+        costs = self._transfers.costs(times)
+        unsplit = float(np.median(one_device))
+        if self._serial is not None:
+            serial = np.diff(times[self._serial], axis=2)[..., 0]
+            cut = (float(np.median(serial.sum(axis=1))) - unsplit) / (serial.shape[1] - 1)
+            costs = replace(costs, segment=max(costs.segment, cut))
+        seconds = self._nodes.seconds(self._options.runs)
+        if not self._options.in_plan and (total := sum(seconds.values())):
+            # The profiler slows nodes down, and the framework takes time between them.
+            scale = max(0.0, unsplit - costs.segment) / total
+            seconds = {name: each * scale for name, each in seconds.items()}
+        known = {name: seconds[name] for name in problem.task_names if name in seconds}
+        slowdown = (1.0,) * problem.n_devices
+        if self._contention is not None:
+            slowdown = self._contention.slowdown(times, problem.n_devices)
+        factors = time_factors(slowdown, problem.pipeline is not None)
+        fit = Fit(problem, known, costs, slowdown, factors)
+        return predict_fitted(problem, schedule, split, fit), fit
 
 
 def _jobs(problem: Problem, model: Executable, devices: list[int], threads: int) -> list[Job]:
@@ -275,14 +317,6 @@ def _jobs(problem: Problem, model: Executable, devices: list[int], threads: int)
 def _used(files: Mapping[str, str], segments: Sequence[Segment]) -> dict[str, str]:
     """Return the files of the graph inputs that segments read."""
     return {name: files[name] for segment in segments for name in segment.inputs if name in files}
-
-
-def _measured(pool: Pool, runs: int, warmup: int) -> Float:
-    """(runs, segments, 2) start and end in seconds, segments in the order of jobs."""
-    for _ in range(warmup):
-        pool.run()
-    times = [[span for spans in pool.run() for span in spans] for _ in range(runs)]
-    return np.array(times, dtype=np.float64) / 1e9
 
 
 def _differences(outputs: Mapping[str, Any], reference: Mapping[str, Any]) -> tuple[Difference, ...]:

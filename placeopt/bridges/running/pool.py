@@ -20,8 +20,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from placeopt.bounding.engines.signals import ended_with_us
 from placeopt.errors import ExecutionError, UsageError, visible
+from placeopt.model.arrays import Float
 from placeopt.model.units import time_text
 
 HEAD_START = 2_000_000
@@ -29,6 +32,9 @@ HEAD_START = 2_000_000
 
 PATIENCE = 10.0
 """Seconds that a process has to end after it has closed its output."""
+
+_BUFFER = 1 << 22
+"""Bytes that a socket may hold, where the system permits it: a tensor of this size leaves its process at once."""
 
 _LOG = 2000
 """Characters of the standard error of a process that a message quotes at most."""
@@ -84,6 +90,16 @@ def core_shares(count: int, threads: int) -> list[tuple[int, ...]]:
     return [tuple(sorted({cores[(i * threads + k) % len(cores)] for k in range(threads)})) for i in range(count)]
 
 
+def processes(count: int, threads: int) -> list[tuple[int, ...]]:
+    """Return the cores of the processes among `count` ones that do not share theirs with an earlier one."""
+    shares = list(dict.fromkeys(core_shares(count, threads)))
+    return shares if any(shares) else [()] * max(1, min(count, (os.cpu_count() or 1) // threads))
+
+
+Orders = Sequence[Sequence[tuple[int, int]]]
+"""For each job, the executions in their order: the number of a run, and that of a segment of the job."""
+
+
 class Pool:
     """Worker processes that are connected where tensors pass between them.
 
@@ -102,6 +118,7 @@ class Pool:
             "path": sys.path,
             "folder": str(folder.resolve()),
             "workers": len(jobs),
+            "own_cores": _apart([job.cores for job in jobs]),
             "tensors": sorted(sent),
             "rendezvous": f"rendezvous-{uuid.uuid4().hex}",
         }
@@ -124,14 +141,13 @@ class Pool:
     ) -> None:
         self._close()
 
-    def run(self, orders: Sequence[Sequence[tuple[int, int]]] | None = None) -> list[list[tuple[int, int]]]:
+    def run(self, orders: Orders | None = None) -> list[list[tuple[int, int]]]:
         """Execute segments; return start and end of each execution by job, in nanoseconds from the first start.
 
         Parameters
         ----------
         orders
-            For each job, the executions in their order: the number of a run, and that of a segment of the job. By
-            default, each segment once.
+            By default, each segment once.
 
         Raises
         ------
@@ -192,6 +208,8 @@ class Pool:
         ends = {}
         for low, high in pairs:
             made = socket.socketpair()
+            for end in made:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
             for owner, peer, end in ((low, high, made[0]), (high, low, made[1])):
                 ends[owner, peer] = stack.enter_context(end)
         return ends
@@ -203,7 +221,7 @@ class Pool:
         return {**self._common, **own}
 
     def _log(self, index: int) -> Path:
-        return self._folder / f"worker-{index}.log"
+        return self._folder / f"worker-{self._common['rendezvous']}-{index}.log"
 
     def _listen(self, index: int, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -277,6 +295,32 @@ class Pool:
                 assert pipe is not None
                 with contextlib.suppress(OSError):  # the process has not read all
                     pipe.close()
+
+
+class Turns:
+    """Executions of several pools that take turns, so that changes of the machine's speed affect all alike."""
+
+    def __init__(self) -> None:
+        self._turns: list[tuple[Pool, Orders | None]] = []
+
+    def add(self, pool: Pool, orders: Orders | None = None) -> int:
+        """Add an execution; return its number."""
+        self._turns.append((pool, orders))
+        return len(self._turns) - 1
+
+    def take(self, runs: int, warmup: int) -> list[Float]:
+        """Execute all of them `warmup + runs` times; return (runs, executed segments, 2) starts and ends in seconds."""
+        times: list[list[list[tuple[int, int]]]] = [[] for _ in self._turns]
+        for _ in range(warmup + runs):
+            for found, (pool, orders) in zip(times, self._turns, strict=True):
+                found.append([span for spans in pool.run(orders) for span in spans])
+        return [np.array(found[warmup:], dtype=np.float64) / 1e9 for found in times]
+
+
+def _apart(cores: Sequence[tuple[int, ...]]) -> bool:
+    """Whether each process has cores that it shares with no other one."""
+    every = [core for own in cores for core in own]
+    return all(cores) and len(set(every)) == len(every)
 
 
 def _signal_name(number: int) -> str:

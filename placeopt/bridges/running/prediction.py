@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.profiling import TransferModel
+from placeopt.bridges.profiling.estimates import DIGITS
 from placeopt.bridges.profiling.measurements import fixed
 from placeopt.model.arrays import Float, Int
 from placeopt.model.building import build_problem
 from placeopt.model.period import period
 from placeopt.model.problem import NANO, UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
+from placeopt.model.units import seconds_text
 from placeopt.passes.rebuilding import rebuilt
-from placeopt.simulation import simulate
+from placeopt.simulation import retime, simulate
+
+_ALMOST = 1e-6
+"""Ticks up to which work counts as done."""
 
 _DENOMINATOR = 10**6
 """Largest denominator of the nanoseconds per byte of a fitted link."""
@@ -49,21 +56,146 @@ class Prediction:
     period: float | None
 
 
-def predict(problem: Problem, schedule: Schedule, split: CutModel, overhead: int = 0) -> Prediction:
-    """Predict the times of the segments of a schedule; `overhead` ticks are added to each segment."""
-    segments = segment_problem(problem, schedule, split, overhead)
-    count = segments.n_tasks
-    run = simulate(segments, split.segments.device, discipline="order", order=np.arange(count))
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What segments and transfers take between two workers, besides tasks."""
+
+    transfer: TransferModel
+    """From the end of the segment that writes a tensor to the start of the segment that reads it."""
+    sending: TransferModel
+    """The part of it for which the sender does nothing else; the receiver does nothing else during the other part."""
+    segment: float
+    """Seconds that each segment takes in addition to its tasks."""
+    pause: float
+    """Seconds between two segments of a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Measurements that predict the times on this machine."""
+
+    problem: Problem
+    seconds: Mapping[str, float]
+    """Measured durations by task; other tasks keep that of the problem."""
+    costs: Costs
+    slowdown: tuple[float, ...]
+    """Factor of the durations while 1, 2, ... processes are busy."""
+    factors: tuple[float, ...]
+    """Factor of the durations on each device, as a problem states them; see `fitting.time_factors`."""
+
+    @property
+    def measured_tasks(self) -> int:
+        """Number of tasks with a measured duration."""
+        return len(self.seconds)
+
+    def profile(self) -> dict[str, Any]:
+        """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`.
+
+        A transfer begins another segment, so the latency of the link contains what a segment takes besides its tasks.
+        """
+        document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
+        if self.problem.n_devices > 1:
+            transfer = self.costs.transfer
+            latency = transfer.latency + self.costs.segment + self.costs.pause
+            document["links"] = {"default": replace(transfer, latency=latency).link()}
+        document["tasks"] = {name: {"time": self._time(seconds)} for name, seconds in self.seconds.items()}
+        return document
+
+    def _time(self, seconds: float) -> str | dict[str, str]:
+        """The duration of a task, by device where they differ."""
+        if len(set(self.factors)) == 1:
+            return seconds_text(seconds * self.factors[0], DIGITS)
+        named = zip(self.problem.device_names, self.factors, strict=True)
+        return {name: seconds_text(seconds * factor, DIGITS) for name, factor in named}
+
+
+def predict(problem: Problem, schedule: Schedule, split: CutModel) -> Prediction:
+    """Predict the times of the segments of a schedule."""
+    segments = segment_problem(problem, schedule, split)
+    run = simulate(segments, split.segments.device, discipline="order", order=np.arange(segments.n_tasks))
     tick = float(problem.resolution)
-    whole = np.flatnonzero(problem.feasible.all(axis=0))
+    busy = durations(segments, split.segments.device)
     return Prediction(
         fixed(run.start.astype(np.float64) * tick),
-        fixed(durations(segments, split.segments.device).astype(np.float64) * tick),
+        fixed(busy.astype(np.float64) * tick),
         makespan(segments, run) * tick,
         makespan(problem, schedule) * tick,
-        float(problem.duration[:, whole[0]].sum() + overhead) * tick if len(whole) else None,
+        _one_device(problem),
         None if problem.pipeline is None else period(problem, schedule) * tick,
     )
+
+
+def predict_fitted(problem: Problem, schedule: Schedule, split: CutModel, fit: Fit) -> Prediction:
+    """Predict the times of the segments of a schedule with measured durations, transfers and contention."""
+    stated = fitted_problem(problem, fit, fit.factors)
+    again = retime(stated, Schedule(schedule.device, schedule.start))
+    alone = fitted_problem(problem, fit, (1.0,) * problem.n_devices)
+    segments = segment_problem(alone, again, split, round(fit.costs.segment * NANO))
+    start, end = execute(segments, split.segments.device, fit)
+    one_device = _one_device(alone)
+    return Prediction(
+        fixed(start / NANO),
+        fixed((end - start) / NANO),
+        float(end.max(initial=0.0)) / NANO,
+        makespan(stated, again) / NANO,
+        None if one_device is None else one_device + fit.costs.segment,
+        None if problem.pipeline is None else period(stated, again) / NANO,
+    )
+
+
+def _one_device(problem: Problem) -> float | None:
+    """Seconds of all tasks on the first device that may run them all."""
+    whole = np.flatnonzero(problem.feasible.all(axis=0))
+    return float(problem.duration[:, whole[0]].sum()) * float(problem.resolution) if len(whole) else None
+
+
+def execute(segments: Problem, device: Int, fit: Fit) -> tuple[Float, Float]:
+    """Return start and end (s,) of segments in nanoseconds, each of which waits for its inputs.
+
+    Each device runs its segments by number. While several devices are busy, all are slower. A device also sends and
+    receives, before and after its segments.
+    """
+    count, costs = segments.n_tasks, fit.costs
+    source, target = segments.edge_source, segments.edge_target
+    remote, payload = device[source] != device[target], segments.payload.astype(np.float64)
+    sent = np.where(remote, costs.sending.seconds(payload), 0.0) * NANO
+    received = np.where(remote, costs.transfer.seconds(payload), 0.0) * NANO - sent
+    before = np.bincount(target, np.maximum(received, 0.0), minlength=count)
+    after = np.bincount(source, sent, minlength=count) + costs.pause * NANO
+    start, end = np.zeros(count), np.zeros(count)
+    left = durations(segments, device) + before
+    arrival = segments.release.astype(np.float64)
+    missing = np.bincount(target, minlength=count)
+    leaving: list[list[int]] = [[] for _ in range(count)]
+    for edge, writer in enumerate(source.tolist()):
+        leaving[writer].append(edge)
+    waiting = {d: deque(np.flatnonzero(device == d).tolist()) for d in np.unique(device).tolist()}
+    running: set[int] = set()
+    now = 0.0
+    while any(waiting.values()):
+        heads = [own[0] for own in waiting.values() if own and not missing[own[0]]]
+        for k in heads:
+            if k not in running and arrival[k] <= now:
+                start[k] = now + before[k]
+                running.add(k)
+        rate = 1 / fit.slowdown[max(len(running) - 1, 0)]
+        step = min(left[k] / rate if k in running else arrival[k] - now for k in heads)
+        now += step
+        for k in list(running):
+            left[k] -= step * rate
+            if left[k] > _ALMOST:
+                continue
+            end[k] = now
+            running.remove(k)
+            own = waiting[int(device[k])]
+            own.popleft()
+            if own:
+                arrival[own[0]] = max(arrival[own[0]], now + after[k])
+            for edge in leaving[k]:
+                reader = int(target[edge])
+                missing[reader] -= 1
+                arrival[reader] = max(arrival[reader], now + sent[edge])
+    return start, end
 
 
 def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overhead: int = 0) -> Problem:
@@ -109,23 +241,18 @@ def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overh
     )
 
 
-def fitted_problem(problem: Problem, seconds: Mapping[str, float], link: TransferModel) -> Problem:
-    """Return the problem with measured durations of tasks on all their devices, and one link for all pairs of devices.
+def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Problem:
+    """Return the problem with measured durations, times a factor on each device, and one link for all pairs of devices.
 
     Its ticks are nanoseconds. A task without a measurement keeps its durations.
-
-    Parameters
-    ----------
-    seconds
-        Measured durations by task.
-    link
-        Measured transfers.
     """
+    link = fit.costs.transfer
     scale = problem.resolution * NANO
     duration = _scaled(problem.duration, scale)
     for i, name in enumerate(problem.task_names):
-        if name in seconds:
-            duration[i, problem.feasible[i]] = round(seconds[name] * NANO)
+        if name in fit.seconds:
+            measured = np.round(fit.seconds[name] * NANO * np.array(factors)).astype(np.int64)
+            duration[i] = np.where(problem.feasible[i], measured, duration[i])
     distinct = ~np.eye(problem.n_devices, dtype=np.bool_)
     rate = Fraction(link.seconds_per_byte * NANO).limit_denominator(_DENOMINATOR)
     made, _ = rebuilt(

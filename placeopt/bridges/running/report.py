@@ -2,50 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from placeopt.bridges.profiling import TransferModel
-from placeopt.bridges.profiling.estimates import DIGITS
-from placeopt.bridges.running.prediction import Prediction
+from placeopt.bridges.running.prediction import Fit, Prediction
 from placeopt.bridges.running.tensors import Difference
 from placeopt.model.arrays import Float, Int
-from placeopt.model.units import seconds_text
 from placeopt.views.traces import Span
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Measurements that predict the times on this machine."""
-
-    problem_tasks: int
-    """Number of tasks of the problem."""
-    seconds: Mapping[str, float]
-    """Measured durations by task; other tasks keep that of the problem."""
-    transfer: TransferModel | None
-    """Transfers between two workers; None if the problem has one device."""
-    overhead: float
-    """Seconds that each segment takes in addition to its tasks."""
-
-    @property
-    def measured_tasks(self) -> int:
-        """Number of tasks with a measured duration."""
-        return len(self.seconds)
-
-    def profile(self) -> dict[str, Any]:
-        """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`.
-
-        A transfer begins another segment, so the latency of the link contains the time of a segment without work.
-        """
-        document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
-        if self.transfer is not None:
-            latency = self.transfer.latency + self.overhead
-            document["links"] = {"default": replace(self.transfer, latency=latency).link()}
-        document["tasks"] = {name: {"time": seconds_text(seconds, DIGITS)} for name, seconds in self.seconds.items()}
-        return document
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,16 +197,17 @@ def _finite(amount: float) -> float | None:
 
 
 def _fit_data(fit: Fit) -> dict[str, Any]:
-    transfer = fit.transfer
+    costs = fit.costs
     return {
         "measured_tasks": fit.measured_tasks,
-        "tasks": fit.problem_tasks,
-        "overhead": fit.overhead,
-        "transfer": None
-        if transfer is None
-        else {
-            "latency": transfer.latency,
-            "seconds_per_byte": transfer.seconds_per_byte,
-            "residual": transfer.residual,
-        },
+        "tasks": fit.problem.n_tasks,
+        "overhead": costs.segment,
+        "pause": costs.pause,
+        "slowdown": list(fit.slowdown),
+        "transfer": None if fit.problem.n_devices == 1 else _line(costs.transfer),
+        "sending": None if fit.problem.n_devices == 1 else _line(costs.sending),
     }
+
+
+def _line(model: TransferModel) -> dict[str, Any]:
+    return {"latency": model.latency, "seconds_per_byte": model.seconds_per_byte, "residual": model.residual}

@@ -37,17 +37,24 @@ class GlooLink:
     def __init__(self, peer: int, names: list[str]) -> None:
         self._peer, self._names = peer, names
 
-    def send(self, run: int, name: str, value: Any) -> None:
-        """Send a tensor or a Python scalar."""
+    def pack(self, run: int, name: str, value: Any) -> list[torch.Tensor]:
+        """Return the header and the bytes of a tensor or a Python scalar."""
         scalar = type(value) in SCALARS
         tensor = torch.tensor(value) if scalar else value
         dims = -1 - SCALARS.index(type(value)) if scalar else tensor.dim()
         header = torch.zeros(_HEADER, dtype=torch.int64)
         header[:4] = torch.tensor([run, self._names.index(name), DTYPES.index(tensor.dtype), dims])
         header[4 : 4 + tensor.dim()] = torch.tensor(tensor.shape, dtype=torch.int64)
-        dist.send(header, self._peer)
-        if tensor.numel():
-            dist.send(_bytes(tensor), self._peer)
+        return [header, _bytes(tensor)] if tensor.numel() else [header]
+
+    def offer(self, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Return all parts: gloo waits for each."""
+        return parts
+
+    def send(self, parts: list[torch.Tensor]) -> None:
+        """Send all parts."""
+        for part in parts:
+            dist.send(part, self._peer)
 
     def receive(self) -> tuple[int, str, Any]:
         """Return the run, the name and the value of the next tensor."""
@@ -73,7 +80,7 @@ class Torch:
         torch.set_num_interop_threads(1)
         self._config = config
         self._folder = Path(config["folder"])
-        self._parts: dict[int, tuple[GraphModule, dict[Node, str]]] = {}
+        self._devices: dict[str, dict[int, tuple[GraphModule, dict[Node, str]]]] = {}
         self._changes = False
         self._segments: list[Callable[..., Iterable[Any]]] = []
         self._seconds: list[dict[str, list[float]]] = []
@@ -83,7 +90,7 @@ class Torch:
         return torch.load(file)
 
     def load(self, file: str) -> None:
-        """Load the next segment: one of the device's, `copy`, or a whole program of torch.export."""
+        """Load the next segment: one of a device, `copy`, or a whole program of torch.export."""
         if file == "copy":
             self._segments.append(lambda x: [x.clone()])
             return
@@ -106,9 +113,10 @@ class Torch:
             self._segments.append(lambda *values: pytree.tree_leaves(whole(*values)))
             return
         device, _, name = file.partition("/")
-        if not self._parts:
-            self._parts, self._changes = read_segments(self._folder / device)
-        graph, names = self._parts[int(name.rpartition("-")[2])]
+        if device not in self._devices:
+            self._devices[device], changed = read_segments(self._folder / device)
+            self._changes |= changed
+        graph, names = self._devices[device][int(name.rpartition("-")[2])]
         (returned,) = graph.graph.output_node().args
         part = self._timed(graph, names) if self._profiles else graph
         several = returned is None or isinstance(returned, (tuple, list))

@@ -4,7 +4,8 @@ It reads its configuration and commands from the standard input, one JSON object
 output. A runtime loads and runs the segments: ONNX Runtime, or PyTorch in `torch_worker.py`. Links of the runtime carry
 tensors directly to other workers.
 
-    configuration   runtime, index, path, cores, threads, optimization, profile, folder, file, inputs, peers, segments
+    configuration   runtime, index, path, cores, own_cores, threads, optimization, profile, folder, inputs, peers,
+                    segments
     {"run": at, "order": [[run, segment], ...]}
                     execute segments; the first one starts at `at`, in nanoseconds of `time.perf_counter_ns`, which all
                     processes of a machine share. Answer: {"times": [[start, end] of each]}
@@ -21,18 +22,19 @@ from __future__ import annotations
 import json
 import os
 import queue
+import select
 import socket
 import struct
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-LENGTHS = struct.Struct("!QQ")
-"""Bytes of the header and of the data."""
+LENGTHS = struct.Struct("!QQQ")
+"""The run, and the bytes of the header and of the data."""
 
 LEVELS = {
     "none": "ORT_DISABLE_ALL",
@@ -42,19 +44,32 @@ LEVELS = {
 }
 """Graph optimizations by the name of their level."""
 
+SPIN = 0.05
+"""Seconds for which a process with cores of its own reads its sockets again and again before it sleeps."""
+
 
 class LostPeerError(Exception):
     """A tensor cannot arrive, because the process that sends it has ended."""
 
 
+Message = tuple[int, str, Any]
+"""The run, the name and the value of a tensor."""
+
+
 class Link(Protocol):
     """A connection to another worker. Its methods raise an OSError or a RuntimeError if the worker has ended."""
 
-    def send(self, run: int, name: str, value: Any) -> None:
-        """Send a tensor of a run."""
+    def pack(self, run: int, name: str, value: Any) -> list[Any]:
+        """Return the parts of the message of a tensor."""
 
-    def receive(self) -> tuple[int, str, Any] | None:
-        """Return the run, the name and the value of the next tensor; None if the worker has ended."""
+    def offer(self, parts: list[Any]) -> list[Any]:
+        """Send what can be sent at once; return the other parts."""
+
+    def send(self, parts: list[Any]) -> None:
+        """Send all parts."""
+
+    def receive(self) -> Message:
+        """Wait for the next tensor."""
 
 
 class Runtime(Protocol):
@@ -104,10 +119,14 @@ class Tensors:
             self._lost = reason
             self._arrived.notify_all()
 
+    def waits(self, run: int, names: list[str]) -> bool:
+        """Whether tensors of a run have not arrived, but can."""
+        return self._lost is None and not all((run, name) in self._values for name in names)
+
     def take(self, run: int, names: list[str]) -> dict[str, Any]:
         """Wait for tensors of a run and return them."""
         with self._arrived:
-            self._arrived.wait_for(lambda: self._lost is not None or all((run, name) in self._values for name in names))
+            self._arrived.wait_for(lambda: not self.waits(run, names))
             missing = [name for name in names if (run, name) not in self._values]
             if missing:
                 raise LostPeerError(f"tensor {missing[0]} did not arrive: {self._lost}")
@@ -120,55 +139,97 @@ class Tensors:
 
 
 class SocketLink:
-    """A connected socket. A tensor travels as two lengths, a header in JSON, and its bytes."""
+    """A connected socket. A tensor travels as its run, two lengths, a header in JSON, and its bytes."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
+        self._incoming = self._messages()
+        self._headers: dict[tuple[Any, ...], bytes] = {}
+        self._known: dict[bytes, dict[str, Any]] = {}
 
-    def send(self, run: int, name: str, value: Any) -> None:
-        """Send a tensor; strings travel as JSON."""
+    def fileno(self) -> int:
+        """The descriptor of the socket, for `select`."""
+        return self._link.fileno()
+
+    def pack(self, run: int, name: str, value: Any) -> list[Any]:
+        """Return lengths with header, and the bytes of a tensor; strings travel as JSON."""
         import numpy as np
 
-        array = np.ascontiguousarray(value).reshape(np.shape(value))
-        header: dict[str, Any] = {"run": run, "tensor": name, "shape": array.shape}
-        if array.dtype.kind in "OU":
-            data: Any = json.dumps(array.reshape(-1).tolist()).encode()
+        array = np.asarray(value)
+        strings = array.dtype.kind in "OU"
+        if strings:
+            data = memoryview(json.dumps(array.reshape(-1).tolist()).encode())
         else:
-            header["dtype"] = array.dtype.str
-            data = array.reshape(-1).view(np.uint8).data
-        text = json.dumps(header).encode()
-        self._link.sendall(LENGTHS.pack(len(text), len(data)) + text)
-        self._link.sendall(data)
+            data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        key = name, array.shape, array.dtype
+        header = self._headers.get(key)
+        if header is None:
+            kind = "" if strings else array.dtype.str
+            header = json.dumps({"tensor": name, "shape": array.shape, "dtype": kind}).encode()
+            self._headers[key] = header
+        return [memoryview(LENGTHS.pack(run, len(header), len(data)) + header), data]
 
-    def receive(self) -> tuple[int, str, Any] | None:
-        """Return the run, the name and the value of the next tensor; None at the end of the stream."""
+    def offer(self, parts: list[Any]) -> list[Any]:
+        """Send what fits into the buffer of the socket; return the rest."""
+        try:
+            sent = self._link.sendmsg(parts, [], socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return parts
+        rest = []
+        for part in parts:
+            if sent < len(part):
+                rest.append(part[sent:])
+            sent = max(0, sent - len(part))
+        return rest
+
+    def send(self, parts: list[Any]) -> None:
+        """Send all parts."""
+        for part in parts:
+            self._link.sendall(part)
+
+    def poll(self) -> Message | None:
+        """Read what has arrived; return the next tensor, or None if it has not arrived completely."""
+        return next(self._incoming)
+
+    def receive(self) -> Message:
+        """Wait for the next tensor."""
+        while (message := self.poll()) is None:
+            select.select([self], [], [])
+        return message
+
+    def _messages(self) -> Iterator[Message | None]:
+        """Yield the tensors of the stream, and None whenever more has to arrive."""
         import numpy as np
 
-        lengths = self._read(bytearray(LENGTHS.size))
-        if lengths is None:
-            return None
-        text, size = LENGTHS.unpack(lengths)
-        header = self._read(bytearray(text))
-        if header is None:
-            return None
-        header = json.loads(header)
-        # `empty` does not touch the memory that the data fill.
-        data = np.empty(size, dtype=np.uint8)
-        if size and self._read(data.data) is None:
-            return None
-        kind = header.get("dtype")
-        array = data.view(kind) if kind else np.array(json.loads(data.tobytes()), dtype=object)
-        return header["run"], header["tensor"], array.reshape(header["shape"])
+        while True:
+            lengths = bytearray(LENGTHS.size)
+            yield from self._fill(lengths)
+            run, text, size = LENGTHS.unpack(lengths)
+            content = bytearray(text)
+            yield from self._fill(content)
+            written = bytes(content)
+            header = self._known.get(written)
+            if header is None:
+                header = self._known[written] = json.loads(written)
+            # `empty` does not touch the memory that the data fill.
+            data = np.empty(size, dtype=np.uint8)
+            yield from self._fill(data.data)
+            kind = header["dtype"]
+            array = data.view(kind) if kind else np.array(json.loads(data.tobytes()), dtype=object)
+            yield run, header["tensor"], array.reshape(header["shape"])
 
-    def _read(self, into: Any) -> Any:
-        """Fill a buffer and return it; None if the stream ends before that."""
+    def _fill(self, into: Any) -> Iterator[None]:
+        """Fill a buffer from the stream; yield while more has to arrive."""
         view = memoryview(into)
         while len(view):
-            count = self._link.recv_into(view)
+            try:
+                count = self._link.recv_into(view, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                yield
+                continue
             if not count:
-                return None
+                raise ConnectionResetError("the stream has ended")
             view = view[count:]
-        return into
 
 
 def write_array(path: Path, value: Any) -> None:
@@ -261,8 +322,9 @@ class Device:
         self._inputs: dict[str, Any] = {}
         self._results: dict[str, Any] = {}
         self._tensors = Tensors()
-        self._outgoing: queue.Queue[tuple[int, int, str, Any]] = queue.Queue()
+        self._outgoing: queue.Queue[tuple[int, list[Any]]] = queue.Queue()
         self._links: Mapping[int, Link] = {}
+        self._sockets: dict[int, SocketLink] = {}
         self.running: int | None = None
         """The segment that is being loaded or run."""
 
@@ -276,27 +338,62 @@ class Device:
         self.running = None
         self._links = self._runtime.links()
         for peer, link in self._links.items():
-            threading.Thread(target=self._receive, args=(peer, link), daemon=True).start()
+            if isinstance(link, SocketLink):
+                self._sockets[peer] = link
+            else:
+                threading.Thread(target=self._receive, args=(peer, link), daemon=True).start()
         if self._links:
             threading.Thread(target=self._transmit, daemon=True).start()
 
     def _receive(self, peer: int, link: Link) -> None:
         try:
-            while (received := link.receive()) is not None:
-                self._tensors.put(*received)
-        except (OSError, RuntimeError):
-            pass
-        self._tensors.fail(f"worker {peer} has ended")
+            while True:
+                self._tensors.put(*link.receive())
+        except (OSError, RuntimeError) as error:
+            self._fail(peer, error)
+
+    def _poll(self, run: int, names: list[str]) -> None:
+        """Read from the sockets until the tensors have arrived.
+
+        A core of its own has nothing else to do: to read again and again saves the time of waking up.
+        """
+        blocks = time.perf_counter() + (SPIN if self._config["own_cores"] else 0)
+        while self._tensors.waits(run, names) and self._sockets:
+            for peer, link in list(self._sockets.items()):
+                try:
+                    while (message := link.poll()) is not None:
+                        self._tensors.put(*message)
+                except OSError as error:
+                    self._fail(peer, error)
+            if time.perf_counter() > blocks and self._tensors.waits(run, names):
+                select.select(list(self._sockets.values()), [], [])
+
+    def _send(self, peer: int, run: int, name: str, value: Any) -> None:
+        """Send a tensor, as far as possible at once."""
+        link = self._links[peer]
+        parts = link.pack(run, name, self._runtime.own(value))
+        if not self._outgoing.unfinished_tasks:
+            try:
+                parts = link.offer(parts)
+            except OSError as error:
+                self._fail(peer, error)
+                return
+        if parts:
+            self._outgoing.put((peer, parts))
 
     def _transmit(self) -> None:
         while True:
-            peer, run, name, value = self._outgoing.get()
+            peer, parts = self._outgoing.get()
             try:
-                self._links[peer].send(run, name, value)
-            except (OSError, RuntimeError) as error:  # the other process has ended, which its parent reports
-                self._tensors.fail(f"worker {peer} has ended: {error}")
+                self._links[peer].send(parts)
+            except (OSError, RuntimeError) as error:
+                self._fail(peer, error)
             finally:
                 self._outgoing.task_done()
+
+    def _fail(self, peer: int, error: Exception) -> None:
+        """Make tensors that can no longer arrive an error; the parent reports that the other process has ended."""
+        self._tensors.fail(f"worker {peer} has ended: {error}")
 
     def run(self, at: int, order: list[list[int]]) -> list[list[int]]:
         """Execute segments of runs in an order; return start and end of each in nanoseconds."""
@@ -312,6 +409,7 @@ class Device:
                 left[run] = uses.copy()
                 for name, value in self._inputs.items():
                     self._tensors.put(run, name, self._runtime.own(value))
+            self._poll(run, segment["inputs"])
             feed = self._tensors.take(run, segment["inputs"])
             start = time.perf_counter_ns()
             values = self._runtime.compute(number, feed)
@@ -319,7 +417,7 @@ class Device:
             times.append([start, end])
             for name, value in zip(segment["outputs"], values, strict=True):
                 for peer in segment["send"].get(name, ()):
-                    self._outgoing.put((peer, run, name, self._runtime.own(value)))
+                    self._send(peer, run, name, value)
                 if name in uses:
                     self._tensors.put(run, name, value)
                 if name in segment["results"] and run == last:

@@ -105,12 +105,15 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         facts += _speedup(report)
     facts.append(("error", _error(report)))
     if report.fit is not None:
-        measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem_tasks, 'task')}"
-        link = report.fit.transfer
-        if link is not None:
-            rate = "" if link.bandwidth is None else f" and {link.bandwidth / 1e9:.3g} GB/s"
-            measured += f"; a transfer takes {_time(link.latency)}{rate}"
-        facts.append(("measured", f"{measured}; a segment adds {_time(report.fit.overhead)}"))
+        measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem.n_tasks, 'task')}"
+        costs = report.fit.costs
+        if len(report.device_names) > 1:
+            rate = "" if costs.transfer.bandwidth is None else f" and {costs.transfer.bandwidth / 1e9:.3g} GB/s"
+            measured += f"; a transfer takes {_time(costs.transfer.latency)}{rate}"
+        facts.append(("measured", f"{measured}; a segment adds {_time(costs.segment + costs.pause)}"))
+        if (slowest := report.fit.slowdown[-1]) > 1:
+            busy = f"{len(report.fit.slowdown)} processes"
+            facts.append(("contention", f"segments take {slowest:.2f} times as long while {busy} are busy"))
     if any(report.cores.values()):
         shown = ", ".join(
             f"{visible(name, 30)} on core {'+'.join(map(str, cores))}" for name, cores in list(report.cores.items())[:8]
