@@ -85,8 +85,8 @@ def solve(
         float | None,
         share_option(
             "--consolidate",
-            "Use fewer devices, segments and transfers if the objective gets worse by at most this share; 0 for none. "
-            "The default is what the problem states: 1% in imported models.",
+            "Use fewer devices, segments and transfers if the objective gets worse by at most this share; 0 changes "
+            "nothing. The default is what the problem states: 1% in imported models.",
         ),
     ] = None,
     sets: Sets = None,
@@ -201,12 +201,19 @@ def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...
 
 
 def _exit_code(result: Result, require_gap: float | None, messages: Console) -> int:
+    from placeopt.solving.result import relative_gap
+
     if result.schedule is None:
         return 3 if result.termination.value == "time_limit" else 1
     if not result.feasible:
         return 1
     if require_gap is not None and (result.gap is None or result.gap > require_gap):
         proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
-        messages.print(f"the gap is not at most {require_gap:.2%}: {proved}")
+        changed = result.consolidation
+        before = None if changed is None else relative_gap(changed.values[0], result.bound)
+        hint = ""
+        if before is not None and before <= require_gap:
+            hint = f"; it was {before:.2%} before the schedule was consolidated, which --consolidate 0 turns off"
+        messages.print(f"the gap is not at most {require_gap:.2%}: {proved}{hint}", soft_wrap=True)
         return 1
     return 0
