@@ -198,7 +198,7 @@ class TestDeviceMap:
         assert found(1, 0) == {"a": 1, "b": 0}
         # The main device of accelerate is the GPU with the smallest number.
         assert found(0, 1, gpu0="cuda:3", gpu1="cuda:2") == {"a": 3, "b": 2}
-        with pytest.raises(po.UsageError, match="reads tensors on gpu0 .*gpu1"):
+        with pytest.raises(po.UsageError, match=r"reads tensors on gpu0 .*gpu1"):
             found(1, 0, gpu0="cuda:3", gpu1="cuda:2")
 
     def test_a_weight_of_the_model_is_on_the_main_device(self) -> None:

@@ -176,7 +176,7 @@ def _device_map(model: PlacedModel, names: list[str]) -> tuple[dict[str, str | i
 
 
 def _number(device: str) -> int:
-    """The number of a device of PyTorch: 3 of cuda:3. The main device of accelerate is the GPU with the smallest one."""
+    """The number of a device of PyTorch: 3 of cuda:3. The main device of accelerate is the GPU with the smallest."""
     return int(device.partition(":")[2] or 0)
 
 

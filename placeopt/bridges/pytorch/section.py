@@ -11,9 +11,9 @@
         layers.0.mlp.up.weight: [linear_3, linear_3.backward]
 
 `nodes` are the nodes of the exported graph that the task executes, and `span` the positions of the first and the last
-one in the order of execution. `inputs` states that it reads inputs of the model. Tasks of a backward pass have none of these. `weights` has the tasks that use each parameter
-and buffer. `calls` is the number of calls in the graph, as `tensor_calls` counts them; the graph of another model has
-another one.
+one in the order of execution. `inputs` states that it reads inputs of the model. Tasks of a backward pass have none of
+these. `weights` has the tasks that use each parameter and buffer. `calls` is the number of calls in the graph, as
+`tensor_calls` counts them; the graph of another model has another one.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from placeopt.cli.options import (
     Trace,
     Workers,
 )
-from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.output import noted_plan, print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option, plot_option, share_option, solver_option
 from placeopt.cli.progress import watched
 from placeopt.errors import UsageError, suggestion
@@ -106,7 +106,6 @@ def solve(
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import collection_paused
-    from placeopt.io.plan import read_plan
     from placeopt.passes import find_pass
     from placeopt.solver.registry import default_solver, find_solver, solver_names
     from placeopt.solving.pipeline import solve as solve_problem
@@ -144,7 +143,7 @@ def solve(
     read_settings(found, settings)
     by_default = time_limit is None and (found.info.exact or found.info.anytime)
     limit = DEFAULT_LIMIT if by_default else limit
-    start = given or (None if initial is None else read_plan(input_path(initial), compiled).schedule)
+    start = given or (None if initial is None else noted_plan(input_path(initial), compiled).schedule)
 
     messages = stderr_console()
     if start is not None and not found.info.warm_start:
