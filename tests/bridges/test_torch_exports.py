@@ -146,6 +146,14 @@ class TestDeviceMap:
         imported, problem, schedule = placed(small_llama(), IDS, level="op", devices=dict.fromkeys(po_tasks(), 1))
         assert po.device_map(problem, schedule, imported) == {"": 1}
 
+    def test_a_written_problem_exports_the_same_map(self, tmp_path: Path) -> None:
+        imported, problem, schedule = placed(small_llama(), IDS, level=2, devices=LAYERS)
+        expected = po.device_map(problem, schedule, imported)
+        po.write_problem(problem, tmp_path / "p.yaml")
+        po.write_plan(tmp_path / "plan.json", po.plan_document(problem, schedule))
+        done = run("export", tmp_path / "p.yaml", tmp_path / "plan.json", "--to", "device-map")
+        assert json.loads(done.out) == expected
+
     @given(st.data())
     @settings(max_examples=25, deadline=None)
     def test_every_weight_is_covered_once_on_its_device(self, data: st.DataObject) -> None:
