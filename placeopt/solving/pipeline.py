@@ -264,15 +264,25 @@ def _answer(run: Run, chain: Chain) -> Answer:
     repeatable = options.workers == 1 or getattr(run.settings, "deterministic", False)
     try:
         if not solver.info.anytime or solver.info.bounding or repeatable or not chain.exact:
-            return solver.solve(chain.problem, options, run.settings)
+            return _returned(run, solver.solve(chain.problem, options, run.settings))
         from placeopt.bounding.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
 
         exact = chain.problem.pipeline is not None and not solver.info.exact
         with BoundProver(chain.problem, options, exact=exact) as prover:
-            answer = solver.solve(chain.problem, prover.options, run.settings)
+            answer = _returned(run, solver.solve(chain.problem, prover.options, run.settings))
         return prover.with_bound(answer)
     except InternalError as error:
         raise run.disagreement(str(error)) from error
+
+
+def _returned(run: Run, answer: object) -> Answer:
+    """The answer of a solver, checked for its type."""
+    if not isinstance(answer, Answer):
+        raise InternalError(f"{run.solver.name} returned {answer!r}; expected an Answer")
+    if not isinstance(answer.termination, Termination):
+        expected = listing([f"Termination.{each.name}" for each in Termination])
+        raise InternalError(f"{run.solver.name} states the termination {answer.termination!r}; expected {expected}")
+    return answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
