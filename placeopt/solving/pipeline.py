@@ -82,8 +82,8 @@ def solve(
         times and bounds never fall and objectives never rise. An exception that it raises ends the run.
     should_stop
         Called regularly; once it returns True, the solver stops and returns its incumbent. None: Ctrl-C in the main
-        thread does the same for a search, unless the program handles SIGINT itself. Another Ctrl-C within two seconds
-        raises KeyboardInterrupt.
+        thread does the same for a search or a consolidation, unless the program handles SIGINT itself. Another Ctrl-C
+        within two seconds raises KeyboardInterrupt.
     passes
         Passes that make the problem smaller for the solver, in order: names, as `placeopt passes` lists them, with
         settings after a colon (`celeritas-fusion:range=100`), or objects. None: the exact passes for an exact solver,
@@ -140,7 +140,7 @@ def solve(
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
         elif dask is not None:
             return _stopped(run, begun)
-        if should_stop is not None or not (run.solver.info.anytime or run.solver.info.exact):
+        if should_stop is not None or not (run.solver.info.anytime or run.solver.info.exact or run.consolidates):
             return _solve(run, begun)
         with stopped_by_keyboard() as pressed:
             return _solve(replace(run, options=replace(run.options, should_stop=pressed)), begun)
