@@ -67,7 +67,7 @@ def same(one: object, other: object) -> bool:
     return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
 
-DESCRIPTIVE = {"rounding", "efficiency", "notes"}
+DESCRIPTIVE = {"rounding", "efficiency", "notes", "provenance"}
 """Fields that describe the document that a problem was compiled from."""
 RULES = [field.name for field in fields(po.Pipeline)]
 

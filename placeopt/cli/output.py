@@ -7,10 +7,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import counted
+from placeopt.errors import counted, visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
+
+    from placeopt.io.plan import Plan
+    from placeopt.model.problem import Problem
 
 NOTES = 20
 """Maximum number of notes that are printed."""
@@ -44,6 +49,20 @@ def print_notes(*notes: str) -> None:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
     if len(notes) > NOTES:
         console.print(f"note: {len(notes) - NOTES:,} more lines are left out")
+
+
+def noted_plan(path: Path, problem: Problem) -> Plan:
+    """Read a plan; print a note if it was made for another problem."""
+    from placeopt.io.plan import read_plan
+
+    plan = read_plan(path, problem)
+    if plan.fingerprint is not None and plan.fingerprint != problem.fingerprint():
+        print_notes(
+            f"{visible(str(path))} was made for another version of this problem (fingerprint "
+            f"{visible(plan.fingerprint)}; this one has {problem.fingerprint()}): its starts and its objective may not "
+            "hold here"
+        )
+    return plan
 
 
 def note_violations(violations: Sequence[object], effect: str = "") -> None:

@@ -274,6 +274,12 @@ class TierSpec(_Model):
     """Bandwidth with which the device moves the bytes of the tier, once in each run and before its first task."""
 
 
+def pool_names(pool: str, count: int) -> list[str]:
+    """The names of the devices of a key with a count: core0, core1; t4-0, t4-1 after a digit."""
+    stem = f"{pool}-" if pool[-1:].isdigit() else pool
+    return [f"{stem}{k}" for k in range(count)]
+
+
 class DeviceSpec(_Model):
     """A device, or `count` identical devices."""
 
@@ -283,7 +289,7 @@ class DeviceSpec(_Model):
     type: Name | None = None
     """Type of the device, for use in durations, placement constraints and links. Default: the key of the device."""
     count: Count | None = None
-    """Number of devices: with a count of 2, `core` defines core0 and core1."""
+    """Number of devices: with a count of 2, `core` defines core0 and core1, and `t4` defines t4-0 and t4-1."""
     memory: Memory | None = None
     """Memory capacity, of the first tier. Default: unlimited."""
     tiers: list[TierSpec] = Field(default_factory=list)

@@ -72,6 +72,7 @@ def build_problem(
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
     notes: tuple[str, ...] = (),
+    provenance: Mapping[str, Any] | None = None,
 ) -> Problem:
     """Build a Problem from its essential arrays; the derived ones are computed, all are read-only.
 
@@ -224,6 +225,7 @@ def build_problem(
         rounding=rounding,
         efficiency=efficiency,
         notes=notes,
+        provenance=dict(provenance or {}),
         out_start=out_start,
         in_start=in_start,
         in_edge=in_edge,

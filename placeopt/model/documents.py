@@ -7,6 +7,7 @@ relocation is written as start-up times by task and device.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from decimal import ROUND_DOWN, Context, Decimal
@@ -45,6 +46,11 @@ def problem_document(problem: Problem) -> dict[str, Any]:
 def _losses(problem: Problem) -> Iterator[str]:
     """What the document of a problem does not state exactly."""
     tasks, runs = [visible(name) for name in problem.task_names], problem.runs_before_next_change
+    for key, section in problem.provenance.items():
+        try:
+            json.dumps(section, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            yield f"the section {visible(key)} is not plain data ({visible(str(error))})"
     pairs = np.column_stack((problem.edge_source, problem.edge_target))
     for i, j in pairs[1:][(pairs[1:] == pairs[:-1]).all(axis=1)].tolist():
         yield f"several edges lead from {tasks[i]} to {tasks[j]}; expected one"
@@ -91,6 +97,7 @@ def problem_header(problem: Problem) -> dict[str, Any]:
     for key in ("name", "description"):
         if getattr(problem, key):
             document[key] = getattr(problem, key)
+    document |= problem.provenance
     document["resolution"] = f"{decimal(problem.resolution)} s"
     document["devices"] = {name: _device(problem, d) for d, name in enumerate(problem.device_names)}
     document["links"] = {"overrides": _links(problem)}

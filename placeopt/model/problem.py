@@ -7,6 +7,7 @@ tasks and devices are in the order of the document.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from importlib import import_module
@@ -251,6 +252,10 @@ class Problem:
         them. The fingerprint does not include them.
     notes
         Notes about amounts of the document that are probably meant otherwise. The fingerprint does not include them.
+    provenance
+        Where the problem comes from, as its document states it: `source`, and the sections `x-...`, such as `x-torch`,
+        which exports read. Documents keep it. Smaller problems have none, as it is about all tasks. The fingerprint
+        does not include it.
     out_start, in_start, in_edge
         The edges as CSR in both directions: task i has the out-edges out_start[i]..out_start[i+1] and the in-edges
         in_edge[in_start[i]:in_start[i+1]].
@@ -300,6 +305,7 @@ class Problem:
     rounding: Rounding | None
     efficiency: tuple[Efficiency, ...]
     notes: tuple[str, ...]
+    provenance: Mapping[str, Any]
     out_start: Int
     in_start: Int
     in_edge: Int
@@ -385,7 +391,7 @@ class Problem:
         Unused relocation is left out, so that such a problem keeps the hash of versions without relocation.
         """
         digest = hashlib.sha256()
-        idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency", "notes"}
+        idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency", "notes", "provenance"}
         idle |= set() if self.relocation.any() else {"relocation"}
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         if self.pipeline is None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 from placeopt.model.units import is_number, is_whole
 from placeopt.simulation.run import Discipline, prepared_run
@@ -21,9 +21,18 @@ MOST_RUNS = 10_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisyRuns:
-    """The `makespans` (runs,) of repeated runs of one placement, in int64 ticks, in the order of the runs."""
+    """Repeated runs of one placement.
+
+    Attributes
+    ----------
+    makespans
+        (runs,) int64 ticks, in the order of the runs.
+    late
+        Number of runs in which a task misses its deadline.
+    """
 
     makespans: Int
+    late: int = 0
 
     def __post_init__(self) -> None:
         self.makespans.flags.writeable = False
@@ -62,7 +71,7 @@ def simulate_noisy(
     priority: ArrayLike | None = None,
     order: ArrayLike | None = None,
 ) -> NoisyRuns:
-    """Makespans of `runs` executions with random durations and transfer times.
+    """Return the makespans of `runs` executions with random durations and transfer times.
 
     A task or transfer of w ticks takes a time uniform in [w (1 - noise), w (1 + noise)], drawn independently and
     rounded to the nearest tick (GiPH, Hu et al. 2023, appendix B.5). Release times do not vary. Draws come from NumPy's
@@ -87,11 +96,13 @@ def simulate_noisy(
     n = problem.n_tasks
     task_mean, edge_mean = run.work.task_ticks.copy(), run.work.edge_ticks[remote]
     generator = np.random.default_rng(seed)
-    makespans = np.empty(runs, dtype=np.int64)
+    makespans, late = np.empty(runs, dtype=np.int64), 0
+    due = np.flatnonzero(problem.deadline != UNLIMITED)
     for index in range(runs):
         share = noise * (2 * generator.random(n + len(drawn)) - 1)
         # Round the difference, not the sum: floats cannot represent every number of ticks.
         run.work.task_ticks[:] = task_mean + np.rint(task_mean * share[:n]).astype(np.int64)
         run.work.edge_ticks[remote] = edge_mean + np.rint(edge_mean * share[n:][draw]).astype(np.int64)
         makespans[index] = run.execute()
-    return NoisyRuns(makespans)
+        late += bool((run.work.start[due] + run.work.task_ticks[due] > problem.deadline[due]).any())
+    return NoisyRuns(makespans, late)

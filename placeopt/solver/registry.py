@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from placeopt.errors import InternalError, UsageError, alternatives, listing
 from placeopt.model.problem import Problem
@@ -57,11 +57,12 @@ def find_solver(name: str | Solver) -> Solver:
     if isinstance(name, type):
         raise UsageError(f"the solver is the class {name.__name__}; expected an object of it: {name.__name__}()")
     if not isinstance(name, str):
-        if isinstance(name, Solver):
+        missing = _missing(name)
+        if not missing:
             return name
         raise UsageError(
-            f"the solver is a {type(name).__name__}; expected a name, or an object with name, info, settings_type and "
-            f"solve; known are {listing(solver_names(), 40)}"
+            f"the solver is a {type(name).__name__} without {listing(missing)}; expected the name of a solver, or an "
+            f"object with {listing(_PARTS)}"
         )
     point = _entry_points().get(name)
     if point is None:
@@ -70,9 +71,21 @@ def find_solver(name: str | Solver) -> Solver:
         solver = point.load()()
     except (ImportError, AttributeError) as error:
         raise UsageError(f'solver "{name}" ({point.value}) cannot be loaded: {error}') from error
-    if not isinstance(solver, Solver):
-        raise InternalError(f'solver "{name}" ({point.value}) does not implement placeopt.solver.Solver')
-    return solver
+    missing = _missing(solver)
+    if missing:
+        raise InternalError(
+            f'solver "{name}" ({point.value}) has no {listing(missing)}; a solver has {listing(_PARTS)}'
+        )
+    return cast(Solver, solver)
+
+
+_PARTS = ("name", "info", "settings_type", "solve")
+"""What an object has that is a solver."""
+
+
+def _missing(found: object) -> list[str]:
+    """The parts that an object lacks to be a solver."""
+    return [part for part in _PARTS if not hasattr(found, part)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,13 @@ from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes import Chain, Pass, apply_passes
-from placeopt.solver import Answer, Options, Progress, Solver, Termination
+from placeopt.solver import Answer, Clock, Options, Progress, Solver, Termination
 from placeopt.solver.cluster import pool_at
 from placeopt.solver.connection import CONNECTING
 from placeopt.solving.consolidation import consolidate
 from placeopt.solving.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
 from placeopt.solving.keyboard import stopped_by_keyboard
-from placeopt.solving.result import LARGE, Result, WallTime, with_schedule
+from placeopt.solving.result import LARGE, Result, WallTime, relative_gap, with_schedule
 from placeopt.solving.run import Run, prepare
 from placeopt.verifier import Report
 
@@ -68,7 +68,7 @@ def solve(
         Name of an installed solver, or a solver object; `placeopt.solvers()` lists the names. None: a fast heuristic,
         `heft`, or `dpl` for pipelines.
     time_limit
-        Seconds; None for no limit.
+        Seconds; None for no limit. If the schedule is to be consolidated, the solver has nine tenths of it.
     gap_limit
         Stop once the gap is proved to be at most this: a share between 0 and 1.
     seed
@@ -82,8 +82,8 @@ def solve(
         times and bounds never fall and objectives never rise. An exception that it raises ends the run.
     should_stop
         Called regularly; once it returns True, the solver stops and returns its incumbent. None: Ctrl-C in the main
-        thread does the same for a search, unless the program handles SIGINT itself. Another Ctrl-C within two seconds
-        raises KeyboardInterrupt.
+        thread does the same for a search or a consolidation, unless the program handles SIGINT itself. Another Ctrl-C
+        within two seconds raises KeyboardInterrupt.
     passes
         Passes that make the problem smaller for the solver, in order: names, as `placeopt passes` lists them, with
         settings after a colon (`celeritas-fusion:range=100`), or objects. None: the exact passes for an exact solver,
@@ -95,8 +95,8 @@ def solve(
         Make a heuristic fail that would otherwise overfill devices as its best effort (`celeritas`, `order-place`).
     consolidate
         Share by which the result may be worse than the solver's, to use fewer devices, segments and transfers
-        (`placeopt.solving.consolidation`); 0 for none. None: what the problem states, which models imported from ONNX
-        and PyTorch do.
+        (`placeopt.solving.consolidation`); 0 changes nothing. None: what the problem states, which models imported from
+        ONNX and PyTorch do.
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786: its workers solve parts of the problem. For solvers
         whose info says `distributed`. The time limit does not include the time to connect.
@@ -140,7 +140,7 @@ def solve(
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
         elif dask is not None:
             return _stopped(run, begun)
-        if should_stop is not None or not (run.solver.info.anytime or run.solver.info.exact):
+        if should_stop is not None or not (run.solver.info.anytime or run.solver.info.exact or run.consolidates):
             return _solve(run, begun)
         with stopped_by_keyboard() as pressed:
             return _solve(replace(run, options=replace(run.options, should_stop=pressed)), begun)
@@ -167,7 +167,8 @@ def _finished(run: Run, attempt: _Attempt, begun: float) -> Result:
     bound = _bound(run, attempt, checked)
     bounded = time.monotonic()
     check_bound(run, checked.answer, bound, checked.schedule, checked.report)
-    result = _consolidated(run, _report(run, attempt.chain, checked, bound))
+    left = None if run.time_limit is None else run.time_limit - (solved - run.since)
+    result = _consolidated(run, _report(run, attempt.chain, checked, bound), Clock(left))
     seconds = WallTime(
         solve=solved - begun, compiling=attempt.compiling, verify=verified - solved, bound=bounded - verified
     )
@@ -263,15 +264,25 @@ def _answer(run: Run, chain: Chain) -> Answer:
     repeatable = options.workers == 1 or getattr(run.settings, "deterministic", False)
     try:
         if not solver.info.anytime or solver.info.bounding or repeatable or not chain.exact:
-            return solver.solve(chain.problem, options, run.settings)
+            return _returned(run, solver.solve(chain.problem, options, run.settings))
         from placeopt.bounding.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
 
         exact = chain.problem.pipeline is not None and not solver.info.exact
         with BoundProver(chain.problem, options, exact=exact) as prover:
-            answer = solver.solve(chain.problem, prover.options, run.settings)
+            answer = _returned(run, solver.solve(chain.problem, prover.options, run.settings))
         return prover.with_bound(answer)
     except InternalError as error:
         raise run.disagreement(str(error)) from error
+
+
+def _returned(run: Run, answer: object) -> Answer:
+    """The answer of a solver, checked for its type."""
+    if not isinstance(answer, Answer):
+        raise InternalError(f"{run.solver.name} returned {answer!r}; expected an Answer")
+    if not isinstance(answer.termination, Termination):
+        expected = listing([f"Termination.{each.name}" for each in Termination])
+        raise InternalError(f"{run.solver.name} states the termination {answer.termination!r}; expected {expected}")
+    return answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -370,19 +381,31 @@ def _report(run: Run, chain: Chain, checked: _Checked, bound: Bound | None) -> R
     )
 
 
-def _consolidated(run: Run, result: Result) -> Result:
-    """The result with a simpler schedule if the run asks for one. It stays optimal only if its value did not change."""
-    if not run.consolidate or not result.feasible or result.schedule is None or run.problem.pipeline is not None:
+def _consolidated(run: Run, result: Result, clock: Clock) -> Result:
+    """The result with a simpler schedule if the run asks for one, found before the clock ends.
+
+    It stays optimal only if its value did not change.
+    """
+    if not run.consolidates or not result.feasible or result.schedule is None:
         return result
     stop = run.options.should_stop
-    schedule, found = consolidate(run.problem, result.schedule, run.consolidate, should_stop=stop)
-    result = replace(result, consolidation=found)
+    schedule, found = consolidate(
+        run.problem, result.schedule, run.consolidate, should_stop=lambda: clock.over or stop()
+    )
+    varies = result.varies_by or ("clock" if found.stopped else "")
+    result = replace(result, consolidation=found, varies_by=varies)
     if schedule is result.schedule:
         return result
     values = evaluate(run.problem, schedule)
+    before, after = (relative_gap(value[0], result.bound) for value in (found.values, values))
+    limit, lost = run.options.gap_limit, ""
     if result.termination is Termination.OPTIMAL and values != result.values:
+        lost = f"the schedule of {result.solver} was optimal before it was consolidated"
         result = replace(result, termination=Termination.COMPLETED)
-    return with_schedule(result, schedule, values, makespan(run.problem, schedule))
+    elif limit is not None and before is not None and after is not None and before <= limit < after:
+        lost = f"the schedule of {result.solver} was within the gap of {limit:.2%} before it was consolidated"
+    message = "; ".join(filter(None, (result.message, lost)))
+    return with_schedule(replace(result, message=message), schedule, values, makespan(run.problem, schedule))
 
 
 def _clusters(chain: Chain, checked: _Checked) -> Int | None:

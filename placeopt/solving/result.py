@@ -376,7 +376,7 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         facts.append(("objective", f"{problem.objective} = {value_text(result.objective, problem, metric)}"))
         for level, value in enumerate((result.values or ())[1:], start=1):
             facts.append(("", f"then {value_text(value, problem, problem.objective.levels[level][0].metric)}"))
-    if result.consolidation is not None:
+    if result.consolidation is not None and result.consolidation.before.devices > 1:
         facts.append(("consolidated", str(result.consolidation)))
     if result.period is not None and result.schedule is not None:
         facts += [(label, f"{value} {note}") for label, value, note in pipeline_facts(problem, result.schedule)]

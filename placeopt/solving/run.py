@@ -6,7 +6,7 @@ import platform
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +24,9 @@ from placeopt.passes.chain import found_passes
 from placeopt.solver import Announcer, Options, Progress, Settings, Solver, unsupported
 from placeopt.solver.registry import default_solver, find_solver, solvers_for
 from placeopt.solving.settings import make_options, read_settings
+
+CONSOLIDATING = 0.1
+"""Share of the time limit that the solver leaves for consolidation."""
 
 _ARGUMENTS = {
     "time_limit": "timeout max_time max_runtime seconds",
@@ -62,6 +65,18 @@ class Run:
     since: float
     """The time of `time.monotonic` from which the time limit counts."""
     versions: Mapping[str, str]
+    reserve: float = 0.0
+    """Seconds of the time limit after those of the solver, for consolidation."""
+
+    @property
+    def time_limit(self) -> float | None:
+        """Seconds of the solver and of consolidation; None for no limit."""
+        return None if self.options.time_limit is None else self.options.time_limit + self.reserve
+
+    @property
+    def consolidates(self) -> bool:
+        """Whether the schedule of the solver is consolidated."""
+        return self.consolidate > 0 and self.problem.pipeline is None
 
     def disagreement(self, claim: str, schedule: Schedule | None = None) -> InternalError:
         """The error to raise, with a dump that reproduces the run; `schedule` refutes the claim."""
@@ -78,7 +93,7 @@ class Run:
             "solver": self.solver.name,
             "settings": self.settings.model_dump(mode="json"),
             "seed": options.seed,
-            "time_limit": options.time_limit,
+            "time_limit": self.time_limit,
             "gap_limit": options.gap_limit,
             "workers": options.workers,
             "strict": options.strict,
@@ -95,7 +110,7 @@ class Run:
         """The options of the command line for the same run, except an initial plan."""
         options = self.options
         words = ["--solver", self.solver.name, "--seed", str(options.seed), "--workers", str(options.workers)]
-        words += ["--time-limit", "none" if options.time_limit is None else f"{options.time_limit:g}"]
+        words += ["--time-limit", "none" if self.time_limit is None else f"{self.time_limit:g}"]
         if options.gap_limit is not None:
             words += ["--gap", f"{options.gap_limit:g}"]
         if self.bound_time is not None:
@@ -169,6 +184,10 @@ def prepare(
         since=since,
         versions=_versions(),
     )
+    if run.consolidates and run.options.time_limit is not None:
+        reserve = CONSOLIDATING * run.options.time_limit
+        rest = run.options.time_limit - reserve
+        run = replace(run, reserve=reserve, options=replace(run.options, time_limit=rest, nominal_limit=rest))
     if dask is not None and not found.info.distributed:
         able = listing([name for name in solvers_for(problem) if find_solver(name).info.distributed])
         raise UsageError(f"--dask: {found.name} runs on this machine only; solvers that use a cluster: {able}")

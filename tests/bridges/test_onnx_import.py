@@ -283,7 +283,26 @@ class TestNumberFormats:
         assert tasks_of(made)["dense"]["precision"] == "int8"
 
 
+OVERHEAD = {"devices": {"gpu": {"like": "t4", "overhead": "10 us"}}}
+
+
 class TestNotes:
+    @pytest.mark.parametrize(
+        ("devices", "free"),
+        [
+            ("rtx-4070:2,xeon-core", "rtx-4070 states"),
+            ("t4,l4", "t4, l4 state"),
+            ("xeon-core:2", ""),
+            (DEVICES, ""),
+            (OVERHEAD, ""),
+        ],
+    )
+    def test_accelerators_without_overhead(self, devices: Any, free: str) -> None:
+        made = model([node("Relu", ["x"], ["y"])], {"x": [2, 4]}, {"y": [2, 4]})
+        notes = [note for note in po.from_onnx(made, devices=devices).notes if "overhead" in note]
+        assert len(notes) == bool(free)
+        assert all(note.startswith(f"{free} no `overhead`, so that a kernel starts in no time") for note in notes)
+
     def test_guessed_operators_and_their_share(self) -> None:
         made = model(
             [node("Magic", ["x"], ["y"], domain="my", name="m"), node("Relu", ["y"], ["z"])],

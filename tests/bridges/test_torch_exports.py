@@ -146,6 +146,14 @@ class TestDeviceMap:
         imported, problem, schedule = placed(small_llama(), IDS, level="op", devices=dict.fromkeys(po_tasks(), 1))
         assert po.device_map(problem, schedule, imported) == {"": 1}
 
+    def test_a_written_problem_exports_the_same_map(self, tmp_path: Path) -> None:
+        imported, problem, schedule = placed(small_llama(), IDS, level=2, devices=LAYERS)
+        expected = po.device_map(problem, schedule, imported)
+        po.write_problem(problem, tmp_path / "p.yaml")
+        po.write_plan(tmp_path / "plan.json", po.plan_document(problem, schedule))
+        done = run("export", tmp_path / "p.yaml", tmp_path / "plan.json", "--to", "device-map")
+        assert json.loads(done.out) == expected
+
     @given(st.data())
     @settings(max_examples=25, deadline=None)
     def test_every_weight_is_covered_once_on_its_device(self, data: st.DataObject) -> None:
@@ -175,6 +183,31 @@ class TestDeviceMap:
         devices[problem.task_names.index("linear_1")] = 1  # the keys of the attention
         with pytest.raises(po.UsageError, match=r"of layers\.0\.attention reads tensors on gpu0 .* gpu1 .* --level 3"):
             po.device_map(problem, po.simulate(problem, devices), imported)
+
+    def test_inputs_of_the_model_are_on_the_main_device(self) -> None:
+        """x is on gpu0, so that accelerate can add it only to a tensor there; as an input, a module moves it."""
+
+        class Residual(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+            def forward(self, x: Tensor) -> Tensor:
+                return x + self.b(self.a(x))
+
+        def found(a: int, b: int, **names: str) -> Any:
+            devices = {"linear": a, "linear_1": b, "add": b}
+            imported, problem, schedule = placed(Residual(), torch.zeros(1, 4), devices=devices)
+            return po.device_map(problem, schedule, imported, devices=names)
+
+        message = r"add of the model reads tensors on gpu0 \(from the inputs of the model\), gpu1 \(from linear_1\)"
+        with pytest.raises(po.UsageError, match=message):
+            found(0, 1)
+        assert found(1, 0) == {"a": 1, "b": 0}
+        # The main device of accelerate is the GPU with the smallest number.
+        assert found(0, 1, gpu0="cuda:3", gpu1="cuda:2") == {"a": 3, "b": 2}
+        with pytest.raises(po.UsageError, match=r"reads tensors on gpu0 .*gpu1"):
+            found(1, 0, gpu0="cuda:3", gpu1="cuda:2")
 
     def test_a_weight_of_the_model_is_on_the_main_device(self) -> None:
         class Scaled(nn.Module):

@@ -148,7 +148,7 @@ class TestCosts:
 
         imported = po.from_torch(Own(), tuple(torch.zeros(*shape) for shape in shapes), devices=NETWORK)
         assert total(imported.document["tasks"], "flops") == flops
-        assert not imported.notes
+        assert not any("no rule covers" in note for note in imported.notes)
 
     def test_arguments_may_be_stated_by_name(self) -> None:
         data = torch.empty(2, 3, 8, 8, device="meta")

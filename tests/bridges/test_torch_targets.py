@@ -55,6 +55,18 @@ class OwnWeight(nn.Module):
         return self.head(torch.cat((first, self.body(first).relu()))) * x.mean()
 
 
+class Residual(nn.Module):
+    """A module that adds the input of the model to its own result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.ModuleDict({"a": nn.Linear(4, 4), "b": nn.Linear(4, 4)})
+        self.head = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(x + self.block["b"](self.block["a"](x)))
+
+
 class Attention(nn.Module):
     """A module with weights of its own beside a module, as in nn.MultiheadAttention."""
 
@@ -75,6 +87,7 @@ MODELS: dict[str, tuple[nn.Module, tuple[Tensor, ...]]] = {
     "llama": (small_llama(), (IDS,)),
     "tied": (Tied(), (IDS,)),
     "twice": (Twice(), (torch.zeros(2, 4),)),
+    "input-residual": (Residual(), (torch.zeros(2, 4),)),
     "own-weight": (OwnWeight(), (torch.zeros(2, 4),)),
     "attention": (Attention(), (torch.zeros(2, 3, 8),)),
     "no-weights": (nn.Sequential(nn.ReLU(), nn.Tanh()), (torch.zeros(2, 4),)),
@@ -84,6 +97,7 @@ PARTS = {  # that a device map and a pipeline can place apart
     "residual": (4, 8),
     "tied": (3, 1),
     "twice": (1, 1),
+    "input-residual": (3, 3),
     "attention": (3, 3),
     "no-weights": (1, 2),
 }

@@ -402,6 +402,33 @@ class TestSimulate:
         done = run("simulate", HEFT_10, plan, "--noise", "0.1")
         assert "with noise of 10%, 100 runs, seed 0:" in done.out
 
+    def test_missed_deadlines_are_stated(self, tmp_path: Path) -> None:
+        """b follows a; with noise, it is late in about half of the runs."""
+        problem, plan = tmp_path / "p.yaml", tmp_path / "plan.json"
+        problem.write_text(
+            "{placeopt: 1, devices: {cpu: {}}, tasks: {a: {time: 9 ms}, b: {time: 9 ms, deadline: 18 ms}}}"
+        )
+        on = {"device": "cpu", "start": 0}
+        plan.write_text(json.dumps({"placeopt_plan": 1, "tasks": {"a": on, "b": on | {"start": 9_000_000}}}))
+        done = run("simulate", problem, plan, "--noise", "0.5", "--runs", "200")
+        share = re.search(r"^  (\d+) of 200 runs miss a deadline$", done.out, re.MULTILINE)
+        assert share is not None
+        assert 50 < int(share[1]) < 150
+        assert "late:" not in done.out
+        problem.write_text(problem.read_text().replace("18 ms", "15 ms").replace("a: {", "a: {release: 1 ms, "))
+        done = run("simulate", problem, plan)
+        assert "late: b ends 4 ms after its deadline at 15 ms" in done.out
+        found = json.loads(run("simulate", problem, plan, "--json").out)["late"]
+        assert found == [{"task": "b", "end": 19 * 10**6, "deadline": 15 * 10**6, "ticks": 4 * 10**6}]
+
+    @pytest.mark.parametrize("command", ["simulate", "verify", "plot"])
+    def test_a_plan_of_another_version_is_noted(self, plan: Path, tmp_path: Path, command: str) -> None:
+        changed = tmp_path / "changed.yaml"
+        changed.write_text(HEFT_10.read_text().replace("p1: 14", "p1: 15", 1))
+        more = ["--out", tmp_path / "plan.png"] if command == "plot" else []
+        assert "plan.json was made for another version of this problem (" in run(command, changed, plan, *more).err
+        assert "was made for" not in run(command, HEFT_10, plan, *more).err
+
     def test_many_ticks_are_written_out(self, tmp_path: Path) -> None:
         problem, plan = tmp_path / "long.yaml", tmp_path / "plan.json"
         problem.write_text("{placeopt: 1, devices: {cpu: {}}, tasks: {a: {time: 66749133 ns}}}")

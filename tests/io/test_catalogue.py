@@ -165,6 +165,8 @@ class TestEntries:
         assert (
             hint("Ryzen 7", DEVICES) == "; did you mean ryzen-7-zen4-core or ryzen-7-core? `placeopt devices` lists all"
         )
+        for other in ("rtx-4070-mobile", "RTX 4070 Max-Q", "NVIDIA GeForce RTX 4070 Laptop GPU"):
+            assert hint(other, DEVICES) == "; did you mean rtx-4070-laptop? `placeopt devices` lists all"
         assert hint("B 1", ["a", "b-1", "xb-10"]) == "; did you mean b-1 or xb-10? `placeopt devices` lists all"
 
     def test_names_are_listed(self) -> None:

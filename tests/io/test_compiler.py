@@ -69,6 +69,12 @@ objective: makespan
 """
 
 
+def test_a_number_follows_a_digit_with_a_hyphen() -> None:
+    devices = {"t4": {"count": 2}, "gpu": {"count": 2}, "h100": {}}
+    problem = compile_spec({"placeopt": 1, "devices": devices, "tasks": {"a": {"time": {"t4": 1}, "pin": "t4-1"}}})
+    assert problem.device_names == ("t4-0", "t4-1", "gpu0", "gpu1", "h100")
+
+
 def test_the_example_of_the_design() -> None:
     problem = compiled(DESIGN)
     assert problem.name == "five-node"

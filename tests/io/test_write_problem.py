@@ -102,6 +102,27 @@ def training_problem(_seed: int) -> po.Problem:
     return training_pipeline()
 
 
+@pytest.mark.parametrize("suffix", ["json", "yaml"])
+def test_the_source_and_sections_of_others_are_kept(suffix: str, tmp_path: Path) -> None:
+    stated = {"source": "a model", "x-mine": {"a": [1, 2.5, 1e-9, "yes", None, True], "b": {}}, "x-none": None}
+    written = tmp_path / f"again.{suffix}"
+    tasks = {"t": {"time": 1}}
+    po.write_problem(po.compile({"placeopt": 1, "devices": {"d": {}}, "tasks": tasks, **stated}), written)
+    assert po.load(written).provenance == stated
+    assert po.load(written).fingerprint() == plain_task().fingerprint()
+
+
+def plain_task() -> po.Problem:
+    return po.compile({"placeopt": 1, "devices": {"d": {}}, "tasks": {"t": {"time": 1}}})
+
+
+@pytest.mark.parametrize("section", [{1, 2}, float("nan"), {"a": object()}])
+def test_sections_that_are_no_plain_data_are_an_error(section: Any, tmp_path: Path) -> None:
+    problem = po.compile({**plain_task().to_document(), "x-mine": section})
+    with pytest.raises(po.UsageError, match="the section x-mine is not plain data"):
+        po.write_problem(problem, tmp_path / "p.json")
+
+
 @pytest.mark.parametrize("suffix", ["json", "yaml", "JSON", "txt"])
 def test_names_are_kept(suffix: str, tmp_path: Path) -> None:
     names = [

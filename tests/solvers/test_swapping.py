@@ -106,7 +106,7 @@ def test_the_bound_from_swap_times() -> None:
     assert found["swapping"].value == 11
     assert found["swapping"].explanation.startswith("all bytes fit only if some device swaps for at least 10 ns")
     assert "swapping" not in {bound.name for bound in po.bounds(with_changes(chain(12, 4), tiers=None))}
-    assert {bound.name: bound.value for bound in po.bounds(chain(8, 4))}["swapping"] == 0
+    assert "swapping" not in {bound.name for bound in po.bounds(chain(8, 4))}
     # Both devices have a byte; the third byte takes 5 ticks, and at least t2 with 5 ticks comes after them.
     uneven = with_changes(chain(3, 1), duration=[[7, 7], [6, 6], [5, 5]])
     assert {bound.name: bound.value for bound in po.bounds(uneven)}["swapping"] == 5 + 5

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import placeopt as po
 from placeopt.model.building import with_changes
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
+from placeopt.solver.registry import find_solver
 from placeopt.solving.consolidation import pieces
 
 INCEPTION = Path(__file__).parents[2] / "problems" / "inception.yaml"
@@ -37,6 +39,16 @@ def document(**keys: Any) -> dict[str, Any]:
 
 def two_branches(**keys: Any) -> Problem:
     return po.compile(document(**keys))
+
+
+class Listening(type(find_solver("heft"))):  # type: ignore[misc]
+    """HEFT, which keeps the options that it was given."""
+
+    options: po.Options | None = None
+
+    def solve(self, problem: Problem, options: po.Options, settings: Any) -> po.Answer:
+        self.options = options
+        return super().solve(problem, options, settings)  # type: ignore[no-any-return]
 
 
 class TestSolve:
@@ -59,6 +71,42 @@ class TestSolve:
         found = po.solve(two_branches(), "brute-force", consolidate=0.01)
         assert found.bound == 2005
         assert found.gap == pytest.approx(15 / 2020)
+
+    def test_says_that_the_schedule_was_optimal_or_within_the_gap_before(self) -> None:
+        found = po.solve(two_branches(), "brute-force", consolidate=0.01, gap_limit=0.001)
+        assert found.message == "the schedule of brute-force was optimal before it was consolidated"
+        found = po.solve(two_branches(), "heft", consolidate=0.01, gap_limit=0.001)
+        assert found.message == "the schedule of heft was within the gap of 0.10% before it was consolidated"
+        assert po.solve(two_branches(), "heft", consolidate=0.01, gap_limit=0.01).message == ""
+
+    def test_says_nothing_about_a_schedule_on_one_device(self) -> None:
+        problem = po.compile({"placeopt": 1, "devices": {"a": {}}, "tasks": {"t": {"time": 5}}})
+        assert "consolidated" not in po.solve(problem, consolidate=0.01).summary()
+
+    def test_says_that_the_simpler_schedule_is_better(self) -> None:
+        text = po.solve(po.load(INCEPTION.with_name("resnet50.yaml")), "heft", consolidate=0.01).summary()
+        assert "1 device instead of 2, 1 segment instead of 3, 0 transfers instead of 2: 0.53% better" in text
+
+    def test_may_vary_if_it_was_stopped(self) -> None:
+        found = po.solve(two_branches(), "heft", consolidate=0.01, should_stop=lambda: True)
+        assert found.consolidation is not None
+        assert found.consolidation.stopped
+        assert "the search was stopped before its end" in found.summary()
+        assert found.varies_by == "clock"
+        assert po.solve(two_branches(), "heft", consolidate=0.01).repeatable
+
+    @pytest.mark.parametrize(("share", "seconds"), [(0.01, 9), (0, 10)])
+    def test_has_a_tenth_of_the_time_limit(self, share: float, seconds: float) -> None:
+        solver = Listening()
+        found = po.solve(two_branches(), solver, consolidate=share, time_limit=10)
+        assert solver.options is not None
+        assert (solver.options.time_limit, solver.options.planned_seconds) == (seconds, seconds)
+        assert found.consolidation is None or not found.consolidation.stopped
+
+    def test_does_not_begin_after_the_time_limit(self) -> None:
+        found = po.solve(two_branches(), Listening(), consolidate=0.01, time_limit=1e-6)
+        assert found.consolidation is not None
+        assert (found.consolidation.stopped, found.objective) == (True, 2005)
 
     def test_says_what_it_gave_up(self) -> None:
         text = po.solve(two_branches(), "brute-force", consolidate=0.01).summary()
@@ -129,6 +177,42 @@ class TestConsolidate:
         assert schedule is not None
         assert po.consolidate(problem, schedule, 0.01, should_stop=lambda: True)[0] is schedule
 
+    def test_waits_for_no_candidate_when_told_to_stop(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        problem, begun, released = two_branches(), Event(), Event()
+        schedule = po.solve(problem, "brute-force").schedule
+        assert schedule is not None
+
+        def slow(*arguments: Any, **options: Any) -> po.Schedule:
+            begun.set()
+            released.wait()
+            return po.simulate(*arguments, **options)
+
+        monkeypatch.setattr("placeopt.solving.consolidation.simulate", slow)
+        found, changed = po.consolidate(problem, schedule, 0.01, should_stop=begun.is_set)
+        released.set()
+        assert found is schedule
+        assert changed.stopped
+
+    def test_raises_what_went_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def wrong(*_arguments: Any, **_options: Any) -> po.Schedule:
+            raise MemoryError("too large")
+
+        problem = two_branches()
+        schedule = po.solve(problem, "brute-force").schedule
+        assert schedule is not None
+        monkeypatch.setattr("placeopt.solving.consolidation.simulate", wrong)
+        with pytest.raises(MemoryError, match="too large"):
+            po.consolidate(problem, schedule, 0.01)
+
+    def test_changes_nothing_for_a_share_of_zero(self) -> None:
+        problem = po.load(INCEPTION)
+        schedule = po.solve(problem, "heft").schedule
+        assert schedule is not None
+        found, changed = po.consolidate(problem, schedule, 0)
+        assert found is schedule
+        assert changed.before == changed.after
+        assert po.solve(problem, "heft", consolidate=0).consolidation is None
+
     def test_ends_soon_with_many_different_devices(self) -> None:
         """There are 145 million choices of 15 of these 30 devices."""
         tasks = {f"t{i}": {"time": {f"d{j}": 1000 + j for j in range(30)}, "pin": f"d{i}"} for i in range(16)}
@@ -189,3 +273,18 @@ class TestCommand:
         done = run("solve", path, "--consolidate", "half")
         assert done.code == 2
         assert "--consolidate is half; expected a share" in done.err
+
+    def test_a_required_gap_that_it_lost(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.json"
+        path.write_text(json.dumps(document(consolidate="1%")))
+        done = run("solve", path, "--solver", "brute-force", "--require-gap", "0")
+        assert done.code == 1
+        assert "it is 0.74%; it was 0.00% before the schedule was consolidated" in done.err
+        assert run("solve", path, "--solver", "brute-force", "--require-gap", "0", "--consolidate", "0").code == 0
+
+    def test_compare_says_why_it_has_no_such_option(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.json"
+        path.write_text(json.dumps(document()))
+        done = run("compare", path, "--solvers", "heft", "--consolidate", "1%")
+        assert done.code == 2
+        assert "compares the schedules that solvers find, so that it has no --consolidate" in done.err

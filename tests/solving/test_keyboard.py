@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import placeopt as po
@@ -48,6 +49,21 @@ def _python_handles_it(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_search_returns_its_incumbent() -> None:
     result = po.solve(HEFT_10, Interrupted())
     assert (result.termination, result.feasible) == (Termination.INTERRUPTED, True)
+
+
+def test_a_heuristic_before_a_consolidation_returns_its_schedule() -> None:
+    spread = po.Schedule(np.arange(HEFT_10.n_tasks) % 3, np.arange(HEFT_10.n_tasks))
+
+    class Spread(Interrupted):
+        def solve(self, problem: Any, options: Options, settings: Settings) -> Answer:
+            super().solve(problem, options, settings)
+            return Answer(Termination.COMPLETED, spread)
+
+    result = po.solve(HEFT_10, Spread(anytime=False), consolidate=1)
+    assert (result.termination, result.feasible) == (Termination.COMPLETED, True)
+    assert result.consolidation is not None
+    assert result.consolidation.stopped
+    assert result.varies_by == "clock"
 
 
 @pytest.mark.parametrize(

@@ -282,6 +282,16 @@ def test_unsupported_objective_names_solvers_that_support_it() -> None:
         solved(Answer(Termination.FAILED), chain(objective=both))
 
 
+def test_answers_of_wrong_type() -> None:
+    wrong: Any
+    for wrong, message in (
+        (None, "fake returned None; expected an Answer"),
+        (Answer("completed"), "fake states the termination 'completed'; expected Termination.OPTIMAL, "),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(po.InternalError, match=message):
+            solved(wrong)
+
+
 def test_solver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"gone": EntryPoint("gone", "no_such_package:Solver", registry.GROUP)}
     monkeypatch.setattr(registry, "_entry_points", lambda: points)
@@ -292,7 +302,7 @@ def test_solver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_class_that_is_not_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"odd": EntryPoint("odd", "fractions:Fraction", registry.GROUP)}
     monkeypatch.setattr(registry, "_entry_points", lambda: points)
-    with pytest.raises(po.InternalError, match="does not implement"):
+    with pytest.raises(po.InternalError, match=r"has no .*; a solver has name, info, settings_type, solve"):
         po.solve(chain(), "odd")
 
 
@@ -353,5 +363,7 @@ def test_arguments_of_wrong_type() -> None:
     with pytest.raises(po.UsageError, match=r"load takes a path, got dict; placeopt\.compile takes documents"):
         po.load(problem)
     solver: Any = 1
-    with pytest.raises(po.UsageError, match="the solver is a int; expected a name, or an object with name, info, "):
+    with pytest.raises(
+        po.UsageError, match="a int without name, info, settings_type, solve; expected the name of a solver, or an"
+    ):
         po.solve(build_problem(task_names=["t"], device_names=["d"], duration=np.array([[1]])), solver)

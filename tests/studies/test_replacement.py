@@ -220,6 +220,10 @@ class TestWhatIsGiven:
         )
         assert len({found.problem.fingerprint() for found in given}) == 1
 
+    def test_sections_of_the_old_document_are_kept(self) -> None:
+        found = po.replace({**PROBLEM, "source": "a model", "x-torch": {"level": "op"}}, AT_HOME, SLOWER)
+        assert found.problem.provenance == {"source": "a model", "x-torch": {"level": "op"}}
+
     def test_operations_and_links_of_the_network_come_first(self) -> None:
         now = {
             "operations": {"work": {"tiny": "1 ms"}},

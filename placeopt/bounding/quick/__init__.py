@@ -160,15 +160,15 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
     )
     yield packing
     if problem.contention != "none" and problem.n_edges > 0:
-        yield _ports(classes, found)
-    if problem.tiers is not None:
-        least_end, swap = swapping_bound(classes, found)
+        yield from _ports(classes, found)
+    least_end, swap = swapping_bound(classes, found)
+    if swap:
         why = f"all bytes fit only if some device swaps for at least {_time(problem, swap)} before its first task"
         yield Bound("swapping", least_end, why)
 
 
-def _ports(classes: Classes, found: Windows) -> Bound:
-    """Under port contention: unavoidable transfers, divided over the ports.
+def _ports(classes: Classes, found: Windows) -> Iterator[Bound]:
+    """Under port contention: unavoidable transfers, divided over the ports. Nothing if no transfer is unavoidable.
 
     A transfer takes one of m sending ports and one of m receiving ports; under `half_duplex`, two of m ports. It begins
     after a producer, hence h or more ticks after 0, and arrives before a consumer, hence t or more ticks before the
@@ -176,17 +176,19 @@ def _ports(classes: Classes, found: Windows) -> Bound:
     """
     problem = classes.problem
     ticks = unavoidable_cost(classes, TransferCost(classes.latency, classes.num, classes.den))
+    if not ticks:
+        return
     busy = 2 * ticks if problem.contention == "half_duplex" else ticks
     moving = ~classes.together
     first, last = (
         int(np.where(found.allowed, classes.duration + beside, NEVER).min(axis=1)[end[moving]].min(initial=NEVER))
         for beside, end in ((found.head, problem.edge_source), (found.tail, problem.edge_target))
     )
-    least = first - (-busy // problem.n_devices) + last if busy else 0
+    least = first - (-busy // problem.n_devices) + last
     why = (
         f"unavoidable transfers, divided ideally over the ports, and the tasks around them take {_time(problem, least)}"
     )
-    return Bound("ports", least, why)
+    yield Bound("ports", least, why)
 
 
 def _max_load(classes: Classes) -> Iterator[Bound]:
@@ -246,7 +248,8 @@ def _total_cost(classes: Classes) -> list[Bound]:
 def _communication(classes: Classes) -> list[Bound]:
     free = np.zeros_like(classes.latency)
     moving = unavoidable_cost(classes, TransferCost(free, free + 1, free + 1))
-    return [Bound("transfers", moving, f"at least {size_text(moving)} must move between devices")]
+    why = f"at least {size_text(moving)} must move between devices" if moving else "no transfer is unavoidable"
+    return [Bound("transfers", moving, why)]
 
 
 def _energy(classes: Classes) -> list[Bound]:

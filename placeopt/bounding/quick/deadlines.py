@@ -21,7 +21,9 @@ import numpy as np
 
 from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_group, group_text
 from placeopt.bounding.quick.paths import Windows, windows
-from placeopt.model.problem import UNLIMITED
+from placeopt.errors import listing
+from placeopt.model.arrays import Int
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import time_text
 
 ROUNDS = 4
@@ -85,7 +87,21 @@ def _late(classes: Classes, found: Windows, group: int) -> str:
     if len(alone):
         first = int(alone[0])
         earliest, due = (time_text(int(ticks[first]), problem.resolution) for ticks in (end, problem.deadline))
-        return f"task {problem.task_names[first]} ends at {earliest} at the earliest, after its deadline at {due}"
+        name, chain = problem.task_names[first], _chain(problem, first, end)
+        before = f"; the longest chain before it is {listing(chain)}" if chain else ""
+        return f"task {name} ends at {earliest} at the earliest, after its deadline at {due}{before}"
     single = (problem.group == group).sum() == 1
     whose = "it or one of its successors" if single else "one of them or of their successors"
     return f"wherever {group_text(problem, group)} may run, {whose} misses a deadline"
+
+
+def _chain(problem: Problem, task: int, end: Int) -> list[str]:
+    """The tasks of the chain that delays a task until its earliest end `end` (n,), from the first one on."""
+    chain: list[str] = []
+    while True:
+        producers = problem.edge_source[problem.in_edge[problem.in_start[task] : problem.in_start[task + 1]]]
+        latest = int(end[producers].max(initial=0))
+        if latest <= problem.release[task]:
+            return chain[::-1]
+        task = int(producers[end[producers].argmax()])
+        chain.append(problem.task_names[task])

@@ -169,10 +169,15 @@ def _device_map(model: PlacedModel, names: list[str]) -> tuple[dict[str, str | i
     used = {device for device in placed.values() if device is not None} or {
         task.device for task in model.tasks.values()
     }
-    main = min(used, key=lambda device: (names[device] == "cpu", device))
+    main = min(used, key=lambda device: (names[device] == "cpu", _number(names[device]), device))
     chosen = _modules(model, placed, main)
     values = {path: _accelerate_name(names[device]) for path, device in chosen.items()}
     return values, _check_moves(model, chosen, names, main)
+
+
+def _number(device: str) -> int:
+    """The number of a device of PyTorch: 3 of cuda:3. The main device of accelerate is the GPU with the smallest."""
+    return int(device.partition(":")[2] or 0)
 
 
 def _accelerate_name(device: str) -> str | int:
@@ -258,9 +263,11 @@ def _check_moves(model: PlacedModel, chosen: Mapping[str, int], names: list[str]
             running[name] = main if path in offloaded else chosen[path]
         else:
             read = [other for other in sources.get(name, ()) if other in running]
-            at = {running[other]: other for other in reversed(read)}
+            at = {running[other]: visible(other) for other in reversed(read)}
+            if task.inputs:
+                at[main] = "the inputs of the model"
             if len({names[device] for device in at}) > 1:
-                where = [f"{visible(problem.device_names[d])} (from {visible(at[d])})" for d in sorted(at)]
+                where = [f"{visible(problem.device_names[d])} (from {at[d]})" for d in sorted(at)]
                 module = visible(task.path) or "the model"
                 raise UsageError(
                     f"task {visible(name)} of {module} reads tensors on {listing(where)}, but accelerate moves tensors "

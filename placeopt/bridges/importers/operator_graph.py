@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.bridges import hardware
 from placeopt.bridges.documents import problem_document
 from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.operators import Operator
@@ -34,7 +35,7 @@ class OperatorGraph:
         notes: Iterable[str] = (),
         pipeline: Mapping[str, Any] | None = None,
     ) -> Imported:
-        """Return the problem document on a network, after compiling it once, and notes about guessed operators.
+        """Return the problem document on a network, after compiling it once, and notes about guessed and free costs.
 
         Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`, except in
         pipelines, which do not support it.
@@ -72,7 +73,7 @@ class OperatorGraph:
             wrong = [replace(issue, file=file) for issue in error.issues if issue.path[:1] == ("tasks",)]
             if wrong:
                 raise DocumentError(wrong) from None
-        return Imported(document, (*notes, *self._guesses(problem)))
+        return Imported(document, (*notes, *self._guesses(problem), *_free_starts(network)))
 
     def _guesses(self, problem: Problem | None) -> Iterator[str]:
         """State which operators were guessed, and their largest share of the time on a device if it is known."""
@@ -86,3 +87,21 @@ class OperatorGraph:
             d = int(share.argmax())
             note += f", which takes {share[d]:.1%} of the time of all operators on {problem.device_names[d]}"
         yield note
+
+
+def _free_starts(network: Mapping[str, Any]) -> Iterator[str]:
+    """State which accelerators start an operator in no time, because they state no overhead."""
+    devices = network.get("devices")
+    entries = {key: entry or {} for key, entry in devices.items()} if isinstance(devices, Mapping) else {}
+    free = [
+        key
+        for key, entry in entries.items()
+        if isinstance(entry, Mapping)
+        and not entry.get("overhead")
+        and not hardware.is_cpu(str(entry.get("type", key)), str(key))
+    ]
+    if free:
+        yield (
+            f"{listing(free)} {'states' if len(free) == 1 else 'state'} no `overhead`, so that a kernel starts in no "
+            "time; if operators are short, state one, such as `overhead: 10 us`"
+        )

@@ -36,7 +36,7 @@ from placeopt.bridges.importers.task_graph import Place, Task, TaskGraph, second
 from placeopt.bridges.networks import network_of
 from placeopt.errors import DocumentError, UsageError, counted
 from placeopt.io.files import StrPath
-from placeopt.io.spec import MOST_DEVICES
+from placeopt.io.spec import MOST_DEVICES, pool_names
 from placeopt.model.units import shown, size_text
 
 NAME = "wfformat"
@@ -167,7 +167,7 @@ class _Reader:
         cores = {}
         for name, machine in self._machines.items():
             pool = self._pool(name, machine)
-            cores[name] = (pool,) if machine.cores == 1 else tuple(f"{pool}{k}" for k in range(machine.cores))
+            cores[name] = (pool,) if machine.cores == 1 else tuple(pool_names(pool, machine.cores))
         return RecordedRun(
             {number: cores[machines.get(number) or slowest] for number in self._nodes},
             {number: run.start for number, run in self._runs.items() if run.start is not None},

@@ -232,5 +232,8 @@ def section(graph: KernelGraph, level: Level, order: Mapping[str, int], calls: i
         if kernel.nodes:
             places = [order[node] for node in kernel.nodes]
             tasks[kernel.name] |= {"nodes": kernel.nodes, "span": [min(places), max(places)]}
+            read = [graph.tensors[t] for t in kernel.reads]
+            if any(tensor.producer is None and tensor.weight is None for tensor in read):
+                tasks[kernel.name]["inputs"] = True
     weights = {name: [graph.kernels[k].name for k in users.get(owner, [])] for name, owner in graph.names.items()}
     return {"level": level, "calls": calls, "tasks": tasks, "weights": weights}

@@ -4,15 +4,16 @@
       level: op
       calls: 24
       tasks:
+        embedding: {module: embedding, nodes: [embedding], span: [12, 12], inputs: true}
         linear_3: {module: layers.0.mlp.up, nodes: [linear_3], span: [17, 17]}
         linear_3.backward: {module: layers.0.mlp.up}
       weights:
         layers.0.mlp.up.weight: [linear_3, linear_3.backward]
 
 `nodes` are the nodes of the exported graph that the task executes, and `span` the positions of the first and the last
-one in the order of execution. Tasks of a backward pass have neither. `weights` has the tasks that use each parameter
-and buffer. `calls` is the number of calls in the graph, as `tensor_calls` counts them; the graph of another model has
-another one.
+one in the order of execution. `inputs` states that it reads inputs of the model. Tasks of a backward pass have none of
+these. `weights` has the tasks that use each parameter and buffer. `calls` is the number of calls in the graph, as
+`tensor_calls` counts them; the graph of another model has another one.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class TorchTask:
     first: int
     last: int
     device: int
+    inputs: bool = False
+    """Whether it reads inputs of the model."""
 
     @property
     def path(self) -> str:
@@ -92,7 +95,8 @@ def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, An
             nodes, span = entry["nodes"], entry.get("span")
             if not (_texts(nodes) and isinstance(span, list) and len(span) == 2 and all(map(is_whole, span))):
                 raise _damaged(f"task {visible(name)}: expected nodes and a span of two positions")
-            tasks[name] = TorchTask(name, entry["module"], tuple(nodes), span[0], span[1], device)
+            inputs = entry.get("inputs") is True
+            tasks[name] = TorchTask(name, entry["module"], tuple(nodes), span[0], span[1], device, inputs)
     for weight, users in weights.items():
         if not isinstance(weight, str) or not _texts(users) or not set(users) <= set(stated):
             raise _damaged(f"weight {visible(str(weight))}: expected a list of tasks")

@@ -4,8 +4,8 @@ A device map of accelerate moves tensors only where a module of the map begins. 
 
 - the tasks that use one weight, and all tasks of a module that owns a weight or that must be kept whole;
 - all tasks of a module whose own code reads several tensors, or a tensor from outside. A residual block is an example;
-- code of the model itself, and the tasks whose tensors it reads. Code that reads only inputs of the model, and tasks
-  with a weight of the model itself, run on the main device, where accelerate has the inputs.
+- code of the model itself, and the tasks whose tensors it reads. Code that reads inputs of the model, and tasks with a
+  weight of the model itself, run on the main device, where accelerate has the inputs.
 
 A stage of `torch.distributed.pipelining` begins with a module. Therefore all tasks from one such place to the next one
 share a device, and so do all tasks between two colocated ones. Edges without data keep these parts in the order in
@@ -145,9 +145,10 @@ def _for_device_map(model: PlacedModel, kept: Iterable[str]) -> Requirements:
         read = [name for name in before.get(task.name, ()) if name in model.tasks]
         if near is None:
             parts.join([task.name, *read])
-            main += [] if read else [task.name]
+            main += [] if read and not task.inputs else [task.name]
         elif (
             read
+            and not task.inputs
             and all(within(model.tasks[name].path, near) for name in read)
             and len({parts.find(name) for name in read}) == 1
         ):

@@ -43,6 +43,7 @@ def compare(
     threads: Annotated[int, typer.Option("--threads", help="Number of threads of each solver.")] = 1,
     dask: Dask = None,
     connect_limit: ConnectLimit = "10s",
+    consolidate: Annotated[str | None, typer.Option("--consolidate", hidden=True)] = None,
     out: Annotated[
         Path | None, output_option("--out", "-o", help="Append each finished run to this file as a JSON line.")
     ] = None,
@@ -73,6 +74,11 @@ def compare(
     from placeopt.studies.comparison.matrix import compare as compare_all
     from placeopt.views.page import write_report
 
+    if consolidate is not None:
+        raise UsageError(
+            "compare compares the schedules that solvers find, so that it has no --consolidate; `placeopt solve "
+            "--consolidate` simplifies a schedule afterwards"
+        )
     if as_csv + as_json + as_markdown + as_latex > 1:
         raise UsageError("--csv, --json, --markdown and --latex exclude each other: each prints on stdout")
     chosen = "csv" if as_csv else "json" if as_json else "markdown" if as_markdown else "latex" if as_latex else "text"

@@ -11,7 +11,7 @@ from placeopt.cli import completion
 from placeopt.cli.arguments import check_count, pairs, quantity, sizes
 from placeopt.cli.files import check_targets, new_folder, write_document, written
 from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, FewSegments, Report, Trace
-from placeopt.cli.output import note_violations, print_notes
+from placeopt.cli.output import note_violations, noted_plan, print_notes
 from placeopt.cli.parameters import devices_option, input_argument, input_option, output_option, time_option
 from placeopt.errors import UsageError, listing
 
@@ -163,7 +163,6 @@ def export(
     from placeopt.bridges.exporters.registry import EXPORTERS, OPTIONS, exporter
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.files import write_whole
-    from placeopt.io.plan import read_plan
     from placeopt.verifier import verify
 
     if problem is None:
@@ -192,7 +191,7 @@ def export(
     check_targets(("--out", None if as_folder else out), ("--trace", trace), ("--report", report))
     document = document_of(problem)
     compiled = compile_document(document)
-    read = read_plan(plan, compiled)
+    read = noted_plan(plan, compiled)
     found = verify(compiled, read.schedule, read.claim)
     note_violations(found.violations)
     done = True

@@ -9,8 +9,8 @@ import typer
 from placeopt.cli.arguments import checked_options
 from placeopt.cli.files import check_targets
 from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks
-from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
-from placeopt.errors import UsageError, unwritable
+from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
+from placeopt.errors import UsageError, counted, unwritable, visible
 
 if TYPE_CHECKING:
     from placeopt.model.problem import Problem
@@ -20,20 +20,18 @@ if TYPE_CHECKING:
 def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: AsJson = False) -> None:
     """Check a plan against its problem: list every violated rule, and check the stated objective."""
     from placeopt.io.compiler import load
-    from placeopt.io.plan import read_plan
     from placeopt.solving.result import number, pipeline_data
     from placeopt.verifier import verify as check
 
     compiled = load(problem)
-    read = read_plan(plan, compiled)
+    read = noted_plan(plan, compiled)
     fingerprint = compiled.fingerprint()
-    same = read.fingerprint in (None, fingerprint)
     report = check(compiled, read.schedule, read.claim)
     if as_json:
         print_json({
             "problem": compiled.name,
             "fingerprint": fingerprint,
-            "made_for_this_problem": same,
+            "made_for_this_problem": read.fingerprint in (None, fingerprint),
             "feasible": report.feasible,
             "objective": None if report.objective is None else [number(value) for value in report.objective],
             "makespan": report.makespan,
@@ -49,10 +47,6 @@ def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: 
 
         console = stdout_console()
         print_problem(console, compiled)
-        if not same:
-            print_notes(
-                f"the plan was made for another version of this problem ({read.fingerprint}; this one is {fingerprint})"
-            )
         if report.feasible:
             assert report.objective is not None
             value = value_text(report.objective[0], compiled, compiled.objective.leading_metric)
@@ -86,14 +80,18 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Execute a plan under the execution model of its problem, with or without noise."""
+    import numpy as np
+
     from placeopt.io.compiler import load
-    from placeopt.io.plan import plan_document, read_plan, write_plan
-    from placeopt.model.schedule import makespan
+    from placeopt.io.plan import plan_document, write_plan
+    from placeopt.model.problem import UNLIMITED
+    from placeopt.model.schedule import durations, makespan
     from placeopt.model.units import time_text
     from placeopt.simulation import MOST_RUNS, Discipline
     from placeopt.simulation import simulate as run
     from placeopt.simulation import simulate_noisy as run_noisy
     from placeopt.verifier import verify as check
+    from placeopt.views.facts import SHOWN
 
     if not 0 <= noise < 1:
         raise UsageError(f"--noise is {noise}; expected a share from 0 to less than 1")
@@ -102,7 +100,7 @@ def simulate(
     checked_options(seed=seed)
     check_targets(("--out", out))
     compiled = load(problem)
-    schedule = read_plan(plan, compiled).schedule
+    schedule = noted_plan(plan, compiled).schedule
     if compiled.pipeline is not None:
         for option, given in (("--noise", noise), ("--out", out), ("--discipline", discipline != "order")):
             if given:
@@ -113,17 +111,28 @@ def simulate(
     executed = run(compiled, schedule, discipline=chosen)
     kept = "placement and order are" if chosen == "order" else "placement is"
     note_violations(check(compiled, schedule).violations, f"; only its {kept} executed here")
+    ends, dated = executed.start + durations(compiled, executed.device), compiled.deadline != UNLIMITED
     data: dict[str, Any] = {
         "problem": compiled.name,
         "discipline": discipline,
         "resolution": float(compiled.resolution),
         "plan_makespan": makespan(compiled, schedule),
         "makespan": makespan(compiled, executed),
+        "late": [
+            {
+                "task": compiled.task_names[task],
+                "end": int(ends[task]),
+                "deadline": int(compiled.deadline[task]),
+                "ticks": int(ends[task] - compiled.deadline[task]),
+            }
+            for task in np.flatnonzero(dated & (ends > compiled.deadline)).tolist()
+        ],
     }
     if noise:
         sample = run_noisy(compiled, schedule, noise=noise, runs=runs, seed=seed, discipline=chosen)
         data |= {
             "noise": noise, "runs": runs, "seed": seed, "mean": sample.mean, "deviation": sample.deviation,
+            "late_runs": sample.late,
             "quantiles": {str(q): sample.quantile(q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
         }  # fmt: skip
     if out is not None:  # before printing, which may fail
@@ -142,11 +151,18 @@ def simulate(
 
         line("plan", data["plan_makespan"])
         line("in plan order" if chosen == "order" else chosen, data["makespan"])
+        for found in data["late"][:SHOWN]:
+            by, due = (time_text(found[key], compiled.resolution) for key in ("ticks", "deadline"))
+            console.print(f"late: {visible(found['task'])} ends {by} after its deadline at {due}", markup=False)
+        if len(data["late"]) > SHOWN:
+            console.print(f"late: {counted(len(data['late']) - SHOWN, 'more task')}; --json lists all")
         if noise:
             console.print(f"with noise of {noise:.0%}, {runs} runs, seed {seed}:")
             line("  mean", data["mean"])
             for q, value in data["quantiles"].items():
                 line(f"  {float(q):.0%} quantile", value)
+            if dated.any():
+                console.print(f"  {sample.late:,} of {counted(runs, 'run')} miss a deadline")
 
 
 def _simulate_runs(problem: Problem, schedule: Schedule, runs: int, as_json: bool) -> None:

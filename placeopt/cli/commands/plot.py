@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.files import check_targets
-from placeopt.cli.output import note_violations, print_notes
+from placeopt.cli.output import note_violations, noted_plan, print_notes
 from placeopt.cli.parameters import input_argument, output_option
 from placeopt.errors import UsageError
 
@@ -95,7 +95,6 @@ def _of_curves(files: Sequence[Path], title: str) -> Picture:
 
 def _of_plan(file: Path, plan: Path | None, kind: str, title: str) -> Picture:
     from placeopt.io.compiler import load
-    from placeopt.io.plan import read_plan
     from placeopt.verifier import verify
     from placeopt.views.plots import draw_schedule
 
@@ -104,7 +103,7 @@ def _of_plan(file: Path, plan: Path | None, kind: str, title: str) -> Picture:
         if kind != "graph":
             raise UsageError(f"--kind {kind} needs a plan: placeopt plot {file} PLAN --kind {kind}")
         return draw_schedule(problem, None, kind, title=title)
-    schedule = read_plan(plan, problem).schedule
+    schedule = noted_plan(plan, problem).schedule
     note_violations(verify(problem, schedule).violations)
     return draw_schedule(problem, schedule, kind, title=title)
 

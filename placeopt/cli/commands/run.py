@@ -10,7 +10,7 @@ import typer
 from placeopt.cli.arguments import check_count, seconds, sizes
 from placeopt.cli.files import check_targets, write_document, written
 from placeopt.cli.options import AsJson, BatchSize, Dimensions, FewSegments, PlanPath, ProblemFile
-from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
+from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
 from placeopt.cli.parameters import input_option, output_option, time_option
 from placeopt.errors import UsageError
 
@@ -75,7 +75,6 @@ def run(
     from placeopt.bridges.running.torch_execution import run_torch
     from placeopt.cli.terminal.running import print_run
     from placeopt.io.compiler import compile_document, document_of
-    from placeopt.io.plan import read_plan
     from placeopt.verifier import verify
     from placeopt.views.traces import write_spans
 
@@ -89,7 +88,7 @@ def run(
     check_targets(("--profile", profile), ("--trace", trace))
     document = document_of(problem)
     compiled = compile_document(document)
-    read = read_plan(plan, compiled)
+    read = noted_plan(plan, compiled)
     note_violations(verify(compiled, read.schedule, read.claim).violations)
     given: dict[str, Any] = {
         "runs": runs,

@@ -28,7 +28,7 @@ from placeopt.cli.options import (
     Trace,
     Workers,
 )
-from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.output import noted_plan, print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.parameters import limit_option, plot_option, share_option, solver_option
 from placeopt.cli.progress import watched
 from placeopt.errors import UsageError, suggestion
@@ -85,8 +85,8 @@ def solve(
         float | None,
         share_option(
             "--consolidate",
-            "Use fewer devices, segments and transfers if the objective gets worse by at most this share; 0 for none. "
-            "The default is what the problem states: 1% in imported models.",
+            "Use fewer devices, segments and transfers if the objective gets worse by at most this share; 0 changes "
+            "nothing. The default is what the problem states: 1% in imported models.",
         ),
     ] = None,
     sets: Sets = None,
@@ -106,7 +106,6 @@ def solve(
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import collection_paused
-    from placeopt.io.plan import read_plan
     from placeopt.passes import find_pass
     from placeopt.solver.registry import default_solver, find_solver, solver_names
     from placeopt.solving.pipeline import solve as solve_problem
@@ -144,7 +143,7 @@ def solve(
     read_settings(found, settings)
     by_default = time_limit is None and (found.info.exact or found.info.anytime)
     limit = DEFAULT_LIMIT if by_default else limit
-    start = given or (None if initial is None else read_plan(input_path(initial), compiled).schedule)
+    start = given or (None if initial is None else noted_plan(input_path(initial), compiled).schedule)
 
     messages = stderr_console()
     if start is not None and not found.info.warm_start:
@@ -201,12 +200,19 @@ def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...
 
 
 def _exit_code(result: Result, require_gap: float | None, messages: Console) -> int:
+    from placeopt.solving.result import relative_gap
+
     if result.schedule is None:
         return 3 if result.termination.value == "time_limit" else 1
     if not result.feasible:
         return 1
     if require_gap is not None and (result.gap is None or result.gap > require_gap):
         proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
-        messages.print(f"the gap is not at most {require_gap:.2%}: {proved}")
+        changed = result.consolidation
+        before = None if changed is None else relative_gap(changed.values[0], result.bound)
+        hint = ""
+        if before is not None and before <= require_gap:
+            hint = f"; it was {before:.2%} before the schedule was consolidated, which --consolidate 0 turns off"
+        messages.print(f"the gap is not at most {require_gap:.2%}: {proved}{hint}", soft_wrap=True)
         return 1
     return 0

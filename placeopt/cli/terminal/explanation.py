@@ -59,7 +59,7 @@ def _print_member(console: Console, member: Member) -> None:
     console.print(Text(f"  {place}", style="bold"), soft_wrap=True)
     _print_indented(console, member.text)
     if change is not None:
-        limited = "" if change.whole else " (resolves this conflict only; the file contains another one)"
+        limited = "" if change.whole else "; the file contains another conflict, which this does not resolve"
         _print_indented(console, f"fix: {change.text}{limited}")
     elif member.needed:
         _print_indented(console, "fix: none found within the time limit")

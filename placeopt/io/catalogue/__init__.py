@@ -34,6 +34,9 @@ FILES = ("datacentre", "desktop", "edge", "processors", "links")
 MEANT = 6
 """Maximum number of names that the message about an unknown name suggests."""
 
+LAPTOP = ("mobile", "notebook", "maxq")
+"""Other words for `laptop` in names of devices."""
+
 Figure = Literal["speed", "memory", "memory_bandwidth", "power", "bandwidth", "latency", "link"]
 
 _FIGURES: tuple[Figure, ...] = get_args(Figure)
@@ -252,10 +255,13 @@ def hint(name: str, known: Sequence[str]) -> str:
     """A clause for a message with the names that an unknown name probably means, and the command that lists all.
 
     These are the names that it begins, such as a100-40gb and a100-80gb for a100; else those that contain it, or whose
-    titles do, such as rtx-4060-laptop and ryzen-7-core for laptop; else the closest one.
+    titles do, such as rtx-4060-laptop and ryzen-7-core for laptop, or rtx-4070-laptop for rtx-4070-mobile; else the
+    closest one.
     """
     entries: Mapping[str, _Entry] = {**catalogue_devices(), **catalogue_links()}
     wanted, folded = plain(name), name.casefold()
+    for word in LAPTOP:
+        wanted = wanted.replace(word, "laptop")
     titles = {other: plain(entries[other].title) if other in entries else "" for other in known}
     longer = [other for other in known if other.startswith(f"{folded}-")]
     holding = [other for other in known if wanted and (wanted in plain(other) or wanted in titles[other])]

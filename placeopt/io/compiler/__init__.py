@@ -270,6 +270,10 @@ class Compilation:
             rounding=scales.rounding,
             efficiency=table.efficiency(),
             notes=scales.notes,
+            provenance={
+                **({"source": spec.source} if spec.source else {}),
+                **{key: value for key, value in self.document.data.items() if str(key).startswith("x-")},
+            },
         )
         excess = first_excess(problem)
         if excess is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.scales import Scales
-from placeopt.io.spec import ANY, MOST_DEVICES, DeviceSpec, LinkOverride, LinkSpec, LinksSpec
+from placeopt.io.spec import ANY, MOST_DEVICES, DeviceSpec, LinkOverride, LinkSpec, LinksSpec, pool_names
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.units import shown
@@ -49,7 +49,7 @@ class DeviceIndex:
         self._pools: dict[str, list[int]] = {}
         self._types: dict[str, list[int]] = {}
         for pool, spec in specs.items():
-            names = [pool] if spec.count is None else [f"{pool}{k}" for k in range(spec.count)]
+            names = [pool] if spec.count is None else pool_names(pool, spec.count)
             if len(self.devices) + len(names) > MOST_DEVICES:
                 issues.add(f"more than {MOST_DEVICES} devices in all", ("devices", pool), at_key=True)
                 raise issues.error()

@@ -16,12 +16,23 @@ from placeopt.model.memory import freed_at, swap_times, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks
-from placeopt.solver import Options, Termination
+from placeopt.solver import Options, Settings, Termination
 
 from .device_classes import class_members
 from .solve_run import SolveRun, gap_reached
 
 E = TypeVar("E")
+
+
+class ExactSettings(Settings):
+    """Settings that cp-sat and milp share."""
+
+    hint: bool = True
+    """Start from the best schedule of fast heuristics."""
+    symmetry: bool = True
+    """Break the symmetry between interchangeable devices."""
+    series: bool = True
+    """Where single tasks cut the graph, solve the blocks between them first, each with the cuts on given devices."""
 
 
 class TooLargeError(Exception):

@@ -12,9 +12,9 @@ from placeopt.bounding.engines import BuildStoppedError
 from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Options, Settings, Termination
+from placeopt.solver import Answer, Options, Termination
 
-from ..._runs.exact_run import ExactRun, Level, LevelOutcome, TooLargeError, relabelled
+from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, TooLargeError, relabelled
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
 from ..._series.run import series_run
@@ -48,13 +48,9 @@ AT_LIMIT = 0.9
 """Share of the time limit after which the time limit is the reason why CP-SAT ended."""
 
 
-class CpSatSettings(Settings):
+class CpSatSettings(ExactSettings):
     """Settings of cp-sat."""
 
-    hint: bool = True
-    """Start from the best of HEFT's schedule and those on single devices."""
-    symmetry: bool = True
-    """Break the symmetry between interchangeable devices."""
     pool: bool = True
     """Model identical devices with free transfers between them as one that runs several tasks at once."""
     forks: bool = True
@@ -66,8 +62,6 @@ class CpSatSettings(Settings):
     work: float | None = Field(default=None, gt=0)
     """Limit of CP-SAT's deterministic time for each level of the objective; a unit takes a few seconds. With one worker
     the answer then does not depend on the clock."""
-    series: bool = True
-    """Where single tasks cut the graph, solve the blocks between them first, each with the cuts on given devices."""
     max_size: int = 1_000_000
     """Literals, intervals and rows above which no model is built; a million take about 2 GB."""
 
