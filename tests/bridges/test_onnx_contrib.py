@@ -177,6 +177,50 @@ def test_shapes_are_those_of_the_runtime(case: Case) -> None:
         assert tensor.bytes == value.nbytes, name
 
 
+def test_blocks_of_channels() -> None:
+    """Channels that are not whole blocks are padded, by an amount that depends on the processor."""
+
+    def found(channels: int) -> tuple[Any, list[bool]]:
+        blocked = {"domain": "com.microsoft.nchwc"}
+        made = model(
+            [
+                node("ReorderInput", ["x"], ["a"], channels_last=0, **blocked),
+                node("MaxPool", ["a"], ["b"], kernel_shape=[3, 3], strides=[2, 2], **blocked),
+                node("Upsample", ["b"], ["c"], scales=[1, 1, 2, 2], **blocked),
+                node("ReorderOutput", ["c"], ["y"], channels=channels, channels_last=1, **blocked),
+            ],
+            {"x": [1, channels, 9, 7]},
+            ["y"],
+            domains={"com.microsoft.nchwc": 1},
+        )
+        made.graph.output[0].ClearField("type")
+        tensors = read_model(made).tensors
+        assert not any("no rule" in note for note in po.from_onnx(made).notes)
+        return tensors, [tensors[name].assumed for name in "abcy"]
+
+    tensors, assumed = found(32)
+    shapes = [tensors[name].shape for name in "abcy"]
+    assert shapes == [(1, 32, 9, 7), (1, 32, 4, 3), (1, 32, 8, 6), (1, 8, 6, 32)]
+    assert not any(assumed)
+    assert all(found(20)[1])
+
+
+def test_operators_of_later_versions() -> None:
+    """ONNX Runtime fuses a LayerNormalization also in models of versions before 17."""
+    made = model(
+        [
+            node("LayerNormalization", ["x", "g"], ["a"], axis=-1),
+            node("SimplifiedLayerNormalization", ["a", "g"], ["y"], axis=-1),
+        ],
+        {"x": [2, 3, 8], "g": [8]},
+        ["y"],
+        opset=12,
+    )
+    made.graph.output[0].ClearField("type")
+    tensors = read_model(made).tensors
+    assert [(tensors[name].shape, tensors[name].assumed) for name in "ay"] == [((2, 3, 8), False)] * 2
+
+
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50"])
 def test_an_optimised_model(name: str, tmp_path: Path) -> None:
     """Fused operators have the work of the convolutions and matrix products of the model."""

@@ -422,7 +422,12 @@ FLOPS: dict[str, Rule] = {
     "STFT": _short_time_fourier,
     "ai.onnx.ml.Binarizer": by_input(1),
     "ai.onnx.ml.Imputer": by_input(1),
+    "com.microsoft.nchwc.AveragePool": pooling,
     "com.microsoft.nchwc.Conv": convolution,
+    "com.microsoft.nchwc.GlobalAveragePool": by_input(1),
+    "com.microsoft.nchwc.GlobalMaxPool": by_input(1),
+    "com.microsoft.nchwc.MaxPool": pooling,
+    "com.microsoft.nchwc.Upsample": _resize,
     **{f"com.microsoft.{name}": rule for name, rule in onnx_contrib.FLOPS.items()},
 }
 """The FLOP of each operator with known work."""
@@ -444,7 +449,8 @@ MOVES = (
     GatherElements GatherND MaxUnpool OneHot Pad Range ReverseSequence Scatter ScatterElements ScatterND SequenceAt
     SequenceConstruct SequenceEmpty SequenceErase SequenceInsert Slice SpaceToDepth Split SplitToSequence TensorScatter
     Tile Transpose Trilu ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.FeatureVectorizer
-    ai.onnx.ml.LabelEncoder ai.onnx.ml.OneHotEncoder ai.onnx.ml.ZipMap
+    ai.onnx.ml.LabelEncoder ai.onnx.ml.OneHotEncoder ai.onnx.ml.ZipMap com.microsoft.nchwc.ReorderInput
+    com.microsoft.nchwc.ReorderOutput
     """.split()  # noqa: SIM905
     )
 )

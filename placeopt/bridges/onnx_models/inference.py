@@ -192,7 +192,7 @@ class Inference:
             return {}
         schema = self._schema(node)
         if schema is None:
-            return own_types(node, scope.types)
+            return own_types(node, scope.types, self._opsets.get("", 1))
         found: dict[str, TypeProto]
         try:
             found = shape_inference.infer_node_outputs(

@@ -23,6 +23,10 @@ Results = Sequence[Shape | None]
 _FLOAT, _UINT8, _INT32, _INT64, _STRING, _BOOL = 1, 2, 6, 7, 8, 9  # of TensorProto.DataType
 
 
+_BLOCK = 16
+"""Largest number of channels in a block of com.microsoft.nchwc."""
+
+
 class _Inputs:
     """Shapes of the inputs of a node."""
 
@@ -110,6 +114,8 @@ def _later(node: NodeProto, version: int) -> Rule | None:
     from onnx import defs
 
     for later in range(version + 1, defs.onnx_opset_version() + 1):
+        if not defs.has(node.op_type, later):  # ONNX Runtime fuses operators to those of later versions
+            continue
         if defs.get_schema(node.op_type, later).has_type_and_shape_inference_function:
             return _like(node.op_type, slice(None), version=later)
     return None
@@ -275,6 +281,26 @@ def _group_query_attention(inputs: _Inputs) -> Results:
     return [(batch, length, heads * size), cache, cache, (batch, heads, length, past + length)]
 
 
+def _to_blocks(inputs: _Inputs) -> Results:
+    """Channels second; unknown if they are not whole blocks, since their padding depends on the processor."""
+    batch, *rest = inputs.shape(0)
+    shape = (batch, rest[-1], *rest[:-1]) if attribute(inputs.node, "channels_last", 0) else (batch, *rest)
+    return [None if shape[1] % _BLOCK else shape]
+
+
+def _from_blocks(inputs: _Inputs) -> Results:
+    """Channels without padding, second or last."""
+    batch, _, *space = inputs.shape(0)
+    channels = attribute(inputs.node, "channels", 1)
+    last = attribute(inputs.node, "channels_last", 0)
+    return [(batch, *space, channels) if last else (batch, channels, *space)]
+
+
+def _scaled(inputs: _Inputs) -> Results:
+    scales = attribute(inputs.node, "scales", ())
+    return [tuple(size * scale for size, scale in zip(inputs.shape(0), scales, strict=True))]
+
+
 def _half(inputs: _Inputs) -> Results:
     shape = inputs.shape(0)
     return [(*shape[:-1], shape[-1] // 2)]
@@ -305,6 +331,7 @@ _SHAPES: Mapping[str, Rule] = {
         ),
         _same,
     ),
+    **{name: _like(name, slice(1)) for name in ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")},
     "Attention": _projected_attention,
     "BiasSplitGelu": _half,
     "Conv": _like("Conv"),
@@ -339,9 +366,12 @@ _SHAPES: Mapping[str, Rule] = {
     "QLinearMul": _like("Mul", slice(0, 4, 3)),
     "QLinearReduceMean": _like("ReduceMean", slice(1)),
     "ReduceSumInteger": _like("ReduceMean", slice(1)),
+    "ReorderInput": _to_blocks,
+    "ReorderOutput": _from_blocks,
     "SkipLayerNormalization": _skip_norm,
     "SkipSimplifiedLayerNormalization": _skip_norm,
     "TransposeMatMul": _product,
+    "Upsample": _scaled,
 }
 
 _ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
@@ -366,13 +396,15 @@ _LATER = {
 """The type of the elements of outputs that differ from the first one, by operator and place."""
 
 _OLD: Mapping[str, Rule] = {
-    **dict.fromkeys(("Cast", "GroupNormalization", "MeanVarianceNormalization"), _first),
+    **dict.fromkeys(
+        ("Cast", "GroupNormalization", "MeanVarianceNormalization", "SimplifiedLayerNormalization"), _first
+    ),
     "Concat": _join,
     "Pad": _pad,
     "Reshape": _reshape,
     "Upsample": _upsample,
 }
-"""Versions of standard operators whose shapes onnx does not infer, and whose attributes a later version changed."""
+"""Standard operators without a version whose shapes onnx infers from the same attributes, and one of ONNX Runtime."""
 
 _OLD_ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
     "Cast": _element_of_cast,
