@@ -72,6 +72,36 @@ CASES: list[Case] = [
         {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 0, 0], "ceil_mode": 1},
     ),
     (
+        "QLinearGlobalAveragePool",
+        {"x": ([2, 5, 5, 3], U8), "s": SCALE, "z": ZERO},
+        ["x", "s", "z", "s", "z"],
+        1,
+        {"channels_last": 1},
+    ),
+    (
+        "QLinearConv",
+        {"x": ([2, 9, 8, 3], U8), "s": SCALE, "z": ZERO, "w": ([4, 3, 3, 3], U8)},
+        ["x", "s", "z", "w", "s", "z", "s", "z"],
+        1,
+        {"channels_last": 1, "strides": [2, 2], "pads": [1, 0, 1, 1]},
+    ),
+    ("NhwcMaxPool", {"x": ([2, 9, 8, 3], U8)}, ["x"], 1, {"kernel_shape": [3, 2], "strides": [2, 2]}),
+    (
+        "QGemm",
+        {"x": ([2, 3], U8), "s": SCALE, "z": ZERO, "w": ([5, 3], U8)},
+        ["x", "s", "z", "w", "s", "z"],
+        1,
+        {"transB": 1},
+    ),
+    (
+        "DynamicQuantizeLSTM",
+        {"x": ([7, 2, 3], F), "w": ([1, 3, 20], U8), "r": ([1, 5, 20], U8), "s": ([1], F), "z": ([1], U8)},
+        ["x", "w", "r", "", "", "", "", "", "s", "z", "s", "z"],
+        3,
+        {"hidden_size": 5},
+    ),
+    ("QuantizeLinear", {"x": ([2, 3], F), "s": SCALE, "z": ZERO}, ["x", "s", "z"], 1, {}),
+    (
         "QLinearConcat",
         {"s": SCALE, "z": ZERO, "x": ([2, 3], U8), "y": ([2, 4], U8)},
         ["s", "z", "x", "s", "z", "y", "s", "z"],
@@ -145,6 +175,50 @@ def test_shapes_are_those_of_the_runtime(case: Case) -> None:
         tensor = found.tensors[name]
         assert (tensor.shape, tensor.assumed) == (value.shape, False), name
         assert tensor.bytes == value.nbytes, name
+
+
+def test_blocks_of_channels() -> None:
+    """Channels that are not whole blocks are padded, by an amount that depends on the processor."""
+
+    def found(channels: int) -> tuple[Any, list[bool]]:
+        blocked = {"domain": "com.microsoft.nchwc"}
+        made = model(
+            [
+                node("ReorderInput", ["x"], ["a"], channels_last=0, **blocked),
+                node("MaxPool", ["a"], ["b"], kernel_shape=[3, 3], strides=[2, 2], **blocked),
+                node("Upsample", ["b"], ["c"], scales=[1, 1, 2, 2], **blocked),
+                node("ReorderOutput", ["c"], ["y"], channels=channels, channels_last=1, **blocked),
+            ],
+            {"x": [1, channels, 9, 7]},
+            ["y"],
+            domains={"com.microsoft.nchwc": 1},
+        )
+        made.graph.output[0].ClearField("type")
+        tensors = read_model(made).tensors
+        assert not any("no rule" in note for note in po.from_onnx(made).notes)
+        return tensors, [tensors[name].assumed for name in "abcy"]
+
+    tensors, assumed = found(32)
+    shapes = [tensors[name].shape for name in "abcy"]
+    assert shapes == [(1, 32, 9, 7), (1, 32, 4, 3), (1, 32, 8, 6), (1, 8, 6, 32)]
+    assert not any(assumed)
+    assert all(found(20)[1])
+
+
+def test_operators_of_later_versions() -> None:
+    """ONNX Runtime fuses a LayerNormalization also in models of versions before 17."""
+    made = model(
+        [
+            node("LayerNormalization", ["x", "g"], ["a"], axis=-1),
+            node("SimplifiedLayerNormalization", ["a", "g"], ["y"], axis=-1),
+        ],
+        {"x": [2, 3, 8], "g": [8]},
+        ["y"],
+        opset=12,
+    )
+    made.graph.output[0].ClearField("type")
+    tensors = read_model(made).tensors
+    assert [(tensors[name].shape, tensors[name].assumed) for name in "ay"] == [((2, 3, 8), False)] * 2
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50"])

@@ -112,6 +112,39 @@ def test_sizes_and_costs_of_trees(tmp_path: Path) -> None:
     assert [regressed.tensors[name].shape for name in "yzw"] == [(ROWS, 2), (ROWS, 2), (ROWS, 1)]
 
 
+@pytest.mark.parametrize("classes", [2, 4])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_support_vectors_have_the_sizes_of_the_runtime(tmp_path: Path, classes: int, probabilities: bool) -> None:
+    """Without probabilities, there is a score for each pair of more than two classes."""
+    import numpy as np
+    from onnx import TensorProto, helper
+
+    runtime = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
+    pairs, vectors = classes * (classes - 1) // 2, 5 * classes
+    values = np.random.default_rng(0).random(vectors * FEATURES)
+    curves = {"prob_a": [-1.0] * pairs, "prob_b": [0.1] * pairs} if probabilities else {}
+    machine = node(
+        "SVMClassifier", ["x"], ["label", "scores"], name="svm", domain="ai.onnx.ml", kernel_type="RBF",
+        kernel_params=[0.5, 0.0, 3.0], support_vectors=values, vectors_per_class=[5] * classes, rho=[0.1] * pairs,
+        coefficients=values[: vectors * (classes - 1)], classlabels_ints=range(classes), **curves,
+    )  # fmt: skip
+    outputs = [
+        helper.make_tensor_value_info("label", TensorProto.INT64, None),
+        helper.make_tensor_value_info("scores", TensorProto.FLOAT, None),
+    ]
+    path = saved(tmp_path, [machine], outputs)
+    found = read_model(path, batch=ROWS).tensors
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    results = session.run(None, {"x": np.ones((ROWS, FEATURES), np.float32)})
+    for name, value in zip(("label", "scores"), results, strict=True):
+        assert (found[name].shape, found[name].bytes, found[name].assumed) == (value.shape, value.nbytes, False)
+    imported = from_onnx(path, batch=ROWS)
+    kernel = 3 * FEATURES + 22 + 1  # squared distances, and an exponential
+    products = 2 * vectors * (classes - 1)
+    assert imported.document["tasks"]["svm"]["flops"] == ROWS * (vectors * kernel + products)
+    assert not any("no rule" in note for note in imported.notes), imported.notes
+
+
 def test_operators_that_exchange_sequences_are_colocated(tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 

@@ -840,13 +840,16 @@ def test_different_outputs_have_exit_code_1(tmp_path: Path) -> None:
     assert (done.code, "the limit is 1e+09" in done.out) == (0, True)
 
 
-@pytest.mark.parametrize(("element", "tolerance"), [("FLOAT16", 0.01), ("DOUBLE", 1e-4)])
-def test_the_tolerance_follows_the_number_format(element: str, tolerance: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("element", "op", "tolerance"),
+    [("FLOAT16", "Exp", 0.01), ("DOUBLE", "Exp", 1e-4), ("UINT8", "Identity", 0.01)],
+)
+def test_the_tolerance_follows_the_number_format(element: str, op: str, tolerance: float, tmp_path: Path) -> None:
     from onnx import TensorProto, helper
 
     nodes = [
         helper.make_node("Cast", ["x"], ["a"], to=getattr(TensorProto, element)),
-        helper.make_node("Exp", ["a"], ["b"]),
+        helper.make_node(op, ["a"], ["b"]),
         helper.make_node("Cast", ["b"], ["y"], to=TensorProto.FLOAT),
     ]
     value = helper.make_tensor_value_info

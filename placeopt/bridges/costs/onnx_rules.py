@@ -228,6 +228,15 @@ def _linear_model(node: SizedNode) -> int:
     return 2 * node.shape(0)[0] * len(node.attribute("coefficients", ()))
 
 
+def _support_vectors(node: SizedNode) -> int:
+    """The kernel of each row and support vector, and its products with the coefficients; without vectors, linear."""
+    rows, features = node.shape(0)
+    function = {b"POLY": formulas.POW + 2, b"RBF": features + EXP + 1, b"SIGMOID": formulas.TANH + 2}
+    kernel = 2 * features + function.get(node.attribute("kernel_type", b"LINEAR"), 0)
+    vectors = len(node.attribute("support_vectors", ())) // features
+    return rows * vectors * kernel + _linear_model(node)
+
+
 def _trees(node: SizedNode) -> int:
     """A comparison for each level of each tree, as if all were balanced, and an addition of what its leaf states."""
     if roots := node.attribute("tree_roots"):
@@ -346,6 +355,8 @@ FLOPS: dict[str, Rule] = {
     "RNN": _recurrent(1),
     "ai.onnx.ml.LinearClassifier": _linear_model,
     "ai.onnx.ml.LinearRegressor": _linear_model,
+    "ai.onnx.ml.SVMClassifier": _support_vectors,
+    "ai.onnx.ml.SVMRegressor": _support_vectors,
     **dict.fromkeys(
         ("ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier", "ai.onnx.ml.TreeEnsembleRegressor"), _trees
     ),
@@ -411,7 +422,12 @@ FLOPS: dict[str, Rule] = {
     "STFT": _short_time_fourier,
     "ai.onnx.ml.Binarizer": by_input(1),
     "ai.onnx.ml.Imputer": by_input(1),
+    "com.microsoft.nchwc.AveragePool": pooling,
     "com.microsoft.nchwc.Conv": convolution,
+    "com.microsoft.nchwc.GlobalAveragePool": by_input(1),
+    "com.microsoft.nchwc.GlobalMaxPool": by_input(1),
+    "com.microsoft.nchwc.MaxPool": pooling,
+    "com.microsoft.nchwc.Upsample": _resize,
     **{f"com.microsoft.{name}": rule for name, rule in onnx_contrib.FLOPS.items()},
 }
 """The FLOP of each operator with known work."""
@@ -433,7 +449,8 @@ MOVES = (
     GatherElements GatherND MaxUnpool OneHot Pad Range ReverseSequence Scatter ScatterElements ScatterND SequenceAt
     SequenceConstruct SequenceEmpty SequenceErase SequenceInsert Slice SpaceToDepth Split SplitToSequence TensorScatter
     Tile Transpose Trilu ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.FeatureVectorizer
-    ai.onnx.ml.LabelEncoder ai.onnx.ml.ZipMap
+    ai.onnx.ml.LabelEncoder ai.onnx.ml.OneHotEncoder ai.onnx.ml.ZipMap com.microsoft.nchwc.ReorderInput
+    com.microsoft.nchwc.ReorderOutput
     """.split()  # noqa: SIM905
     )
 )

@@ -192,7 +192,7 @@ class Inference:
             return {}
         schema = self._schema(node)
         if schema is None:
-            return own_types(node, scope.types)
+            return own_types(node, scope.types, self._opsets.get("", 1))
         found: dict[str, TypeProto]
         try:
             found = shape_inference.infer_node_outputs(
@@ -209,8 +209,10 @@ class Inference:
                 text = str(error).strip().removeprefix("[ShapeInferenceError] ")
                 self._add_unfit(f"{operator_name(node)}: {visible(text, 400)}", place)
             return {}
-        if not schema.has_type_and_shape_inference_function or node.domain == "ai.onnx.ml":
+        if node.domain == "ai.onnx.ml":
             found |= own_types(node, scope.types)
+        elif not schema.has_type_and_shape_inference_function:
+            found |= own_types(node, scope.types, schema.since_version)
         problem = contradiction(node, found, scope)
         if problem is not None:
             self._add_unfit(f"{node.op_type}: {problem}", place)

@@ -18,9 +18,13 @@ _RUNTIME = ("com.microsoft", "com.microsoft.nchwc")
 """Domains of ONNX Runtime."""
 
 Shape = tuple[int, ...]
-Results = list[Shape]
+Results = Sequence[Shape | None]
 
 _FLOAT, _UINT8, _INT32, _INT64, _STRING, _BOOL = 1, 2, 6, 7, 8, 9  # of TensorProto.DataType
+
+
+_BLOCK = 16
+"""Largest number of channels in a block of com.microsoft.nchwc."""
 
 
 class _Inputs:
@@ -46,30 +50,81 @@ class _Inputs:
         return self._types[self.node.input[place]].tensor_type.elem_type
 
 
-def own_types(node: NodeProto, types: Mapping[str, TypeProto]) -> dict[str, TypeProto]:
-    """Types of the outputs of an operator; empty if it is not listed here or a shape is unknown."""
+Rule = Callable[[_Inputs], Results]
+
+
+def own_types(node: NodeProto, types: Mapping[str, TypeProto], version: int | None = None) -> dict[str, TypeProto]:
+    """Types of the outputs of an operator; empty if it is not listed here or a shape is unknown.
+
+    `version` is that of a standard operator, whose later versions may have inference.
+    """
+    from onnx.checker import ValidationError
+    from onnx.shape_inference import InferenceError
+
     table, elements = _TABLES.get(node.domain, ({}, {}))
     rule = table.get(node.op_type)
+    if rule is None and version is not None and node.domain in ("", "ai.onnx"):
+        rule = _later(node, version)
     if rule is None:
         return {}
     inputs = _Inputs(node, types)
     try:
         shapes = rule(inputs)
         element = elements[node.op_type](inputs) if node.op_type in elements else inputs.element(0)
-    except (LookupError, ValueError, TypeError, ArithmeticError):
+    except (LookupError, ValueError, TypeError, ArithmeticError, RuntimeError, InferenceError, ValidationError):
         return {}
     return {
         name: tensor_type(_LATER.get((node.op_type, place), element), shape)
         for place, (name, shape) in enumerate(zip(node.output, shapes, strict=False))
-        if name
+        if name and shape is not None
     }
 
 
+def _like(op: str, read: slice = slice(2), *, last: bool | None = False, version: int = 14) -> Rule:
+    """The shapes that onnx infers for a standard operator with the inputs `read` and the attributes that it knows.
+
+    `last` is whether channels are last in the first input and the outputs, None if the attribute channels_last says so.
+    """
+
+    def rule(inputs: _Inputs) -> Results:
+        from onnx import AttributeProto, NodeProto, defs
+        from onnx.shape_inference import infer_node_outputs
+
+        node, schema = inputs.node, defs.get_schema(op, version)
+        types = {
+            name: tensor_type(_FLOAT, inputs.shape(place)) for place, name in list(enumerate(node.input))[read] if name
+        }
+        channels_last = attribute(node, "channels_last", 0) if last is None else last
+        if channels_last:
+            batch, *space, channels = inputs.shape(0)
+            types[node.input[0]] = tensor_type(_FLOAT, (batch, channels, *space))
+        name_of = AttributeProto.AttributeType.Name
+        allowed = {name: str(each.type) for name, each in schema.attributes.items()}
+        known = [each for each in node.attribute if allowed.get(each.name) == f"AttrType.{name_of(each.type)}"]
+        made = NodeProto(op_type=op, input=node.input[read], output=node.output, attribute=known)
+        found = infer_node_outputs(schema, made, types)
+        shapes = [shape_of(found[name]) if name in found else None for name in node.output]
+        return [(shape[0], *shape[2:], shape[1]) if channels_last and shape else shape for shape in shapes]
+
+    return rule
+
+
+def _later(node: NodeProto, version: int) -> Rule | None:
+    """The rule of the first later version of an operator whose shapes onnx infers."""
+    from onnx import defs
+
+    for later in range(version + 1, defs.onnx_opset_version() + 1):
+        if not defs.has(node.op_type, later):  # ONNX Runtime fuses operators to those of later versions
+            continue
+        if defs.get_schema(node.op_type, later).has_type_and_shape_inference_function:
+            return _like(node.op_type, slice(None), version=later)
+    return None
+
+
 def _labels(inputs: _Inputs) -> Sequence[object]:
-    labels: Sequence[object] = attribute(inputs.node, "classlabels_int64s") or attribute(
-        inputs.node, "classlabels_strings", ()
-    )
-    return labels
+    keys = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
+    found: Sequence[object] = next(filter(None, (attribute(inputs.node, key) for key in keys)), ())
+    return found
 
 
 def _classifier(inputs: _Inputs) -> Results:
@@ -77,7 +132,14 @@ def _classifier(inputs: _Inputs) -> Results:
     return [(inputs.shape(0)[0],), (inputs.shape(0)[0], len(_labels(inputs)))]
 
 
-def _regressor(key: str) -> Callable[[_Inputs], Results]:
+def _support_vectors(inputs: _Inputs) -> Results:
+    """The label of each row, and a score for each class; without probabilities, for each pair of several classes."""
+    classes = len(_labels(inputs))
+    pairs = classes > 2 and attribute(inputs.node, "vectors_per_class") and not attribute(inputs.node, "prob_a")
+    return [(inputs.shape(0)[0],), (inputs.shape(0)[0], classes * (classes - 1) // 2 if pairs else classes)]
+
+
+def _regressor(key: str) -> Rule:
     """The targets of each row; the attribute `key` is their number."""
     return lambda inputs: [(inputs.shape(0)[0], attribute(inputs.node, key, 1))]
 
@@ -102,75 +164,18 @@ def _first(inputs: _Inputs) -> Results:
     return [inputs.shape(0)]
 
 
-def _broadcast(left: int, right: int) -> Callable[[_Inputs], Results]:
-    return lambda inputs: [np.broadcast_shapes(inputs.shape(left), inputs.shape(right))]
-
-
-def _product(left: int, right: int) -> Callable[[_Inputs], Results]:
+def _product(inputs: _Inputs) -> Results:
     """A product of matrices, with the attributes transA and transB."""
-
-    def rule(inputs: _Inputs) -> Results:
-        a, b = inputs.shape(left), inputs.shape(right)
-        a = (*a[:-2], a[-1], a[-2]) if attribute(inputs.node, "transA", 0) and len(a) > 1 else a
-        b = (*b[:-2], b[-1], b[-2]) if attribute(inputs.node, "transB", 0) and len(b) > 1 else b
-        rows = a[-2:-1]
-        columns = b[-1:] if len(b) > 1 else ()
-        return [(*np.broadcast_shapes(a[:-2], b[:-2]), *rows, *columns)]
-
-    return rule
+    a, b = inputs.shape(0), inputs.shape(1)
+    a = (*a[:-2], a[-1], a[-2]) if attribute(inputs.node, "transA", 0) and len(a) > 1 else a
+    b = (*b[:-2], b[-1], b[-2]) if attribute(inputs.node, "transB", 0) and len(b) > 1 else b
+    rows = a[-2:-1]
+    columns = b[-1:] if len(b) > 1 else ()
+    return [(*np.broadcast_shapes(a[:-2], b[:-2]), *rows, *columns)]
 
 
 def _blocks(inputs: _Inputs) -> Results:
     return [(*inputs.shape(0)[:-1], attribute(inputs.node, "N", 0))]
-
-
-def _convolution(data: int, weight: int, *, last: bool | None = False) -> Callable[[_Inputs], Results]:
-    """A convolution; `last` is whether channels are last, None if the attribute channels_last says so."""
-
-    def rule(inputs: _Inputs) -> Results:
-        shape, kernel = inputs.shape(data), inputs.shape(weight)
-        channels_last = bool(attribute(inputs.node, "channels_last", 0)) if last is None else last
-        space = _windows(inputs, shape[1:-1] if channels_last else shape[2:], kernel[2:])
-        return [(shape[0], *space, kernel[0]) if channels_last else (shape[0], kernel[0], *space)]
-
-    return rule
-
-
-def _pooling(*, last: bool | None) -> Callable[[_Inputs], Results]:
-    def rule(inputs: _Inputs) -> Results:
-        shape = inputs.shape(0)
-        channels_last = bool(attribute(inputs.node, "channels_last", 0)) if last is None else last
-        kernel = tuple(attribute(inputs.node, "kernel_shape", ()))
-        space = _windows(inputs, shape[1:-1] if channels_last else shape[2:], kernel)
-        return [(shape[0], *space, shape[-1]) if channels_last else (*shape[:2], *space)]
-
-    return rule
-
-
-def _windows(inputs: _Inputs, space: Shape, kernel: Shape) -> Shape:
-    """Positions of a window along each dimension, as Conv and MaxPool define them."""
-    node, rank = inputs.node, len(space)
-    strides = attribute(node, "strides", None) or [1] * rank
-    dilations = attribute(node, "dilations", None) or [1] * rank
-    pads = attribute(node, "pads", None) or [0] * (2 * rank)
-    padding = attribute(node, "auto_pad", b"NOTSET").decode()
-    up = attribute(node, "ceil_mode", 0)
-    found = []
-    for axis, length in enumerate(space):
-        extent = dilations[axis] * (kernel[axis] - 1) + 1
-        if padding.startswith("SAME"):
-            found.append(-(-length // strides[axis]))
-            continue
-        free = length - extent + (pads[axis] + pads[axis + rank] if padding == "NOTSET" else 0)
-        found.append((-(-free // strides[axis]) if up else free // strides[axis]) + 1)
-    return tuple(found)
-
-
-def _global_pooling(inputs: _Inputs) -> Results:
-    shape = inputs.shape(0)
-    if attribute(inputs.node, "channels_last", 0):
-        return [(shape[0], *(1 for _ in shape[1:-1]), shape[-1])]
-    return [(*shape[:2], *(1 for _ in shape[2:]))]
 
 
 def _reshape(inputs: _Inputs) -> Results:
@@ -190,13 +195,6 @@ def _join(inputs: _Inputs) -> Results:
     return [tuple(total if place == axis else size for place, size in enumerate(shapes[0]))]
 
 
-def _split(inputs: _Inputs) -> Results:
-    shape, count = inputs.shape(0), len(inputs.node.output)
-    axis = attribute(inputs.node, "axis", 0) % len(shape)
-    lengths = attribute(inputs.node, "split", None) or [shape[axis] // count] * count
-    return [tuple(length if place == axis else size for place, size in enumerate(shape)) for length in lengths]
-
-
 def _pad(inputs: _Inputs) -> Results:
     shape = inputs.shape(0)
     pads = attribute(inputs.node, "paddings", ())
@@ -209,40 +207,12 @@ def _upsample(inputs: _Inputs) -> Results:
     return [(batch, channels, int(height * scales[0]), int(width * scales[1]))]
 
 
-def _gru(inputs: _Inputs) -> Results:
-    steps, batch, _ = inputs.shape(0)
-    directions, _, hidden = inputs.shape(2)
-    return [(steps, directions, batch, hidden), (directions, batch, hidden)]
-
-
-def _quantised_lstm(inputs: _Inputs) -> Results:
-    """All states, the last one and the last cell; the weights are transposed."""
-    steps, batch, _ = inputs.shape(0)
-    directions, hidden, _ = inputs.shape(2)
-    return [(steps, directions, batch, hidden), *[(directions, batch, hidden)] * 2]
-
-
 def _element_of_cast(inputs: _Inputs) -> int:
     """The attribute `to`, which was a name before version 6."""
     from onnx import TensorProto
 
     number: int = TensorProto.DataType.Value(attribute(inputs.node, "to", b"FLOAT").decode())
     return number
-
-
-def _reduction(inputs: _Inputs) -> Results:
-    shape = inputs.shape(0)
-    axes = attribute(inputs.node, "axes", None) or range(len(shape))
-    reduced = {axis % len(shape) for axis in axes}
-    kept = attribute(inputs.node, "keepdims", 1)
-    return [tuple(1 if axis in reduced else size for axis, size in enumerate(shape) if kept or axis not in reduced)]
-
-
-def _concatenation(inputs: _Inputs) -> Results:
-    shapes = [inputs.shape(place) for place in range(2, len(inputs.node.input), 3)]
-    axis = attribute(inputs.node, "axis", 0) % len(shapes[0])
-    total = sum(shape[axis] for shape in shapes)
-    return [tuple(total if place == axis else size for place, size in enumerate(shapes[0]))]
 
 
 def _skip_norm(inputs: _Inputs) -> Results:
@@ -311,12 +281,32 @@ def _group_query_attention(inputs: _Inputs) -> Results:
     return [(batch, length, heads * size), cache, cache, (batch, heads, length, past + length)]
 
 
+def _to_blocks(inputs: _Inputs) -> Results:
+    """Channels second; unknown if they are not whole blocks, since their padding depends on the processor."""
+    batch, *rest = inputs.shape(0)
+    shape = (batch, rest[-1], *rest[:-1]) if attribute(inputs.node, "channels_last", 0) else (batch, *rest)
+    return [None if shape[1] % _BLOCK else shape]
+
+
+def _from_blocks(inputs: _Inputs) -> Results:
+    """Channels without padding, second or last."""
+    batch, _, *space = inputs.shape(0)
+    channels = attribute(inputs.node, "channels", 1)
+    last = attribute(inputs.node, "channels_last", 0)
+    return [(batch, *space, channels) if last else (batch, channels, *space)]
+
+
+def _scaled(inputs: _Inputs) -> Results:
+    scales = attribute(inputs.node, "scales", ())
+    return [tuple(size * scale for size, scale in zip(inputs.shape(0), scales, strict=True))]
+
+
 def _half(inputs: _Inputs) -> Results:
     shape = inputs.shape(0)
     return [(*shape[:-1], shape[-1] // 2)]
 
 
-_SHAPES: Mapping[str, Callable[[_Inputs], Results]] = {
+_SHAPES: Mapping[str, Rule] = {
     **dict.fromkeys(
         (
             "BiasAdd",
@@ -341,43 +331,47 @@ _SHAPES: Mapping[str, Callable[[_Inputs], Results]] = {
         ),
         _same,
     ),
+    **{name: _like(name, slice(1)) for name in ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")},
     "Attention": _projected_attention,
     "BiasSplitGelu": _half,
-    "Conv": _convolution(0, 1),
+    "Conv": _like("Conv"),
     "DecoderMaskedMultiHeadAttention": _multi_head_attention,
     "DecoderMaskedSelfAttention": _projected_attention,
-    "DynamicQuantizeLSTM": _quantised_lstm,
-    "DynamicQuantizeMatMul": _product(0, 1),
+    "DynamicQuantizeLSTM": _like("LSTM", slice(3)),
+    "DynamicQuantizeMatMul": _like("MatMul"),
     "EmbedLayerNormalization": _embedding,
-    "FusedConv": _convolution(0, 1),
-    "FusedGemm": _product(0, 1),
-    "FusedMatMul": _product(0, 1),
-    "FusedMatMulActivation": _product(0, 1),
+    "FusedConv": _like("Conv"),
+    "FusedGemm": _like("Gemm"),
+    "FusedMatMul": _product,
+    "FusedMatMulActivation": _product,
     "GatherBlockQuantized": _gather,
-    "GemmFastGelu": _product(0, 1),
+    "GemmFastGelu": _like("MatMul"),
     "GroupQueryAttention": _group_query_attention,
     "MatMulBnb4": _blocks,
-    "MatMulInteger16": _product(0, 1),
-    "MatMulIntegerToFloat": _product(0, 1),
+    "MatMulInteger16": _like("MatMul"),
+    "MatMulIntegerToFloat": _like("MatMul"),
     "MatMulNBits": _blocks,
-    "MulInteger": _broadcast(0, 2),
+    "MulInteger": _like("Mul", slice(0, 3, 2)),
     "MultiHeadAttention": _multi_head_attention,
-    "NhwcConv": _convolution(0, 1, last=True),
-    "NhwcFusedConv": _convolution(0, 1, last=True),
-    "NhwcMaxPool": _pooling(last=True),
+    "NhwcConv": _like("Conv", last=True),
+    "NhwcFusedConv": _like("Conv", last=True),
+    "NhwcMaxPool": _like("MaxPool", slice(1), last=True),
     "QAttention": _projected_attention,
-    "QGemm": _product(0, 3),
-    "QLinearAdd": _broadcast(0, 3),
-    "QLinearAveragePool": _pooling(last=None),
-    "QLinearConcat": _concatenation,
-    "QLinearConv": _convolution(0, 3, last=None),
-    "QLinearGlobalAveragePool": _global_pooling,
-    "QLinearMul": _broadcast(0, 3),
-    "QLinearReduceMean": _reduction,
-    "ReduceSumInteger": _reduction,
+    "QGemm": _like("Gemm", slice(0, 4, 3)),
+    "QLinearAdd": _like("Add", slice(0, 4, 3)),
+    "QLinearAveragePool": _like("AveragePool", slice(1), last=None),
+    "QLinearConcat": _like("Concat", slice(2, None, 3)),
+    "QLinearConv": _like("Conv", slice(0, 4, 3), last=None),
+    "QLinearGlobalAveragePool": _like("GlobalAveragePool", slice(1), last=None),
+    "QLinearMul": _like("Mul", slice(0, 4, 3)),
+    "QLinearReduceMean": _like("ReduceMean", slice(1)),
+    "ReduceSumInteger": _like("ReduceMean", slice(1)),
+    "ReorderInput": _to_blocks,
+    "ReorderOutput": _from_blocks,
     "SkipLayerNormalization": _skip_norm,
     "SkipSimplifiedLayerNormalization": _skip_norm,
-    "TransposeMatMul": _product(0, 1),
+    "TransposeMatMul": _product,
+    "Upsample": _scaled,
 }
 
 _ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
@@ -395,31 +389,22 @@ _ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
 }
 """The type of the elements of the outputs, where it is not that of the first input."""
 
-_LATER = {("EmbedLayerNormalization", 1): _INT32, ("TreeEnsembleClassifier", 1): _FLOAT}
+_LATER = {
+    ("EmbedLayerNormalization", 1): _INT32,
+    **{(f"{name}Classifier", 1): _FLOAT for name in ("Linear", "SVM", "TreeEnsemble")},
+}
 """The type of the elements of outputs that differ from the first one, by operator and place."""
 
-_OLD: Mapping[str, Callable[[_Inputs], Results]] = {
+_OLD: Mapping[str, Rule] = {
     **dict.fromkeys(
-        """
-        Abs Add BatchNormalization Cast Ceil Clip Div Dropout Elu Exp Floor GroupNormalization HardSigmoid
-        InstanceNormalization LeakyRelu Log Max Mean MeanVarianceNormalization Min Mul Neg PRelu Reciprocal Relu Selu
-        Sigmoid Sqrt Sub Sum Tanh
-        """.split(),  # noqa: SIM905
-        _first,
+        ("Cast", "GroupNormalization", "MeanVarianceNormalization", "SimplifiedLayerNormalization"), _first
     ),
     "Concat": _join,
-    "GRU": _gru,
-    "Gemm": _product(0, 1),
-    "GlobalLpPool": _global_pooling,
-    "GreaterOrEqual": _broadcast(0, 1),
-    "LessOrEqual": _broadcast(0, 1),
-    "LpPool": _pooling(last=False),
     "Pad": _pad,
     "Reshape": _reshape,
-    "Split": _split,
     "Upsample": _upsample,
 }
-"""Versions of standard operators whose shapes onnx does not infer."""
+"""Standard operators without a version whose shapes onnx infers from the same attributes, and one of ONNX Runtime."""
 
 _OLD_ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
     "Cast": _element_of_cast,
@@ -427,11 +412,13 @@ _OLD_ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
     "LessOrEqual": lambda _inputs: _BOOL,
 }
 
-_LEARNED: Mapping[str, Callable[[_Inputs], Results]] = {
+_LEARNED: Mapping[str, Rule] = {
     **dict.fromkeys(("Imputer", "Normalizer", "Scaler"), _first),
     "ArrayFeatureExtractor": _picked,
     "FeatureVectorizer": _features,
+    "LinearClassifier": _classifier,
     "LinearRegressor": _regressor("targets"),
+    "SVMClassifier": _support_vectors,
     "SVMRegressor": lambda inputs: [(inputs.shape(0)[0], 1)],
     "TreeEnsembleClassifier": _classifier,
     "TreeEnsembleRegressor": _regressor("n_targets"),
@@ -442,7 +429,10 @@ _LEARNED_ELEMENTS: Mapping[str, Callable[[_Inputs], int]] = {
         ("FeatureVectorizer", "LinearRegressor", "Normalizer", "SVMRegressor", "Scaler", "TreeEnsembleRegressor"),
         lambda _inputs: _FLOAT,
     ),
-    "TreeEnsembleClassifier": lambda inputs: _INT64 if isinstance(_labels(inputs)[0], int) else _STRING,
+    **dict.fromkeys(
+        ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"),
+        lambda inputs: _INT64 if isinstance(_labels(inputs)[0], int) else _STRING,
+    ),
 }
 
 _TABLES = {

@@ -75,7 +75,7 @@ def run_onnx(
         Sizes of the dimensions of the model, as at the import.
     tolerance
         Largest relative difference of outputs that counts as equal; by default 1e-4, for models with numbers in fp16
-        0.01, in bf16 0.05.
+        or 8-bit integers 0.01, in bf16 0.05.
     timeout
         Seconds within which processes must load their models, and then finish each run.
 

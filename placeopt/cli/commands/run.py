@@ -49,8 +49,8 @@ def run(
         float | None,
         typer.Option(
             "--tolerance",
-            help="Largest relative difference of outputs that counts as equal; by default 1e-4, in fp16 0.01, in bf16 "
-            "0.05.",
+            help="Largest relative difference of outputs that counts as equal; by default 1e-4, in fp16 and int8 0.01, "
+            "in bf16 0.05.",
         ),
     ] = None,
     timeout: Annotated[
