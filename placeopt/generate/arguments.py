@@ -29,6 +29,12 @@ def called(function: Callable[..., T], name: str, options: Mapping[str, Any]) ->
     return function(**options)
 
 
+def keywords(function: Callable[..., Any], *without: str) -> list[str]:
+    """Return the keyword-only options of a generator, without some of them."""
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in without]
+
+
 def parameter_notes(function: Callable[..., Any]) -> dict[str, str]:
     """Return the descriptions of the parameters in the docstring of a generator, by name."""
     text = inspect.getdoc(getattr(function, "func", function)) or ""

@@ -6,16 +6,14 @@ constraints and memory have separate streams, so that, for example, a heterogene
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.generate.arguments import around, device_count, number, streams, uniform, whole
+from placeopt.generate.arguments import around, device_count, keywords, number, streams, uniform, whole
 from placeopt.generate.networks import Document, combine
 from placeopt.model.arrays import Int
 
@@ -62,7 +60,7 @@ def random_document(
     UsageError
         If an option is unknown or a value is not valid.
     """
-    for_graph, for_network = _keywords(random_tasks), _keywords(random_network)
+    for_graph, for_network = (keywords(each, "seed", "hardware") for each in (random_tasks, random_network))
     for option in options:
         if option not in for_graph + for_network:
             known = list(dict.fromkeys(["tasks", "devices", *for_graph, *for_network, "tightness", "network_seed"]))
@@ -302,12 +300,6 @@ def _capacity(tasks: Document, devices: Document, tightness: float) -> int:
     if total == 0:
         raise UsageError("tightness: the tasks need no memory; expected a positive memory as well")
     return max(math.ceil(total / (len(devices) * tightness)), *load.values())
-
-
-def _keywords(function: Callable[..., Any]) -> list[str]:
-    """Return the keyword-only options of a generator that `random_document` passes on."""
-    parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("seed", "hardware")]
 
 
 def _whole_amounts(rng: Generator, bounds: tuple[float, float], size: int) -> Int:

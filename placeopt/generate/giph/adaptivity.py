@@ -30,7 +30,7 @@ from numpy.random import Generator, RandomState
 from placeopt.errors import UsageError, alternatives
 from placeopt.generate.arguments import streams, whole
 from placeopt.generate.giph.cases import Documents, Maker
-from placeopt.generate.giph.released import DeviceNetwork, drawn_network, drawn_types, released_graph, released_network
+from placeopt.generate.giph.released import DeviceNetwork, drawn_types, released_graph, released_network
 
 Version = Literal["cycle", "single"]
 
@@ -72,7 +72,7 @@ def released_changes(version: Version = "cycle", seed: int = 1) -> list[DeviceNe
         raise UsageError(f'version: "{version}" is unknown{alternatives(str(version), get_args(Version))}')
     settings = _SETTINGS[version]
     drawn = RandomState(whole("seed", seed, 0))
-    network = drawn_network(drawn, devices=DEVICES, types=TYPES, **settings)
+    network = released_network(drawn, devices=DEVICES, types=TYPES, **settings)
     found = [network]
     # The released code draws from lists of sets; the order of small integers in a set is the same in every process.
     left, lost = set(range(DEVICES)), set[int]()
@@ -113,7 +113,8 @@ def paper_changes(seed: int = 0, changes: int = 20) -> tuple[list[DeviceNetwork]
         there = np.array([bool(kinds) for kinds in network.hardware])
         if count < 0:
             chosen = _leavers(rng, list(network.hardware), np.flatnonzero(there).tolist(), -count)
-            network = replace(network, hardware=_without(network, chosen))
+            hardware = tuple(() if d in chosen else kinds for d, kinds in enumerate(network.hardware))
+            network = replace(network, hardware=hardware)
             new[chosen] = False
         else:
             chosen = _choice(rng, np.flatnonzero(~there).tolist(), count)
@@ -138,10 +139,6 @@ def _leavers(drawn: RandomState | Generator, hardware: list[tuple[int, ...]], le
         chosen = _choice(drawn, left, count)
         if len({kind for device in left if device not in chosen for kind in hardware[device]}) == TYPES:
             return chosen
-
-
-def _without(network: DeviceNetwork, devices: list[int]) -> tuple[tuple[int, ...], ...]:
-    return tuple(() if device in devices else kinds for device, kinds in enumerate(network.hardware))
 
 
 def _joined(network: DeviceNetwork, other: DeviceNetwork, devices: list[int]) -> DeviceNetwork:
