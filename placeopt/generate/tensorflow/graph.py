@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
+from placeopt.model.graph import components
+
 
 class Unknown(int):
     """A size that the graph does not state.
@@ -171,20 +175,11 @@ class Graph:
 
     def groups(self) -> list[int]:
         """Return for each node the number of the first node with which it must share a device."""
-        root = list(range(len(self.nodes)))
-
-        def find(i: int) -> int:
-            while root[i] != i:
-                root[i] = root[root[i]]
-                i = root[i]
-            return i
-
-        for node in self.nodes:
-            for other in node.colocated:
-                one, two = find(node.number), find(other.number)
-                if one != two:
-                    root[max(one, two)] = min(one, two)
-        return [find(i) for i in range(len(root))]
+        pairs = [(node.number, other.number) for node in self.nodes for other in node.colocated]
+        left, right = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        group, _ = components(len(self.nodes), left, right)
+        first: list[int] = np.unique(group, return_index=True)[1][group].tolist()
+        return first
 
     def needed(self, *targets: Node) -> list[bool]:
         """Return for each node whether an execution of the targets runs it; TensorFlow runs no others."""
