@@ -28,15 +28,12 @@ from placeopt.learning.training.reinforce import Point, Progress, Trainer
 from placeopt.learning.training.weights import (
     FORMAT,
     KEY,
-    PACKAGED,
     Features,
     Header,
     Kind,
-    Policy,
     Random,
     State,
     file_error,
-    load_policy,
     read_weights,
     shape_issues,
 )
@@ -209,16 +206,3 @@ def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None
         write_whole(path, data)
     except OSError as error:
         raise UsageError(unwritable(path, error)) from None
-
-
-__all__ = [
-    "PACKAGED",
-    "Checkpoint",
-    "Header",
-    "Policy",
-    "Source",
-    "load_checkpoint",
-    "load_policy",
-    "save_checkpoint",
-    "save_policy",
-]
