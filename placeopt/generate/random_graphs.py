@@ -13,15 +13,12 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.generate.arguments import around, device_count, keywords, number, streams, uniform, whole
+from placeopt.generate.arguments import Purpose, around, device_count, keywords, number, streams, uniform, whole
 from placeopt.generate.networks import Document, combine
 from placeopt.model.arrays import Int
 
 KILO = 1000
 """FLOP and bytes per unit of GiPH's compute and data: a document's amounts are whole numbers."""
-
-_TASKS, _NETWORK = range(2)
-"""Purposes of random streams: a graph and a network with the same seed are independent."""
 
 
 def random_document(
@@ -152,7 +149,7 @@ def random_tasks(
         around("memory", memory, memory_heterogeneity),
     )
     number("requirement", requirement, most=1)
-    shape, work, amounts, needs, sizes = streams(_TASKS, seed, 5)
+    shape, work, amounts, needs, sizes = streams(Purpose.TASKS, seed, 5)
     source, target = _level_edges(
         shape,
         _level_sizes(shape, n, number("alpha", alpha, above=True)),
@@ -226,7 +223,7 @@ def random_network(
     band_range = around("bandwidth", number("bandwidth", bandwidth, above=True), bandwidth_heterogeneity)
     number("support", support, most=1)
     number("delay", delay)
-    rates, bands, delays, supports = streams(_NETWORK, seed, 4)
+    rates, bands, delays, supports = streams(Purpose.NETWORK, seed, 4)
 
     supported = supports.random((m, kinds)) < support
     rescuers = supports.integers(m, size=kinds)

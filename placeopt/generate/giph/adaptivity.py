@@ -28,14 +28,11 @@ import numpy as np
 from numpy.random import Generator, RandomState
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.generate.arguments import streams, whole
+from placeopt.generate.arguments import Purpose, streams, whole
 from placeopt.generate.giph.cases import Documents, Maker
 from placeopt.generate.giph.released import DeviceNetwork, drawn_types, released_graph, released_network
 
 Version = Literal["cycle", "single"]
-
-_PURPOSE = 7
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 DEVICES, TYPES, SPEED = 20, 5, 5.0
 SLOWER: dict[str, Any] = {"speed": 2.5, "bandwidth": 50.0, "delay": 20.0}
@@ -104,7 +101,7 @@ def paper_changes(seed: int = 0, changes: int = 20) -> tuple[list[DeviceNetwork]
 
     New devices and their links are drawn with the means of SLOWER. Each hardware type is always supported.
     """
-    (rng,) = streams(_PURPOSE, seed, 1)
+    (rng,) = streams(Purpose.ADAPTIVITY, seed, 1)
     network = released_network(seed)
     new = np.zeros(DEVICES, dtype=np.bool_)
     found, slower = [network], [0]

@@ -38,14 +38,11 @@ from typing import Any
 
 from numpy.random import Generator
 
-from placeopt.generate.arguments import streams, whole
+from placeopt.generate.arguments import Purpose, streams, whole
 from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
 from placeopt.generate.giph.released import released_network
 from placeopt.generate.layers import ELEMENTWISE, Graph, ModelOptions, Tensor, Weights, tasks
 from placeopt.generate.networks import Document, combine
-
-_PURPOSE = 6
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 CELLS, GRAPHS = 10, 30
 STEPS, BATCH = (20, 30), (80, 150)
@@ -157,7 +154,7 @@ def enas_network(seed: int = 0, *, devices: int = 8) -> Document:
 
 def enas_sets(seed: int = 0) -> Sets:
     """Return the training set and the test set, half of the graphs of each cell each, and one more for validation."""
-    cells, sizes, others = streams(_PURPOSE, seed, 3)
+    cells, sizes, others = streams(Purpose.ENAS, seed, 3)
     designs: list[Cell] = []
     while len(designs) < CELLS:
         cell = drawn_cell(cells)

@@ -28,15 +28,12 @@ from itertools import product
 from typing import Any
 
 from placeopt.errors import UsageError, listing, suggestion
-from placeopt.generate.arguments import streams, whole
+from placeopt.generate.arguments import Purpose, streams, whole
 from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
 from placeopt.generate.giph.enas import enas_sets
 from placeopt.generate.giph.released import problem_document, released_graph, released_network
 from placeopt.generate.giph.traffic import traffic_sets
 from placeopt.generate.networks import Document
-
-_PURPOSE = 8
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 _SINGLE: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
 _SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_heterogeneity": 0.2}
@@ -163,5 +160,5 @@ def sampled(cases: CaseSet, count: int, seed: int = 0) -> list[tuple[int, int]]:
         raise UsageError(
             f"sample: {count} is more than the {len(pairs)} problems of {cases.name}; expected at most that"
         )
-    (rng,) = streams(_PURPOSE, seed, 1)
+    (rng,) = streams(Purpose.SETS, seed, 1)
     return [pairs[k] for k in sorted(rng.choice(len(pairs), count, replace=False).tolist())]

@@ -44,12 +44,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.generate.arguments import streams
+from placeopt.generate.arguments import Purpose, streams
 from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
 from placeopt.generate.networks import Document, combine
-
-_TOWN, _CASES = 4, 5
-"""Purposes of the random streams: other generators draw other numbers from the same seed."""
 
 Point = tuple[float, float]
 """Metres to the east and to the north."""
@@ -168,7 +165,7 @@ class Town:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        layout, entries, turns = streams(_TOWN, seed, 3)
+        layout, entries, turns = streams(Purpose.TOWN, seed, 3)
         self._east, self._north = (
             [_END, *(_END + np.cumsum(layout.integers(*_BLOCKS, STREETS - 1, endpoint=True))).tolist()]
             for _ in range(2)
@@ -305,7 +302,7 @@ def traffic_sets(seed: int = 0) -> Sets:
     halves: tuple[list[Scene], list[Scene]] = [], []
     for scene in town.scenes():
         halves[late[scene.vehicle]].append(scene)
-    first, second, third = streams(_CASES, seed, 3)
+    first, second, third = streams(Purpose.TRAFFIC, seed, 3)
     return Sets(
         _case_set("traffic-train", town, _drawn(halves[0], CASES, first)),
         _case_set("traffic-validation", other, _drawn(list(other.scenes()), VALIDATION, third)),
