@@ -29,7 +29,6 @@ from placeopt.learning.training.weights import (
     FORMAT,
     KEY,
     Features,
-    Header,
     Kind,
     Random,
     State,
@@ -37,6 +36,10 @@ from placeopt.learning.training.weights import (
     read_weights,
     shape_issues,
 )
+from placeopt.learning.training.weights import PACKAGED as PACKAGED
+from placeopt.learning.training.weights import Header as Header
+from placeopt.learning.training.weights import Policy as Policy
+from placeopt.learning.training.weights import load_policy as load_policy
 
 
 class Source(NamedTuple):
