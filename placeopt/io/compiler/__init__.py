@@ -14,13 +14,12 @@ from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
-from placeopt.io.compiler.network import DeviceIndex, link_arrays
+from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Parts, Tasks
-from placeopt.io.compiler.tiers import memory_tiers
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec
