@@ -29,8 +29,9 @@ from numpy.random import Generator, RandomState
 
 from placeopt.errors import UsageError, alternatives
 from placeopt.generate.arguments import Purpose, streams, whole
-from placeopt.generate.giph.cases import Documents, Maker
+from placeopt.generate.giph.cases import Documents
 from placeopt.generate.giph.released import DeviceNetwork, drawn_types, released_graph, released_network
+from placeopt.generate.networks import Document
 
 Version = Literal["cycle", "single"]
 
@@ -50,11 +51,11 @@ _COUNTS: dict[str, tuple[int, ...]] = {"cycle": (-2, -4, 2, 4) * 5, "single": (-
 def adaptivity_graphs() -> Documents:
     """Return the ten graphs of the released experiment."""
 
-    def maker(seed: int) -> Maker:
+    def graph(seed: int) -> Document:
         options: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
-        return lambda: released_graph(seed, v=10, alpha=0.3, connection=0.1, **options).document()
+        return released_graph(seed, v=10, alpha=0.3, connection=0.1, **options).document()
 
-    return Documents(maker(seed) for seed in range(10))
+    return Documents(graph, zip(range(10)))
 
 
 def released_changes(version: Version = "cycle", seed: int = 1) -> list[DeviceNetwork]:

@@ -29,7 +29,7 @@ from typing import Any
 
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.generate.arguments import Purpose, streams, whole
-from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
+from placeopt.generate.giph.cases import CaseSet, Documents, Sets
 from placeopt.generate.giph.enas import enas_sets
 from placeopt.generate.giph.released import problem_document, released_graph, released_network
 from placeopt.generate.giph.traffic import traffic_sets
@@ -42,19 +42,19 @@ _SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_hetero
 def _graphs(seeds: Iterable[int], **options: Any) -> Documents:
     """Return graphs in the order of the released code."""
 
-    def maker(alpha: float, v: int, connection: float, seed: int) -> Maker:
-        return lambda: released_graph(seed, v=v, alpha=alpha, connection=connection, **options).document()
+    def graph(alpha: float, v: int, connection: float, seed: int) -> Document:
+        return released_graph(seed, v=v, alpha=alpha, connection=connection, **options).document()
 
-    return Documents(maker(*values) for values in product((0.1, 0.2, 0.3), (10, 15), (0.1, 0.2), seeds))
+    return Documents(graph, product((0.1, 0.2, 0.3), (10, 15), (0.1, 0.2), seeds))
 
 
 def _networks(seeds: Iterable[int], sizes: Iterable[int] = (20,), **options: Any) -> Documents:
     """Return networks in the order of the released code."""
 
-    def maker(devices: int, seed: int) -> Maker:
-        return lambda: released_network(seed, devices=devices, **options).document()
+    def network(devices: int, seed: int) -> Document:
+        return released_network(seed, devices=devices, **options).document()
 
-    return Documents(maker(*values) for values in product(sizes, seeds))
+    return Documents(network, product(sizes, seeds))
 
 
 def _split(name: str, *parts: tuple[Documents, Documents]) -> Sets:

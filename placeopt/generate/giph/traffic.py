@@ -45,7 +45,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.generate.arguments import Purpose, streams
-from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
+from placeopt.generate.giph.cases import CaseSet, Documents, Sets
 from placeopt.generate.networks import Document, combine
 
 Point = tuple[float, float]
@@ -316,14 +316,9 @@ def _drawn(scenes: list[Scene], count: int, drawn: Generator) -> list[Scene]:
 
 
 def _case_set(name: str, town: Town, scenes: list[Scene]) -> CaseSet:
-    def graph(scene: Scene) -> Maker:
-        return lambda: traffic_tasks(scene)
-
-    def network(scene: Scene) -> Maker:
-        return lambda: traffic_network(town, scene)
-
+    networks = Documents(traffic_network, ((town, scene) for scene in scenes))
     matches = tuple((k, k) for k in range(len(scenes)))
-    return CaseSet(name, Documents(map(graph, scenes)), Documents(map(network, scenes)), _problem, matches)
+    return CaseSet(name, Documents(traffic_tasks, zip(scenes)), networks, _problem, matches)
 
 
 def _problem(name: str, graph: Document, network: Document) -> Document:
