@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Literal
+from typing import ClassVar, Literal
 
 from placeopt.generate.tensorflow import operations as tf
 from placeopt.generate.tensorflow.derivatives import Gradient, Slices
@@ -75,12 +75,12 @@ def variable(
     return found
 
 
-def free_variable(graph: Graph, sizes: Shape, initial: Initial, *, trainable: bool = True) -> Variable:
+def free_variable(graph: Graph, sizes: Shape, initial: Initial) -> Variable:
     """`tf.Variable` of a random tensor, whose operations may run on any device."""
-    return _held(_random(graph, sizes, initial, RANDOM[initial]), "Variable", trainable)
+    return _held(_random(graph, sizes, initial, RANDOM[initial]), "Variable")
 
 
-def _held(value: Tensor, name: str, trainable: bool, cached: bool = False) -> Variable:
+def _held(value: Tensor, name: str, trainable: bool = True, cached: bool = False) -> Variable:
     """A variable with this initial value."""
     graph = value.graph
     own = graph.tensor("VariableV2", (), value.shape, type=value.type, name=name)
@@ -207,9 +207,8 @@ def minimize(
         for reference, gradient in zip(references, gradients(loss, references), strict=True)
         if gradient is not None
     ]
-    title = {"sgd": "GradientDescent", "momentum": "Momentum", "adam": "Adam"}[optimiser]
     updater = {"sgd": _Descent, "momentum": _Momentum, "adam": _Adam}[optimiser]
-    updates = updater(graph, title, rate).updates(pairs)
+    title, updates = updater.title, updater(graph, rate).updates(pairs)
     if step is None:
         with graph.after(*updates):
             return graph.add("NoOp", (), name=title)
@@ -227,8 +226,9 @@ Pairs = Sequence[tuple[Tensor, Gradient]]
 class _Optimiser:
     """Adds the updates of variables: `tf.train.Optimizer.apply_gradients`."""
 
+    title: ClassVar[str]
+    """Its name in TensorFlow."""
     graph: Graph
-    title: str
     rate: Tensor | None
     """The learning rate; None: a constant."""
 
@@ -272,6 +272,8 @@ class _Optimiser:
 
 
 class _Descent(_Optimiser):
+    title = "GradientDescent"
+
     def updates(self, pairs: Pairs) -> list[Node]:
         rate = self.learning_rate()
         updates = []
@@ -288,6 +290,8 @@ class _Descent(_Optimiser):
 
 
 class _Momentum(_Optimiser):
+    title = "Momentum"
+
     def updates(self, pairs: Pairs) -> list[Node]:
         slots = [self.slot(reference, "Momentum").reference for reference, _ in pairs]
         rate, factor = self.learning_rate(), self.number("momentum")
@@ -304,6 +308,8 @@ class _Momentum(_Optimiser):
 
 
 class _Adam(_Optimiser):
+    title = "Adam"
+
     def updates(self, pairs: Pairs) -> list[Node]:
         graph = self.graph
         first = min((reference for reference, _ in pairs), key=lambda reference: reference.node.name)
