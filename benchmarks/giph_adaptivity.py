@@ -115,7 +115,7 @@ def placed(problem: Problem, name: str, device: np.ndarray, seconds: float, seed
 def learned(text: str) -> tuple[str, Policy]:
     """The name and the policy of NAME=FILE, of FILE, or of a policy that comes with placeopt."""
     from placeopt.learning.search import LearnedPolicy
-    from placeopt.learning.training.checkpoints import PACKAGED, load_policy
+    from placeopt.learning.training.weights import PACKAGED, load_policy
 
     name, _, file = text.rpartition("=")
     agent = load_policy(PACKAGED.get(file, Path(file))).agent

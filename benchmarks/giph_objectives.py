@@ -71,7 +71,7 @@ Search = Callable[..., Episode]
 def search(name: str) -> Search:
     """A search by name."""
     if name.endswith(".safetensors"):
-        from placeopt.learning.training.checkpoints import load_policy
+        from placeopt.learning.training.weights import load_policy
 
         return learned(load_policy(name).agent)
     if name == "random":

@@ -35,7 +35,7 @@ import placeopt as po
 from placeopt.generate.random_graphs import random_document
 from placeopt.learning.networks.variants import Agent, make_agent
 from placeopt.learning.search import Search, guide
-from placeopt.learning.training.checkpoints import PACKAGED, load_policy
+from placeopt.learning.training.weights import PACKAGED, load_policy
 from placeopt.model.metrics import shape
 from placeopt.model.problem import Problem
 

@@ -24,7 +24,7 @@ from rich.table import Table
 from shown import show
 
 from placeopt.learning.networks.variants import Agent
-from placeopt.learning.training.checkpoints import PACKAGED, load_policy
+from placeopt.learning.training.weights import PACKAGED, load_policy
 from placeopt.model.problem import Problem
 
 HEURISTICS = ("heft", "peft", WITHOUT_GAPS, FIFO)

@@ -23,9 +23,9 @@ from placeopt.generate.giph.sets import SETS
 from placeopt.learning.networks.variants import Agent, make_agent
 from placeopt.learning.search import Search, guide
 from placeopt.learning.training.cases import Cases
-from placeopt.learning.training.checkpoints import load_policy
 from placeopt.learning.training.folder import CHECKPOINT, POLICY, Recipe, Training
 from placeopt.learning.training.reinforce import Progress, Settings, Trainer
+from placeopt.learning.training.weights import load_policy
 from placeopt.model.levels import bottom_levels, falling
 from placeopt.model.metrics import critical_path
 from placeopt.model.problem import Objective, Problem, Term

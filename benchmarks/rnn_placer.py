@@ -34,7 +34,7 @@ from placeopt.bridges.extras import require
 from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Objective, Problem
-from placeopt.policies.episode import Episode, Row, prepare, recorded
+from placeopt.policies.episode import Episode, Record, prepare
 from placeopt.policies.state import Space
 
 if TYPE_CHECKING:
@@ -75,29 +75,29 @@ def place_by_rnn(
     from rnn_network import RnnSettings, RnnTrainer, sequence_of
 
     settings = RnnSettings() if settings is None else settings
-    best, simulator, rng = prepare(problem, device, steps, noise, seed, objective)
-    run = simulator.run(best)
-    unit = run.value or 1.0
-    rows: list[Row] = [(run.value, run.value, simulator.expected(best), 1, 0)]
+    first, simulator, rng = prepare(problem, device, steps, noise, seed, objective)
+    record = Record(simulator, first)
+    current = record.best
+    unit = current or 1.0
     space, sequence = Space(problem), sequence_of(problem, fitted_traits(problem) if traits is None else traits)
     trainer = RnnTrainer(sequence, settings, int(rng.integers(2**63)))
     earlier: list[float] = []
     last = 0  # update of the latest improvement
     for update in range(settings.updates):
-        count = min(settings.batch, steps - len(rows) + 1)
+        count = min(settings.batch, steps - len(record) + 1)
         if count == 0 or (settings.patience is not None and update - last > settings.patience):
             break
         rewards: list[float] = []
         for placement in trainer.draw(count):
-            current, least, expected = rows[-1][:3]
             if space.admits(placement):
-                current = simulator.run(placement).value
+                run = simulator.run(placement)
+                current = run.value
                 rewards.append(-math.sqrt(current / unit))
-                if current < least:
-                    best, least, expected, last = placement, current, simulator.expected(placement), update
+                if record.observe(placement, run):
+                    last = update
             else:
                 rewards.append(INFEASIBLE)
-            rows.append((current, least, expected, simulator.ledger.evaluations, 0))
+            record.add(current)
         trainer.learn(np.array(rewards) - np.mean(earlier or rewards))
         earlier += rewards
-    return recorded("rnn-placer", rows, best, (), simulator)
+    return record.episode("rnn-placer")

@@ -6,6 +6,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,12 @@ def called(function: Callable[..., T], name: str, options: Mapping[str, Any]) ->
             hint = suggestion(option, known) or f"; it has {listing(known, 30)}"
             raise UsageError(f"{name} has no option {option}{hint}")
     return function(**options)
+
+
+def keywords(function: Callable[..., Any], *without: str) -> list[str]:
+    """Return the keyword-only options of a generator, without some of them."""
+    parameters = inspect.signature(function).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name not in without]
 
 
 def parameter_notes(function: Callable[..., Any]) -> dict[str, str]:
@@ -52,7 +59,13 @@ def device_count(count: object) -> int:
     return found
 
 
-def streams(purpose: int, seed: int, count: int) -> list[Generator]:
+class Purpose(IntEnum):
+    """What random numbers are for: equal seeds give independent ones for each purpose."""
+
+    TASKS, NETWORK, LAYERED, FORK, TOWN, TRAFFIC, ENAS, ADAPTIVITY, SETS, IRREGULAR = range(10)
+
+
+def streams(purpose: Purpose, seed: int, count: int) -> list[Generator]:
     """Return `count` independent random generators for one seed; each `purpose` has separate generators."""
     sequence = SeedSequence([purpose, whole("seed", seed, 0)])
     return [Generator(PCG64(child)) for child in sequence.spawn(count)]

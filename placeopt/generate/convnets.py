@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -240,17 +240,10 @@ def _chain(graph: Graph, name: str, x: Tensor, layers: Sequence[tuple[int, Kerne
 
 
 def _conv_norm(
-    graph: Graph,
-    name: str,
-    x: Tensor,
-    channels: int,
-    kernel: Kernel,
-    *,
-    stride: int = 1,
-    padding: Padding = "same",
-    relu: bool = True,
+    graph: Graph, name: str, x: Tensor, channels: int, kernel: Kernel, *, relu: bool = True, **windows: Any
 ) -> Tensor:
-    x = conv2d(graph, f"{name}/conv", x, channels, kernel, stride=stride, padding=padding)
+    """Add a convolution, with the stride and the padding in `windows`, and its normalisation."""
+    x = conv2d(graph, f"{name}/conv", x, channels, kernel, **windows)
     x = _batch_norm(graph, f"{name}/norm", x)
     return graph.elementwise(f"{name}/relu", "relu", x) if relu else x
 

@@ -14,14 +14,11 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.generate.arguments import called, device_count, number, streams, whole, whole_range
+from placeopt.generate.arguments import Purpose, called, device_count, number, streams, whole, whole_range
 from placeopt.generate.networks import Document
 from placeopt.model.units import shown
 
 Edges = list[tuple[int, int]]
-
-_PURPOSE = 3
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 
 def fork_document(tasks: int = 21, devices: int = 4, **options: Any) -> Document:
@@ -71,7 +68,7 @@ def fork(
         raise UsageError(f"kind: {shown(kind)} is unknown{alternatives(str(kind), KINDS)}")
     low, high = whole_range("weight", weight, 1)
     ratio, unit = number("ccr", ccr), whole("scale", scale, 1)
-    shape, work, data = streams(_PURPOSE, seed, 3)
+    shape, work, data = streams(Purpose.FORK, seed, 3)
     edges = KINDS[kind](n, shape)
     ticks = work.integers(low, high, size=n, endpoint=True) * unit
     moved = data.integers(low, high, size=len(edges), endpoint=True)

@@ -13,7 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from placeopt.errors import UsageError
-from placeopt.generate.arguments import called, device_count, number, streams, whole
+from placeopt.generate.arguments import Purpose, called, device_count, number, streams, whole
 from placeopt.generate.layered_graphs import LARGEST, Layered, layer_edges, scaled_payloads
 from placeopt.generate.networks import Document
 from placeopt.model.arrays import Int
@@ -24,9 +24,6 @@ SPEEDS = (1000, 1250, 1500, 1750)
 
 SHORTEST = 10
 """Ticks of the shortest task on the slowest device."""
-
-_PURPOSE = 9
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 
 def irregular_document(tasks: int = 1000, devices: int = 8, **options: Any) -> Document:
@@ -94,7 +91,7 @@ def irregular(
     mean_width = math.sqrt(n) / 2 if width is None else number("width", width, least=1, most=n)
     extra = number("in_degree", in_degree, least=1, most=64) - 1
     spread = number("decades", decades, most=9)
-    shape, work, data = streams(_PURPOSE, seed, 3)
+    shape, work, data = streams(Purpose.IRREGULAR, seed, 3)
     kind = np.arange(m) % len(SPEEDS)
     speed = np.array(SPEEDS)[kind]
     flops = np.rint(_log_uniform(work, spread, n) * SHORTEST * SPEEDS[0]).astype(np.int64)

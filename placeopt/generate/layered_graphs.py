@@ -15,7 +15,17 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError
-from placeopt.generate.arguments import around, called, device_count, number, streams, uniform, whole, whole_range
+from placeopt.generate.arguments import (
+    Purpose,
+    around,
+    called,
+    device_count,
+    number,
+    streams,
+    uniform,
+    whole,
+    whole_range,
+)
 from placeopt.generate.networks import Document
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
@@ -23,9 +33,6 @@ from placeopt.model.problem import Problem, ratio_ceil
 
 LARGEST = 10_000_000
 """Tasks of the largest graph: about 10 GB as a problem."""
-
-_PURPOSE = 2
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 
 def layered_document(tasks: int = 1000, devices: int = 8, **options: Any) -> Document:
@@ -107,7 +114,7 @@ def layered(
         raise UsageError(f"device_types: {types} is more than the {m} devices; expected at most that")
     degrees = whole_range("in_degree", (in_degree, in_degree) if isinstance(in_degree, int) else in_degree, 1)
     low, high = whole_range("duration", duration, 0)
-    shape, work, data, speeds, sizes = streams(_PURPOSE, seed, 5)
+    shape, work, data, speeds, sizes = streams(Purpose.LAYERED, seed, 5)
 
     mean_speed = 1000  # MFLOP/s, that is FLOP per tick
     drawn = uniform(speeds, around("speed", mean_speed, speed_heterogeneity), types)

@@ -6,24 +6,19 @@ constraints and memory have separate streams, so that, for example, a heterogene
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.generate.arguments import around, device_count, number, streams, uniform, whole
+from placeopt.generate.arguments import Purpose, around, device_count, keywords, number, streams, uniform, whole
 from placeopt.generate.networks import Document, combine
 from placeopt.model.arrays import Int
 
 KILO = 1000
 """FLOP and bytes per unit of GiPH's compute and data: a document's amounts are whole numbers."""
-
-_TASKS, _NETWORK = range(2)
-"""Purposes of random streams: a graph and a network with the same seed are independent."""
 
 
 def random_document(
@@ -62,7 +57,7 @@ def random_document(
     UsageError
         If an option is unknown or a value is not valid.
     """
-    for_graph, for_network = _keywords(random_tasks), _keywords(random_network)
+    for_graph, for_network = (keywords(each, "seed", "hardware") for each in (random_tasks, random_network))
     for option in options:
         if option not in for_graph + for_network:
             known = list(dict.fromkeys(["tasks", "devices", *for_graph, *for_network, "tightness", "network_seed"]))
@@ -154,7 +149,7 @@ def random_tasks(
         around("memory", memory, memory_heterogeneity),
     )
     number("requirement", requirement, most=1)
-    shape, work, amounts, needs, sizes = streams(_TASKS, seed, 5)
+    shape, work, amounts, needs, sizes = streams(Purpose.TASKS, seed, 5)
     source, target = _level_edges(
         shape,
         _level_sizes(shape, n, number("alpha", alpha, above=True)),
@@ -228,7 +223,7 @@ def random_network(
     band_range = around("bandwidth", number("bandwidth", bandwidth, above=True), bandwidth_heterogeneity)
     number("support", support, most=1)
     number("delay", delay)
-    rates, bands, delays, supports = streams(_NETWORK, seed, 4)
+    rates, bands, delays, supports = streams(Purpose.NETWORK, seed, 4)
 
     supported = supports.random((m, kinds)) < support
     rescuers = supports.integers(m, size=kinds)
@@ -302,12 +297,6 @@ def _capacity(tasks: Document, devices: Document, tightness: float) -> int:
     if total == 0:
         raise UsageError("tightness: the tasks need no memory; expected a positive memory as well")
     return max(math.ceil(total / (len(devices) * tightness)), *load.values())
-
-
-def _keywords(function: Callable[..., Any]) -> list[str]:
-    """Return the keyword-only options of a generator that `random_document` passes on."""
-    parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in ("seed", "hardware")]
 
 
 def _whole_amounts(rng: Generator, bounds: tuple[float, float], size: int) -> Int:

@@ -55,6 +55,7 @@ class TextError(Exception):
 DEEPEST = 100
 """Maximum number of levels of nesting of a YAML text; problems and plans need six."""
 
+_TOO_DEEP = f"is nested too deeply, more than {DEEPEST} levels"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TAGS = {_TAG + kind for kind in ("int", "float", "bool", "null")}
@@ -182,7 +183,7 @@ class _Builder:
     def open(self, container: Any, place: Place, anchor: str | None = None) -> None:
         """Begin a mapping or a list."""
         if len(self._stack) == DEEPEST:
-            raise TextError(f"is nested too deeply, more than {DEEPEST} levels", place)
+            raise TextError(_TOO_DEEP, place)
         self._stack.append(_Frame(container, place, anchor, place))
 
     def close(self) -> tuple[Any, int, str | None]:
@@ -301,6 +302,8 @@ def _yaml_events(text: str) -> Iterator[Any]:
         if mark and mark.line < len(lines) and lines[mark.line][mark.column :].startswith("\t"):
             problem = "a tab in the indentation; expected spaces"
         place = (mark.line + 1, mark.column + 1) if mark else None
+        if problem == "exceeded maximum nesting depth":  # libyaml may look further ahead than `DEEPEST`
+            raise TextError(_TOO_DEEP, place) from None
         raise TextError(f"is not valid YAML: {problem}", place) from None
     except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
         found = _UNPRINTABLE.search(text)

@@ -15,7 +15,7 @@ from placeopt.learning.networks.compiled import CompiledGiph
 from placeopt.learning.networks.variants import Network
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import Objective, Problem
-from placeopt.policies.episode import Episode, prepare
+from placeopt.policies.episode import Episode, Record, prepare
 from placeopt.policies.state import Policy, State, Step
 
 if TYPE_CHECKING:
@@ -72,40 +72,33 @@ class Search:
     ) -> None:
         self.first, self.simulator, self.rng = prepare(problem, device, steps, noise, seed, objective, 1, patience)
         self.steps, self.patience = steps, patience
-        self._since = 0  # moves since the best placement
         self.history: list[Step] = []
         self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
-        self.run = self.start = self.simulator.run(self.first)
-        self.best, self.kept = self.run.value, self.first
+        self._record = Record(self.simulator, self.first)
+        self.run = self.start = self._record.run
         self._compiled: tuple[Network, CompiledGiph] | None = None
-        self._rows: list[tuple[float, ...]] = []
-        self._record(self.simulator.expected(self.first))
 
     @property
     def active(self) -> bool:
         """Whether moves are left."""
-        return len(self.history) < self.steps and self._since != self.patience
+        return len(self.history) < self.steps and self._record.since != self.patience
 
     @property
     def expected(self) -> float:
         """The value without noise of the placement with the least observed value."""
-        return self._rows[-1][2]
+        return self._record.expected
 
     def advance(self, choice: int) -> float:
         """Make the move of a choice; return how much the value decreases."""
         task, device = self.view.decode(choice)
         before = self.run.value
         changed = int(self.view.device[task]) != device
-        self._since += 1
         self.view.move(task, device)
-        expected = self._rows[-1][2]
         if changed:
             self.run = self.simulator.run(self.view.device)
-            if self.run.value < self.best:
-                self.best, self.kept, self._since = self.run.value, self.view.device.copy(), 0
-                expected = self.simulator.expected(self.kept)
+        self._record.observe(self.view.device, self.run)
         self.history.append(Step(task, device, self.run.makespan, kept=True, value=self.run.value))
-        self._record(expected)
+        self._record.add(self.run.value)
         gain = float(before - self.run.value)
         if self.view.period is not None and len(self.history) % self.view.period == 0:
             self.view.place(self.first)
@@ -118,14 +111,9 @@ class Search:
             self._compiled = network, compiled_network(network, self.steps)
         return self._compiled[1]
 
-    def _record(self, expected: float) -> None:
-        ledger = self.simulator.ledger
-        self._rows.append((self.run.value, self.best, expected, ledger.evaluations, ledger.estimates))
-
     def episode(self, policy: str) -> Episode:
         """The record of the search."""
-        current, best, expected, evaluations, estimates = (np.array(row) for row in zip(*self._rows, strict=True))
-        return Episode(policy, current, best, expected, evaluations, estimates, self.kept, tuple(self.history))
+        return self._record.episode(policy, self.history)
 
 
 class Decision(NamedTuple):

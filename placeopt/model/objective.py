@@ -77,8 +77,8 @@ def _energy(problem: Problem, schedule: Schedule) -> int:
     device = schedule.device
     moved = moved_edges(problem, device)
     source, target = device[problem.edge_source[moved]], device[problem.edge_target[moved]]
-    computing = task_energy(problem)[np.arange(problem.n_tasks), device].sum()
-    return int(computing + transfer_energy(problem, problem.payload[moved], source, target).sum())
+    computing = ratio_ceil(durations(problem, device), problem.power_num[device], problem.power_den[device])
+    return int(computing.sum() + transfer_energy(problem, problem.payload[moved], source, target).sum())
 
 
 def _memory_balance(problem: Problem, schedule: Schedule) -> int:

@@ -11,16 +11,13 @@ from numpy.random import Generator
 from placeopt.errors import UsageError, visible
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Objective, Problem, group_memory
-from placeopt.policies.simulator import Simulator
+from placeopt.policies.simulator import Run, Simulator
 from placeopt.policies.state import Policy, Space, State, Step
 from placeopt.policies.values import Values
 from placeopt.simulation.run import checked_placement
 
 TRIES = 10_000
 """Maximum number of draws of `random_placement`."""
-
-Row = tuple[float, float, float, int, int]
-"""An entry of the arrays of an `Episode`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +58,44 @@ class Episode:
             getattr(self, name).flags.writeable = False
 
 
+class Record:
+    """The best placement of a search so far, and the entries of its `Episode`.
+
+    It begins with the execution of a placement. `since` is the number of placements since the best one.
+    """
+
+    def __init__(self, simulator: Simulator, placement: Int) -> None:
+        self._simulator, self.run = simulator, simulator.run(placement)
+        self.best, self.kept, self.since = self.run.value, placement, 0
+        self.expected = simulator.expected(placement)
+        self._rows: list[tuple[float, float, float, int, int]] = []
+        self.add(self.run.value)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def observe(self, placement: Int, run: Run) -> bool:
+        """Keep a placement if its value is the least so far; return whether it is."""
+        self.since += 1
+        better = run.value < self.best
+        if better:
+            self.best, self.kept, self.since = run.value, placement.copy(), 0
+            self.expected = self._simulator.expected(placement)
+        return better
+
+    def add(self, value: float) -> None:
+        """Add an entry with the value of the current placement."""
+        ledger = self._simulator.ledger
+        self._rows.append((value, self.best, self.expected, ledger.evaluations, ledger.estimates))
+
+    def episode(self, policy: str, history: Sequence[Step] = ()) -> Episode:
+        """The episode of a policy with these moves."""
+        current, best, expected, evaluations, estimates = zip(*self._rows, strict=True)
+        array = self._simulator.valuation.array
+        costs = np.array(evaluations, dtype=np.int64), np.array(estimates, dtype=np.int64)
+        return Episode(policy, array(current), array(best), array(expected), *costs, self.kept, tuple(history))
+
+
 def run_episode(
     problem: Problem,
     policy: Policy,
@@ -97,28 +132,22 @@ def run_episode(
     placement, simulator, rng = prepare(problem, device, steps, noise, seed, objective, repeats, patience)
     space = Space(problem)
     policy.begin(problem, steps, rng)
-    run = simulator.run(placement)
-    state = State(problem, placement, run, 0, steps, run.value, (), space, simulator)
-    best, kept, since = run.value, placement, 0
-    rows: list[Row] = [(run.value, best, simulator.expected(kept), repeats, 0)]
+    record = Record(simulator, placement)
+    state = State(problem, placement, record.run, 0, steps, record.best, (), space, simulator)
     for _ in range(steps):
-        if since == patience:
+        if record.since == patience:
             break
         task, to = _checked(policy, state)
         moved, run = state.look(task, to)
-        since += 1
-        if run.value < best:
-            best, kept, since = run.value, moved, 0
+        record.observe(moved, run)
         made = Step(task, to, run.makespan, kept=True, value=run.value)
-        after = state.after(moved, run, best, made)
+        after = state.after(moved, run, record.best, made)
         if moved is state.device or policy.keep(state, after):
             state = after
         else:
-            state = state.after(state.device, state.run, best, replace(made, kept=False))
-        ledger = simulator.ledger
-        expected = simulator.expected(kept) if kept is moved else rows[-1][2]
-        rows.append((state.value, best, expected, ledger.evaluations, ledger.estimates))
-    return recorded(policy.name, rows, kept, state.history, simulator)
+            state = state.after(state.device, state.run, record.best, replace(made, kept=False))
+        record.add(state.value)
+    return record.episode(policy.name, state.history)
 
 
 def sample_placements(
@@ -139,18 +168,13 @@ def sample_placements(
         For the reasons of `run_episode` and `random_placement`.
     """
     first, simulator, rng = prepare(problem, device, steps, noise, seed, objective, repeats)
-    kept = first
-    run = simulator.run(first)
-    rows: list[Row] = [(run.value, run.value, simulator.expected(first), repeats, 0)]
+    record = Record(simulator, first)
     for _ in range(steps):
         placement = random_placement(problem, rng)
         run = simulator.run(placement)
-        better = run.value < rows[-1][1]
-        if better:
-            kept = placement
-        best, expected = (run.value, simulator.expected(placement)) if better else rows[-1][1:3]
-        rows.append((run.value, best, expected, simulator.ledger.evaluations, 0))
-    return recorded("random", rows, kept, (), simulator)
+        record.observe(placement, run)
+        record.add(run.value)
+    return record.episode("random")
 
 
 def random_placement(problem: Problem, rng: Generator) -> Int:
@@ -207,14 +231,6 @@ def prepare(
     placement.flags.writeable = False
     for_policy, for_noise = np.random.default_rng(seed).spawn(2)
     return placement, Simulator(problem, steps + 1, noise, for_noise, objective, repeats), for_policy
-
-
-def recorded(name: str, rows: Sequence[Row], device: Int, history: tuple[Step, ...], simulator: Simulator) -> Episode:
-    """The episode of a search by its rows, the best placement, and the moves."""
-    current, best, expected, evaluations, estimates = zip(*rows, strict=True)
-    array = simulator.valuation.array
-    costs = np.array(evaluations, dtype=np.int64), np.array(estimates, dtype=np.int64)
-    return Episode(name, array(current), array(best), array(expected), *costs, device, history)
 
 
 def _checked(policy: Policy, state: State) -> tuple[int, int]:

@@ -7,7 +7,7 @@ for the schedule of the execution.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import lcm
 
 import numpy as np
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Float, Int
 from placeopt.model.memory import per_device
-from placeopt.model.objective import moved_edges, task_energy, transfer_energy
-from placeopt.model.problem import PARTS, UNLIMITED, Metric, Objective, Problem
+from placeopt.model.objective import METRICS, moved_edges, task_energy, transfer_energy
+from placeopt.model.problem import Objective, Problem
+from placeopt.model.schedule import Schedule
 
 Values = Int | NDArray[np.float64]
 """Values of an objective: integers for a single metric of weight 1, such as ticks of the makespan; otherwise floats."""
@@ -57,17 +58,8 @@ class Valuation:
         self._denominator = lcm(*(term.weight.denominator for term in terms))
         self._terms = [(term.metric, int(term.weight * self._denominator)) for term in terms]
         self._is_makespan = objective.single == "makespan"
-        self._tasks = np.arange(problem.n_tasks)
         self._shared = bool(problem.shared.any())
         self._energy = task_energy(problem) if "energy" in objective.metrics else None
-        self._metrics: Mapping[Metric, Callable[[Int, Int, Int], int]] = {
-            "total_cost": self._total_cost,
-            "max_load": self._max_load,
-            "communication": self._communication,
-            "energy": self._total_energy,
-            "memory_balance": self._memory_balance,
-            "relocation": self._relocation,
-        }
 
     def __call__(self, device: Int, task_ticks: Int, edge_ticks: Int, makespan: int) -> float:
         """The value of a placement (n,) executed with the ticks of tasks (n,) and of transfers (e,)."""
@@ -75,7 +67,16 @@ class Valuation:
             return makespan
         total = 0
         for metric, weight in self._terms:
-            number = makespan if metric == "makespan" else self._metrics[metric](device, task_ticks, edge_ticks)
+            if metric == "makespan":
+                number = makespan
+            elif metric == "total_cost":
+                # Of transfers that serve several consumers, one counts; others take 0 ticks on the same device.
+                transfers = edge_ticks[moved_edges(self.problem, device)] if self._shared else edge_ticks
+                number = int(task_ticks.sum() + transfers.sum())
+            elif metric == "max_load":
+                number = int(per_device(self.problem, device, task_ticks).max(initial=0))
+            else:
+                number = METRICS[metric](self.problem, Schedule(device, np.zeros_like(device)))
             total += weight * number
         return total if self.whole else total / self._denominator
 
@@ -115,39 +116,6 @@ class Valuation:
     def array(self, values: Sequence[float]) -> Values:
         """The values as an array."""
         return np.array(values, dtype=np.int64) if self.whole else np.array(values, dtype=np.float64)
-
-    def _moved(self, device: Int) -> Int:
-        """One edge for each transfer."""
-        if self._shared:
-            return moved_edges(self.problem, device)
-        return np.flatnonzero(device[self.problem.edge_source] != device[self.problem.edge_target])
-
-    def _total_cost(self, device: Int, task_ticks: Int, edge_ticks: Int) -> int:
-        transfers = edge_ticks[self._moved(device)] if self._shared else edge_ticks  # 0 on the same device
-        return int(task_ticks.sum() + transfers.sum())
-
-    def _max_load(self, device: Int, task_ticks: Int, _: Int) -> int:
-        return int(per_device(self.problem, device, task_ticks).max(initial=0))
-
-    def _communication(self, device: Int, *_: Int) -> int:
-        return int(self.problem.payload[self._moved(device)].sum())
-
-    def _total_energy(self, device: Int, *_: Int) -> int:
-        problem, moved = self.problem, self._moved(device)
-        assert self._energy is not None
-        source, target = device[problem.edge_source[moved]], device[problem.edge_target[moved]]
-        moving = transfer_energy(problem, problem.payload[moved], source, target)
-        return int(self._energy[self._tasks, device].sum() + moving.sum())
-
-    def _memory_balance(self, device: Int, *_: Int) -> int:
-        problem = self.problem
-        used = per_device(problem, device, problem.memory)
-        limited = np.flatnonzero(problem.capacity != UNLIMITED).tolist()
-        # Python integers: bytes times a million may exceed 64 bits.
-        return max((-(-int(used[d]) * PARTS // max(int(problem.capacity[d]), 1)) for d in limited), default=0)
-
-    def _relocation(self, device: Int, *_: Int) -> int:
-        return int(self.problem.relocation[self._tasks, device].sum())
 
 
 def _checked(problem: Problem, objective: Objective) -> Objective:

@@ -29,9 +29,11 @@ ticks, starts and ends are rounded down, so that slices do not overlap; the argu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from placeopt.io.files import StrPath, write_whole
 from placeopt.model.memory import memory_profiles
@@ -143,7 +145,7 @@ def write_spans(path: StrPath, processes: Mapping[str, Mapping[str, Sequence[Spa
     events = [event for count, title in enumerate(titles, 1) for event in _named("process", count, None, title, count)]
     for (track, lane), count in number.items():
         process, name = tracks[track]
-        events += _named("thread", process, count, name + (f", overlapping {lane}" if lane else ""), count)
+        events += _named("thread", process, count, _lane_name(name, lane), count)
     for (start, end, track, span), taken in zip(spans, found, strict=True):
         place = f'"pid":{tracks[track][0]},"tid":{number[taken]},"ts":{_micro(start)},"dur":{_micro(end - start)}'
         label = f'"name":{_json(span.name)},"cat":"span"'
@@ -152,42 +154,62 @@ def write_spans(path: StrPath, processes: Mapping[str, Mapping[str, Sequence[Spa
     write_whole(path, f'{{"displayTimeUnit":"ms","otherData":{_json(dict(other))},"traceEvents":[\n{body}\n]}}\n')
 
 
-class _Tracks:
-    """The threads of a schedule: tasks of each device and, under port contention, its ports."""
+class _Threads:
+    """The slices of a process, on threads by number; slices that overlap go on additional threads."""
 
-    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+    def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._device = schedule.device.tolist()
-        self._position = [0] * problem.n_tasks
-        for position, task in enumerate(problem.order.tolist()):
-            self._position[task] = position
-        # What is added to the name of a device for each of its threads.
-        self._names = [""]
-        if schedule.transfers is not None:
-            self._names += [" transfers"] if problem.contention == "half_duplex" else [" sends", " receives"]
-        self._per_device = len(self._names)
-        self._tasks = self._make_tasks(schedule)
-        self._all = [*self._tasks, *self._make_flows(schedule)]
+        self._position = np.argsort(problem.order).tolist()
+        self._all: list[_Slice] = []
+        self._lanes: list[tuple[int, int]] = []
+
+    def _finish(self, threads: Iterable[int]) -> None:
+        """Sort the slices, and number the threads from the second one on; these `threads` exist even if empty."""
         self._all.sort(key=lambda each: (each.start, each.end, each.rank))
-        # Slices that overlap go on additional threads.
-        found = lanes([(each.thread, each.start, each.end) for each in self._all])
-        self._lanes = sorted(set(found) | {(thread, 0) for thread in range(self._per_device * problem.n_devices)})
+        found = lanes((each.thread, each.start, each.end) for each in self._all)
+        self._lanes = sorted({*found, *((thread, 0) for thread in threads)})
         number = {lane: count for count, lane in enumerate(self._lanes, start=SCHEDULE + 1)}
         for each, lane in zip(self._all, found, strict=True):
             each.thread = number[lane]
 
-    def names(self) -> Iterator[str]:
+    def _names(self, title: str, name: Callable[[int], str]) -> Iterator[str]:
         """Return the metadata events: names and order of processes and threads."""
-        yield from _named("process", SCHEDULE, None, f"schedule of {self._problem.name or 'problem'}", 1)
+        yield from _named("process", SCHEDULE, None, f"{title} of {self._problem.name or 'problem'}", 1)
         for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
-            device, kind = divmod(thread, self._per_device)
-            name = self._problem.device_names[device] + self._names[kind]
-            yield from _named("thread", SCHEDULE, count, name + (f", overlapping {lane}" if lane else ""), count)
-        yield from _named("process", MEMORY, None, "memory", 2)
+            yield from _named("thread", SCHEDULE, count, _lane_name(name(thread), lane), count)
 
     def slices(self) -> Iterator[str]:
         """Return the complete events by time, each followed by its flow events."""
-        return _events(self._all)
+        for each in self._all:
+            place = f'"pid":{SCHEDULE},"tid":{each.thread},"ts":{_micro(each.start)}'
+            yield f'{{"ph":"X",{each.label},{place},"dur":{_micro(each.end - each.start)},"args":{{{each.args}}}}}'
+            for flow in each.flows:
+                yield f"{{{flow},{place}}}"
+
+
+class _Tracks(_Threads):
+    """The threads of a schedule: tasks of each device and, under port contention, its ports."""
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        super().__init__(problem)
+        self._device = schedule.device.tolist()
+        # What is added to the name of a device for each of its threads.
+        self._added = [""]
+        if schedule.transfers is not None:
+            self._added += [" transfers"] if problem.contention == "half_duplex" else [" sends", " receives"]
+        self._per_device = len(self._added)
+        self._tasks = self._make_tasks(schedule)
+        self._all = [*self._tasks, *self._make_flows(schedule)]
+        self._finish(range(self._per_device * problem.n_devices))
+
+    def names(self) -> Iterator[str]:
+        """Return the metadata events."""
+        yield from self._names("schedule", self._name)
+        yield from _named("process", MEMORY, None, "memory", 2)
+
+    def _name(self, thread: int) -> str:
+        device, kind = divmod(thread, self._per_device)
+        return self._problem.device_names[device] + self._added[kind]
 
     def _make_tasks(self, schedule: Schedule) -> list[_Slice]:
         problem = self._problem
@@ -200,7 +222,7 @@ class _Tracks:
         )  # fmt: skip
         return [
             _Slice(
-                self._nano(start), self._nano(start + took), (position, _TASK), device * self._per_device,
+                _nano(problem, start), _nano(problem, start + took), (position, _TASK), device * self._per_device,
                 f'"name":{_json(name)},"cat":"task"',
                 f'"start_ticks":{start},"duration_ticks":{took},"resident_bytes":{resident},"output_bytes":{output},'
                 f'"scratch_bytes":{scratch},"sent_bytes":{out},"received_bytes":{into}',
@@ -243,7 +265,7 @@ class _Tracks:
                 f'"from":{_json(problem.device_names[self._device[source]])},'
                 f'"to":{_json(problem.device_names[self._device[target]])}'
             )
-            times = self._nano(start), self._nano(start + ticks[edge])
+            times = _nano(problem, start), _nano(problem, start + ticks[edge])
             send, receive = (
                 _Slice(
                     *times, (self._position[source], kind),
@@ -257,10 +279,6 @@ class _Tracks:
             made[edge] = send, receive
         return made
 
-    def _nano(self, ticks: int) -> int:
-        resolution = self._problem.resolution
-        return ticks * resolution.numerator * NANO // resolution.denominator
-
 
 _TRACK_NAMES = (
     ("", "", ""),
@@ -273,20 +291,17 @@ _FREE_TRACK = 3
 _PERIODS = -1
 
 
-class _Runs:
+class _Runs(_Threads):
     """The slices of the first runs of a pipeline."""
 
     def __init__(self, problem: Problem, schedule: Schedule, runs: int, steady: int) -> None:
         found = runs_of(problem, schedule, runs)
         assert found is not None
-        self._problem, self._steady, self.period = problem, steady, found.period
+        super().__init__(problem)
+        self.period = found.period
         pipeline = rules(problem)
         self._mode = (2 * pipeline.overlap + pipeline.full_duplex).tolist()
-        position = [0] * problem.n_tasks
-        for place, task in enumerate(problem.order.tolist()):
-            position[task] = place
         ticks = self.period * problem.resolution
-        self._all = []
         for k in range(runs):
             name = f"period {k + 1}" + (", steady" if k >= steady else "")
             begin, end = int(k * ticks * NANO), int((k + 1) * ticks * NANO)
@@ -298,37 +313,26 @@ class _Runs:
         )  # fmt: skip
         for kind, device, run, start, end, track, task, edge in columns:
             thread = device * (_FREE_TRACK + 1) + (track if track >= 0 else _FREE_TRACK)
-            rank = (position[task] if task >= 0 else problem.n_tasks, (1, 0, 2, 3, 4)[kind])
+            rank = (self._position[task] if task >= 0 else problem.n_tasks, (1, 0, 2, 3, 4)[kind])
             made = _Slice(
-                self._nano(start), self._nano(end), rank, thread, self._label(kind, task, edge, schedule),
+                _nano(problem, start), _nano(problem, end), rank, thread, self._label(kind, task, edge, schedule),
                 f'"run":{run + 1},"start_ticks":{start},"duration_ticks":{end - start}', [],
             )  # fmt: skip
             self._all.append(made)
             slices[kind, run, edge if edge >= 0 else task] = made
         self._bind(schedule, slices, runs)
-        self._all.sort(key=lambda each: (each.start, each.end, each.rank))
-        found_lanes = lanes([(each.thread, each.start, each.end) for each in self._all])
-        base = {(device * (_FREE_TRACK + 1), 0) for device in range(problem.n_devices)}
-        self._lanes = sorted(set(found_lanes) | base)
-        number = {lane: count for count, lane in enumerate(self._lanes, start=SCHEDULE + 1)}
-        for each, lane in zip(self._all, found_lanes, strict=True):
-            each.thread = number[lane]
+        self._finish(range(0, problem.n_devices * (_FREE_TRACK + 1), _FREE_TRACK + 1))
 
     def names(self) -> Iterator[str]:
-        """Return the metadata events: names and order of processes and threads."""
-        yield from _named("process", SCHEDULE, None, f"pipeline of {self._problem.name or 'problem'}", 1)
-        for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
-            device, track = divmod(thread, _FREE_TRACK + 1)
-            name = "periods"
-            if thread != _PERIODS:
-                free = track == _FREE_TRACK
-                name = self._problem.device_names[device]
-                name += " transfers without load" if free else _TRACK_NAMES[self._mode[device]][track]
-            yield from _named("thread", SCHEDULE, count, name + (f", overlapping {lane}" if lane else ""), count)
+        """Return the metadata events."""
+        return self._names("pipeline", self._name)
 
-    def slices(self) -> Iterator[str]:
-        """Return the complete events by time, each followed by its flow events."""
-        return _events(self._all)
+    def _name(self, thread: int) -> str:
+        if thread == _PERIODS:
+            return "periods"
+        device, track = divmod(thread, _FREE_TRACK + 1)
+        added = " transfers without load" if track == _FREE_TRACK else _TRACK_NAMES[self._mode[device]][track]
+        return self._problem.device_names[device] + added
 
     def _label(self, kind: int, task: int, edge: int, schedule: Schedule) -> str:
         problem, what = self._problem, KINDS[kind]
@@ -365,10 +369,6 @@ class _Runs:
                 count += 1
                 _bind(source, target, count)
 
-    def _nano(self, ticks: int) -> int:
-        resolution = self._problem.resolution
-        return ticks * resolution.numerator * NANO // resolution.denominator
-
 
 def _bind(source: _Slice, target: _Slice, number: int) -> None:
     """Add an arrow between two slices, unless it would point back in time."""
@@ -377,18 +377,8 @@ def _bind(source: _Slice, target: _Slice, number: int) -> None:
         target.flows.append(f'"ph":"f","bp":"e","id":{number},"name":"data","cat":"data"')
 
 
-def _events(slices: Iterable[_Slice]) -> Iterator[str]:
-    """Return the complete events of slices, each followed by its flow events."""
-    for each in slices:
-        place = f'"pid":{SCHEDULE},"tid":{each.thread},"ts":{_micro(each.start)}'
-        yield f'{{"ph":"X",{each.label},{place},"dur":{_micro(each.end - each.start)},"args":{{{each.args}}}}}'
-        for flow in each.flows:
-            yield f"{{{flow},{place}}}"
-
-
 def _counters(problem: Problem, schedule: Schedule) -> Iterator[str]:
     """Return counter events: live bytes on each device, at each change."""
-    resolution = problem.resolution
     for name, capacity, (ticks, live) in zip(
         problem.device_names, problem.capacity.tolist(), memory_profiles(problem, schedule), strict=True
     ):
@@ -396,7 +386,7 @@ def _counters(problem: Problem, schedule: Schedule) -> Iterator[str]:
         label = f'"ph":"C","name":{_json(f"{name} (capacity {limit})")},"pid":{MEMORY},"tid":{MEMORY}'
         moments: dict[int, int] = {}
         for tick, amount in zip(ticks.tolist(), live.tolist(), strict=True):
-            moments[tick * resolution.numerator * NANO // resolution.denominator] = amount
+            moments[_nano(problem, tick)] = amount
         for moment, amount in moments.items():
             yield f'{{{label},"ts":{_micro(moment)},"args":{{"bytes":{amount}}}}}'
 
@@ -405,6 +395,10 @@ def _named(what: str, process: int, thread: int | None, name: str, order: int) -
     place: dict[str, Any] = {"ph": "M", "pid": process, **({} if thread is None else {"tid": thread})}
     yield _json({**place, "name": f"{what}_name", "args": {"name": name}})
     yield _json({**place, "name": f"{what}_sort_index", "args": {"sort_index": order}})
+
+
+def _lane_name(name: str, lane: int) -> str:
+    return f"{name}, overlapping {lane}" if lane else name
 
 
 def _json(value: Any) -> str:
@@ -417,6 +411,11 @@ def _json(value: Any) -> str:
 
 def _exact(problem: Problem) -> bool:
     return (problem.resolution * NANO).denominator == 1
+
+
+def _nano(problem: Problem, ticks: int) -> int:
+    """Return ticks as nanoseconds, rounded down."""
+    return ticks * problem.resolution.numerator * NANO // problem.resolution.denominator
 
 
 def _micro(nano: int) -> str:

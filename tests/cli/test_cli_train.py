@@ -24,10 +24,11 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: pip ins
 
 import numpy as np  # noqa: E402
 
-from placeopt.learning.training.checkpoints import load_checkpoint, load_policy  # noqa: E402
+from placeopt.learning.training.checkpoints import load_checkpoint  # noqa: E402
 from placeopt.learning.training.folder import Recipe, Training, recipe_of, resumed_recipe  # noqa: E402
 from placeopt.learning.training.reinforce import Point, Progress, Trainer  # noqa: E402
 from placeopt.learning.training.settings import Settings  # noqa: E402
+from placeopt.learning.training.weights import load_policy  # noqa: E402
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 HEFT_10 = PROBLEMS / "heft-10.yaml"

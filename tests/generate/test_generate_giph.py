@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -143,14 +142,11 @@ def test_unseen_networks_differ_from_those_of_training() -> None:
 def test_documents_are_generated_once_and_only_when_read() -> None:
     made: list[int] = []
 
-    def maker(index: int) -> Callable[[], dict[str, Any]]:
-        def make() -> dict[str, Any]:
-            made.append(index)
-            return {"index": index}
+    def make(index: int) -> dict[str, Any]:
+        made.append(index)
+        return {"index": index}
 
-        return make
-
-    documents = Documents(maker(index) for index in range(4))
+    documents = Documents(make, zip(range(4)))
     assert documents[-1] is documents[3]
     assert made == [3]
     assert [document["index"] for document in documents[1:3]] == [1, 2]

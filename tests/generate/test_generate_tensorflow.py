@@ -19,8 +19,8 @@ from placeopt.generate.layers import ModelOptions
 from placeopt.generate.models import MODELS, model_document, model_graph
 from placeopt.generate.networks import network_document
 from placeopt.generate.tensorflow.documents import tensorflow_graph
-from placeopt.generate.tensorflow.graph import Graph
-from placeopt.generate.tensorflow.operations import binary, placeholder, pointwise, reduce, strided_slice
+from placeopt.generate.tensorflow.graph import Graph, Unknown
+from placeopt.generate.tensorflow.operations import placeholder, pointwise, reduce, strided_slice
 from placeopt.generate.tensorflow.variables import dense, minimize
 from placeopt.passes import apply_passes
 
@@ -69,7 +69,7 @@ def tasks_of(name: str, style: str = "tensorflow", **options: Any) -> dict[str, 
 def one_layer() -> tuple[Graph, Any]:
     """A dense layer of 4 units on 8 samples of 16 values, its mean, and a step of gradient descent."""
     graph = Graph()
-    loss = reduce("Mean", dense(placeholder(graph, (8, 16), (True, True), "float"), 4), None)
+    loss = reduce("Mean", dense(placeholder(graph, (8, 16), "float"), 4), None)
     return graph, minimize(graph, loss, "sgd")
 
 
@@ -147,9 +147,9 @@ def test_colocation_of_one_dense_layer() -> None:
 
 def test_equal_shapes_need_no_sums() -> None:
     """A sum passes its gradient on if all sizes are known and equal; otherwise it sums over repeated axes."""
-    for known, expected in ((True, 0), (False, 2)):
+    for size, expected in ((int, 0), (Unknown, 2)):
         graph = Graph()
-        x = placeholder(graph, (4, 3), (known, known), "float")
+        x = placeholder(graph, (size(4), size(3)), "float")
         y = pointwise("Add", dense_of(x), dense_of(x))
         minimize(graph, reduce("Sum", y, None), "sgd")
         found = [node for node in graph.nodes if node.name.startswith("gradients/Add_grad/Sum")]
@@ -162,7 +162,7 @@ def dense_of(x: Any) -> Any:
 
 def test_gradients_of_several_readers_are_added() -> None:
     graph = Graph()
-    y = dense(placeholder(graph, (4, 3), (True, True), "float"), 2)
+    y = dense(placeholder(graph, (4, 3), "float"), 2)
     z = pointwise("Mul", pointwise("Tanh", y), pointwise("Sigmoid", y))
     minimize(graph, reduce("Sum", z, None), "sgd")
     (added,) = [node for node in graph.nodes if node.op == "AddN"]
@@ -173,9 +173,9 @@ def test_gradients_of_several_readers_are_added() -> None:
 
 def test_an_integer_is_not_differentiated() -> None:
     graph = Graph()
-    y = dense(placeholder(graph, (4, 3), (False, True), "float"), 2)
+    y = dense(placeholder(graph, (Unknown(4), 3), "float"), 2)
     size = strided_slice(graph.add("Shape", (y,), (2,), type="int").outputs[0], ())
-    scaled = binary("Mul", y, pointwise("Cast", size, type="float"), name="scaled")
+    scaled = pointwise("Mul", y, pointwise("Cast", size, type="float"), name="scaled")
     minimize(graph, reduce("Sum", scaled, None), "sgd")
     assert not any(node.name.startswith("gradients/Cast") for node in graph.nodes)
 

@@ -25,15 +25,13 @@ from safetensors.torch import load, save  # noqa: E402
 from placeopt.learning.networks.variants import make_agent  # noqa: E402
 from placeopt.learning.search import LearnedPolicy  # noqa: E402
 from placeopt.learning.training.checkpoints import (  # noqa: E402
-    PACKAGED,
     Source,
     load_checkpoint,
-    load_policy,
     save_checkpoint,
     save_policy,
 )
 from placeopt.learning.training.reinforce import Settings, Trainer  # noqa: E402
-from placeopt.learning.training.weights import FORMAT, KEY  # noqa: E402
+from placeopt.learning.training.weights import FORMAT, KEY, PACKAGED, load_policy  # noqa: E402
 from placeopt.policies import random_placement, run_episode  # noqa: E402
 
 PROBLEMS = [random_problem(seed, tasks=6, devices=4) for seed in range(3)]

@@ -28,14 +28,12 @@ import numpy as np
 from numpy.random import Generator, RandomState
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.generate.arguments import streams, whole
-from placeopt.generate.giph.cases import Documents, Maker
-from placeopt.generate.giph.released import DeviceNetwork, drawn_network, drawn_types, released_graph, released_network
+from placeopt.generate.arguments import Purpose, streams, whole
+from placeopt.generate.giph.cases import Documents
+from placeopt.generate.giph.released import DeviceNetwork, drawn_types, released_graph, released_network
+from placeopt.generate.networks import Document
 
 Version = Literal["cycle", "single"]
-
-_PURPOSE = 7
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 DEVICES, TYPES, SPEED = 20, 5, 5.0
 SLOWER: dict[str, Any] = {"speed": 2.5, "bandwidth": 50.0, "delay": 20.0}
@@ -53,11 +51,11 @@ _COUNTS: dict[str, tuple[int, ...]] = {"cycle": (-2, -4, 2, 4) * 5, "single": (-
 def adaptivity_graphs() -> Documents:
     """Return the ten graphs of the released experiment."""
 
-    def maker(seed: int) -> Maker:
+    def graph(seed: int) -> Document:
         options: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
-        return lambda: released_graph(seed, v=10, alpha=0.3, connection=0.1, **options).document()
+        return released_graph(seed, v=10, alpha=0.3, connection=0.1, **options).document()
 
-    return Documents(maker(seed) for seed in range(10))
+    return Documents(graph, zip(range(10)))
 
 
 def released_changes(version: Version = "cycle", seed: int = 1) -> list[DeviceNetwork]:
@@ -72,7 +70,7 @@ def released_changes(version: Version = "cycle", seed: int = 1) -> list[DeviceNe
         raise UsageError(f'version: "{version}" is unknown{alternatives(str(version), get_args(Version))}')
     settings = _SETTINGS[version]
     drawn = RandomState(whole("seed", seed, 0))
-    network = drawn_network(drawn, devices=DEVICES, types=TYPES, **settings)
+    network = released_network(drawn, devices=DEVICES, types=TYPES, **settings)
     found = [network]
     # The released code draws from lists of sets; the order of small integers in a set is the same in every process.
     left, lost = set(range(DEVICES)), set[int]()
@@ -104,7 +102,7 @@ def paper_changes(seed: int = 0, changes: int = 20) -> tuple[list[DeviceNetwork]
 
     New devices and their links are drawn with the means of SLOWER. Each hardware type is always supported.
     """
-    (rng,) = streams(_PURPOSE, seed, 1)
+    (rng,) = streams(Purpose.ADAPTIVITY, seed, 1)
     network = released_network(seed)
     new = np.zeros(DEVICES, dtype=np.bool_)
     found, slower = [network], [0]
@@ -113,7 +111,8 @@ def paper_changes(seed: int = 0, changes: int = 20) -> tuple[list[DeviceNetwork]
         there = np.array([bool(kinds) for kinds in network.hardware])
         if count < 0:
             chosen = _leavers(rng, list(network.hardware), np.flatnonzero(there).tolist(), -count)
-            network = replace(network, hardware=_without(network, chosen))
+            hardware = tuple(() if d in chosen else kinds for d, kinds in enumerate(network.hardware))
+            network = replace(network, hardware=hardware)
             new[chosen] = False
         else:
             chosen = _choice(rng, np.flatnonzero(~there).tolist(), count)
@@ -138,10 +137,6 @@ def _leavers(drawn: RandomState | Generator, hardware: list[tuple[int, ...]], le
         chosen = _choice(drawn, left, count)
         if len({kind for device in left if device not in chosen for kind in hardware[device]}) == TYPES:
             return chosen
-
-
-def _without(network: DeviceNetwork, devices: list[int]) -> tuple[tuple[int, ...], ...]:
-    return tuple(() if device in devices else kinds for device, kinds in enumerate(network.hardware))
 
 
 def _joined(network: DeviceNetwork, other: DeviceNetwork, devices: list[int]) -> DeviceNetwork:

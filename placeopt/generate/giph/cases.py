@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 from placeopt.generate.networks import Document
 
-Maker = Callable[[], Document]
-
 
 class Documents(Sequence[Document]):
-    """Documents that are generated when they are first read; callers must not change them."""
+    """Documents of a function for each of some arguments, generated when first read; callers must not change them."""
 
-    def __init__(self, makers: Iterable[Maker]) -> None:
-        self._makers = tuple(makers)
+    def __init__(self, make: Callable[..., Document], arguments: Iterable[tuple[Any, ...]]) -> None:
+        self._make, self._arguments = make, tuple(arguments)
         self._made: dict[int, Document] = {}
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return len(self._arguments)
 
     @overload
     def __getitem__(self, place: int) -> Document: ...
@@ -30,10 +28,10 @@ class Documents(Sequence[Document]):
 
     def __getitem__(self, place: int | slice) -> Document | Documents:
         if isinstance(place, slice):
-            return Documents(self._makers[place])
-        index = range(len(self._makers))[place]
+            return Documents(self._make, self._arguments[place])
+        index = range(len(self))[place]
         if index not in self._made:
-            self._made[index] = self._makers[index]()
+            self._made[index] = self._make(*self._arguments[index])
         return self._made[index]
 
 

@@ -38,14 +38,11 @@ from typing import Any
 
 from numpy.random import Generator
 
-from placeopt.generate.arguments import streams, whole
-from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
+from placeopt.generate.arguments import Purpose, streams, whole
+from placeopt.generate.giph.cases import CaseSet, Documents, Sets
 from placeopt.generate.giph.released import released_network
 from placeopt.generate.layers import ELEMENTWISE, Graph, ModelOptions, Tensor, Weights, tasks
 from placeopt.generate.networks import Document, combine
-
-_PURPOSE = 6
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 CELLS, GRAPHS = 10, 30
 STEPS, BATCH = (20, 30), (80, 150)
@@ -157,31 +154,28 @@ def enas_network(seed: int = 0, *, devices: int = 8) -> Document:
 
 def enas_sets(seed: int = 0) -> Sets:
     """Return the training set and the test set, half of the graphs of each cell each, and one more for validation."""
-    cells, sizes, others = streams(_PURPOSE, seed, 3)
+    cells, sizes, others = streams(Purpose.ENAS, seed, 3)
     designs: list[Cell] = []
     while len(designs) < CELLS:
         cell = drawn_cell(cells)
         if cell not in designs:
             designs.append(cell)
 
-    def maker(cell: Cell, steps: int, batch: int) -> Maker:
-        return lambda: cell_tasks(cell, steps, batch)
-
-    def drawn(cell: Cell, rng: Generator) -> Maker:
+    def drawn(cell: Cell, rng: Generator) -> tuple[Cell, int, int]:
         steps, batch = (int(rng.integers(*bounds, endpoint=True)) for bounds in (STEPS, BATCH))
-        return maker(cell, steps, batch)
+        return cell, steps, batch
 
-    makers: tuple[list[Maker], list[Maker], list[Maker]] = [], [], []
+    train, validation, test = [], [], []
     for cell in designs:
         graphs = [drawn(cell, sizes) for _ in range(GRAPHS)]
-        makers[0].extend(graphs[: GRAPHS // 2])
-        makers[2].extend(graphs[GRAPHS // 2 :])
-        makers[1].append(drawn(cell, others))
-    network = Documents([lambda: enas_network(seed)])
+        train += graphs[: GRAPHS // 2]
+        test += graphs[GRAPHS // 2 :]
+        validation.append(drawn(cell, others))
+    network = Documents(enas_network, [(seed,)])
     return Sets(
         *(
-            CaseSet(f"enas-{name}", Documents(chosen), network, _problem, passes=("giph-groups",))
-            for name, chosen in zip(Sets._fields, makers, strict=True)
+            CaseSet(f"enas-{name}", Documents(cell_tasks, part), network, _problem, passes=("giph-groups",))
+            for name, part in zip(Sets._fields, (train, validation, test), strict=True)
         )
     )
 

@@ -21,10 +21,8 @@ that rounding changes a time by less than 1e-7 s. The tick is 1 ns, the default.
 
 from __future__ import annotations
 
-import inspect
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
@@ -34,7 +32,7 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.generate.arguments import device_count, number, whole
+from placeopt.generate.arguments import device_count, keywords, number, whole
 from placeopt.generate.networks import Document, combine
 
 SOURCE = "Generated as by the released code of GiPH (Hu et al. 2023, MLSys), github.com/uidmice/placement-rl."
@@ -210,7 +208,7 @@ def released_graph(
 
 
 def released_network(
-    seed: int = 0,
+    seed: int | RandomState = 0,
     *,
     devices: int = 20,
     types: int = 5,
@@ -226,7 +224,7 @@ def released_network(
     Parameters
     ----------
     seed
-        Seed of the random numbers.
+        Seed of the random numbers, or a random generator, which can be used further.
     devices
         Number of devices m.
     types
@@ -247,32 +245,7 @@ def released_network(
     UsageError
         If a value is not valid, or no device supports some type because devices * support is less than 1.
     """
-    return drawn_network(
-        RandomState(_seed("seed", seed)),
-        devices=devices,
-        types=types,
-        support=support,
-        speed=speed,
-        bandwidth=bandwidth,
-        delay=delay,
-        speed_heterogeneity=speed_heterogeneity,
-        bandwidth_heterogeneity=bandwidth_heterogeneity,
-    )
-
-
-def drawn_network(
-    drawn: RandomState,
-    *,
-    devices: int = 20,
-    types: int = 5,
-    support: float = 0.2,
-    speed: float = 5.0,
-    bandwidth: float = 100.0,
-    delay: float = 10.0,
-    speed_heterogeneity: float = 0.8,
-    bandwidth_heterogeneity: float = 0.8,
-) -> DeviceNetwork:
-    """Generate the network of `released_network` from a random generator, which can be used further."""
+    drawn = seed if isinstance(seed, RandomState) else RandomState(_seed("seed", seed))
     m, kinds = device_count(devices), whole("types", types, 1)
     speed_range = _halved("speed", number("speed", speed, above=True), speed_heterogeneity)
     inverse = 1 / number("bandwidth", bandwidth, above=True)
@@ -319,7 +292,7 @@ def released_document(seed: int = 0, *, network_seed: int | None = None, **optio
     UsageError
         If an option is unknown or a value is not valid.
     """
-    for_graph, for_network = _keywords(released_graph), _keywords(released_network)
+    for_graph, for_network = keywords(released_graph), keywords(released_network)
     for option in options:
         if option not in for_graph + for_network:
             known = list(dict.fromkeys((*for_graph, *for_network, "seed", "network_seed")))
@@ -336,12 +309,6 @@ def problem_document(name: str, graph: Document, network: Document) -> Document:
     """Combine the documents of a task graph and a device network into a problem."""
     counts = f"{len(graph['tasks'])} tasks on {len(network['devices'])} devices."
     return combine(graph, network, name=name, description=f"A random graph of {counts}", source=SOURCE)
-
-
-def _keywords(function: Callable[..., Any]) -> list[str]:
-    """Return the keyword-only options of a generator."""
-    parameters = inspect.signature(function).parameters.values()
-    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
 
 
 def _symmetric(values: Floats) -> Floats:

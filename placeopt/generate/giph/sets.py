@@ -28,15 +28,12 @@ from itertools import product
 from typing import Any
 
 from placeopt.errors import UsageError, listing, suggestion
-from placeopt.generate.arguments import streams, whole
-from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
+from placeopt.generate.arguments import Purpose, streams, whole
+from placeopt.generate.giph.cases import CaseSet, Documents, Sets
 from placeopt.generate.giph.enas import enas_sets
 from placeopt.generate.giph.released import problem_document, released_graph, released_network
 from placeopt.generate.giph.traffic import traffic_sets
 from placeopt.generate.networks import Document
-
-_PURPOSE = 8
-"""Purpose of the random streams: other generators draw other numbers from the same seed."""
 
 _SINGLE: dict[str, Any] = {"compute_heterogeneity": 0.2, "data_heterogeneity": 0.2}
 _SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_heterogeneity": 0.2}
@@ -45,19 +42,19 @@ _SINGLE_NETWORK: dict[str, Any] = {"speed_heterogeneity": 0.2, "bandwidth_hetero
 def _graphs(seeds: Iterable[int], **options: Any) -> Documents:
     """Return graphs in the order of the released code."""
 
-    def maker(alpha: float, v: int, connection: float, seed: int) -> Maker:
-        return lambda: released_graph(seed, v=v, alpha=alpha, connection=connection, **options).document()
+    def graph(alpha: float, v: int, connection: float, seed: int) -> Document:
+        return released_graph(seed, v=v, alpha=alpha, connection=connection, **options).document()
 
-    return Documents(maker(*values) for values in product((0.1, 0.2, 0.3), (10, 15), (0.1, 0.2), seeds))
+    return Documents(graph, product((0.1, 0.2, 0.3), (10, 15), (0.1, 0.2), seeds))
 
 
 def _networks(seeds: Iterable[int], sizes: Iterable[int] = (20,), **options: Any) -> Documents:
     """Return networks in the order of the released code."""
 
-    def maker(devices: int, seed: int) -> Maker:
-        return lambda: released_network(seed, devices=devices, **options).document()
+    def network(devices: int, seed: int) -> Document:
+        return released_network(seed, devices=devices, **options).document()
 
-    return Documents(maker(*values) for values in product(sizes, seeds))
+    return Documents(network, product(sizes, seeds))
 
 
 def _split(name: str, *parts: tuple[Documents, Documents]) -> Sets:
@@ -163,5 +160,5 @@ def sampled(cases: CaseSet, count: int, seed: int = 0) -> list[tuple[int, int]]:
         raise UsageError(
             f"sample: {count} is more than the {len(pairs)} problems of {cases.name}; expected at most that"
         )
-    (rng,) = streams(_PURPOSE, seed, 1)
+    (rng,) = streams(Purpose.SETS, seed, 1)
     return [pairs[k] for k in sorted(rng.choice(len(pairs), count, replace=False).tolist())]

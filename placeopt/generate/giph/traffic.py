@@ -44,12 +44,9 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.generate.arguments import streams
-from placeopt.generate.giph.cases import CaseSet, Documents, Maker, Sets
+from placeopt.generate.arguments import Purpose, streams
+from placeopt.generate.giph.cases import CaseSet, Documents, Sets
 from placeopt.generate.networks import Document, combine
-
-_TOWN, _CASES = 4, 5
-"""Purposes of the random streams: other generators draw other numbers from the same seed."""
 
 Point = tuple[float, float]
 """Metres to the east and to the north."""
@@ -168,7 +165,7 @@ class Town:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        layout, entries, turns = streams(_TOWN, seed, 3)
+        layout, entries, turns = streams(Purpose.TOWN, seed, 3)
         self._east, self._north = (
             [_END, *(_END + np.cumsum(layout.integers(*_BLOCKS, STREETS - 1, endpoint=True))).tolist()]
             for _ in range(2)
@@ -305,7 +302,7 @@ def traffic_sets(seed: int = 0) -> Sets:
     halves: tuple[list[Scene], list[Scene]] = [], []
     for scene in town.scenes():
         halves[late[scene.vehicle]].append(scene)
-    first, second, third = streams(_CASES, seed, 3)
+    first, second, third = streams(Purpose.TRAFFIC, seed, 3)
     return Sets(
         _case_set("traffic-train", town, _drawn(halves[0], CASES, first)),
         _case_set("traffic-validation", other, _drawn(list(other.scenes()), VALIDATION, third)),
@@ -319,14 +316,9 @@ def _drawn(scenes: list[Scene], count: int, drawn: Generator) -> list[Scene]:
 
 
 def _case_set(name: str, town: Town, scenes: list[Scene]) -> CaseSet:
-    def graph(scene: Scene) -> Maker:
-        return lambda: traffic_tasks(scene)
-
-    def network(scene: Scene) -> Maker:
-        return lambda: traffic_network(town, scene)
-
+    networks = Documents(traffic_network, ((town, scene) for scene in scenes))
     matches = tuple((k, k) for k in range(len(scenes)))
-    return CaseSet(name, Documents(map(graph, scenes)), Documents(map(network, scenes)), _problem, matches)
+    return CaseSet(name, Documents(traffic_tasks, zip(scenes)), networks, _problem, matches)
 
 
 def _problem(name: str, graph: Document, network: Document) -> Document:

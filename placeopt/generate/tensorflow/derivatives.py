@@ -8,33 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from placeopt.generate.tensorflow.graph import Graph, Node, Tensor
-from placeopt.generate.tensorflow.operations import (
-    batch_matmul,
-    binary,
-    concat,
-    constant,
-    expand_dims,
-    fill,
-    gather,
-    ints,
-    matmul,
-    pack,
-    pointwise,
-    reduce,
-    reshape,
-    reshape_like,
-    reshape_to,
-    shape,
-    shape_n,
-    slice_,
-    squeeze,
-    stack,
-    strided_slice,
-    tile,
-    transpose,
-    unstack,
-)
+from placeopt.generate.tensorflow import operations as tf
+from placeopt.generate.tensorflow.graph import Graph, Node, Tensor, Unknown, product
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,115 +26,124 @@ class Slices:
 
 Gradient = Tensor | Slices
 Gradients = Sequence[Gradient | None]
+Function = Callable[..., Gradients]
+
+FUNCTIONS: dict[str, Function] = {}
+"""The gradient function of each type of operation."""
+
+
+def _gradient_of(*ops: str) -> Callable[[Function], Function]:
+    """Register the gradient function of some types of operations (`ops.RegisterGradient`)."""
+
+    def register(function: Function) -> Function:
+        FUNCTIONS.update(dict.fromkeys(ops, function))
+        return function
+
+    return register
 
 
 def dense(graph: Graph, gradient: Gradient) -> Tensor:
     """Return a gradient of rows as a tensor."""
     if isinstance(gradient, Tensor):
         return gradient
-    count = strided_slice(gradient.sizes, ())
-    like = gradient.like
-    node = graph.add(
-        "UnsortedSegmentSum",
-        (gradient.values, gradient.indices, count),
-        like.shape,
-        known=[like.known],
-        flops=gradient.values.elements,
-    )
-    return node.outputs[0]
+    inputs = (gradient.values, gradient.indices, tf.strided_slice(gradient.sizes, ()))
+    return graph.tensor("UnsortedSegmentSum", inputs, gradient.like.shape, flops=gradient.values.elements)
 
 
-def _zeros_like(x: Tensor) -> Tensor:
-    return pointwise("ZerosLike", x, name="zeros_like")
+def _exact(node: Node, grad: Tensor) -> bool:
+    """Whether the graph states that neither operand was repeated."""
+    x, y = node.inputs
+    return x.shape == y.shape == grad.shape and x.static and y.static and grad.static
 
 
-def _exact(x: Tensor, y: Tensor, grad: Tensor) -> bool:
-    return x.shape == y.shape == grad.shape and all(x.known) and all(y.known) and all(grad.known)
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """An operand that broadcasting may have repeated."""
+
+    x: Tensor
+    sizes: Tensor
+    axes: Tensor
+    """The axes along which it was repeated."""
+    name: str
+
+    def summed(self, grad: Tensor) -> Tensor:
+        """The sum of a gradient over these axes."""
+        flops = 0 if grad.shape == self.x.shape else grad.elements
+        return grad.graph.tensor("Sum", (grad, self.axes), self.x.shape, name=self.name, flops=flops)
+
+    def shaped(self, grad: Tensor) -> Tensor:
+        """The sum in the shape of the operand."""
+        return tf.reshape(grad, self.sizes, self.x.shape)
+
+    def gradient(self, grad: Tensor) -> Tensor:
+        """The gradient of the operand, from that of the repeated one."""
+        return self.shaped(self.summed(grad))
 
 
-def _broadcast_args(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    sx, sy = shape(x), shape(y, "Shape_1")
-    rx, ry = x.node.graph.add(
-        "BroadcastGradientArgs", (sx, sy), (x.rank,), (y.rank,), known=[(False,), (False,)], type="int"
-    ).outputs
-    return sx, sy, rx, ry
+def _operands(node: Node) -> tuple[_Operand, _Operand]:
+    x, y = node.inputs
+    sizes = tf.shape(x), tf.shape(y, "Shape_1")
+    ranks = (Unknown(x.rank),), (Unknown(y.rank),)
+    one, other = node.graph.add("BroadcastGradientArgs", sizes, *ranks, type="int").outputs
+    return _Operand(x, sizes[0], one, "Sum"), _Operand(y, sizes[1], other, "Sum_1")
 
 
-def _sum_to(grad: Tensor, like: Tensor, axes: Tensor, name: str) -> Tensor:
-    """Sum over the axes along which a tensor was repeated."""
-    flops = 0 if grad.shape == like.shape else grad.elements
-    node = grad.node.graph.add("Sum", (grad, axes), like.shape, known=[like.known], name=name, flops=flops)
-    return node.outputs[0]
-
-
+@_gradient_of("Add")
 def _add(node: Node, grad: Tensor) -> Gradients:
-    x, y = node.inputs
-    if _exact(x, y, grad):
+    if _exact(node, grad):
         return grad, grad
-    sx, sy, rx, ry = _broadcast_args(x, y)
-    left = reshape(_sum_to(grad, x, rx, "Sum"), sx, x.shape, x.known)
-    return left, reshape(_sum_to(grad, y, ry, "Sum_1"), sy, y.shape, y.known)
+    left, right = _operands(node)
+    return left.gradient(grad), right.gradient(grad)
 
 
+@_gradient_of("Sub")
 def _sub(node: Node, grad: Tensor) -> Gradients:
-    x, y = node.inputs
-    if _exact(x, y, grad):
-        return grad, pointwise("Neg", grad)
-    sx, sy, rx, ry = _broadcast_args(x, y)
-    left = reshape(_sum_to(grad, x, rx, "Sum"), sx, x.shape, x.known)
-    return left, reshape(pointwise("Neg", _sum_to(grad, y, ry, "Sum_1")), sy, y.shape, y.known)
+    if _exact(node, grad):
+        return grad, tf.pointwise("Neg", grad)
+    left, right = _operands(node)
+    return left.gradient(grad), right.shaped(tf.pointwise("Neg", right.summed(grad)))
 
 
+@_gradient_of("Mul")
 def _mul(node: Node, grad: Tensor) -> Gradients:
     x, y = node.inputs
-    if _exact(x, y, grad):
-        return pointwise("Mul", grad, y), pointwise("Mul", grad, x)
-    sx, sy, rx, ry = _broadcast_args(x, y)
-    left = reshape(_sum_to(pointwise("Mul", grad, y), x, rx, "Sum"), sx, x.shape, x.known)
-    return left, reshape(_sum_to(pointwise("Mul", x, grad), y, ry, "Sum_1"), sy, y.shape, y.known)
+    if _exact(node, grad):
+        return tf.pointwise("Mul", grad, y), tf.pointwise("Mul", grad, x)
+    left, right = _operands(node)
+    return left.gradient(tf.pointwise("Mul", grad, y)), right.gradient(tf.pointwise("Mul", x, grad))
 
 
+@_gradient_of("RealDiv")
 def _real_div(node: Node, grad: Tensor) -> Gradients:
     x, y = node.inputs
-    sx, sy, rx, ry = _broadcast_args(x, y)
-    left = reshape(_sum_to(pointwise("RealDiv", grad, y), x, rx, "Sum"), sx, x.shape, x.known)
-    ratio = pointwise("RealDiv", pointwise("RealDiv", pointwise("Neg", x), y), y)
-    right = reshape(_sum_to(pointwise("Mul", grad, ratio, name="mul"), y, ry, "Sum_1"), sy, y.shape, y.known)
-    return left, right
+    left, right = _operands(node)
+    first = left.gradient(tf.pointwise("RealDiv", grad, y))
+    ratio = tf.pointwise("RealDiv", tf.pointwise("RealDiv", tf.pointwise("Neg", x), y), y)
+    return first, right.gradient(tf.pointwise("Mul", grad, ratio, name="mul"))
 
 
+@_gradient_of("Pow")
 def _pow(node: Node, grad: Tensor) -> Gradients:
     x, y = node.inputs
-    sx, sy, rx, ry = _broadcast_args(x, y)
-    power = pointwise("Pow", x, binary("Sub", y, 1, name="sub"))
-    product = pointwise("Mul", pointwise("Mul", grad, y, name="mul"), power, name="mul_1")
-    left = reshape(_sum_to(product, x, rx, "Sum"), sx, x.shape, x.known)
-    positive = binary("Greater", x, 0, type="bool")
-    log = pointwise("Select", positive, pointwise("Log", x), _zeros(x), type="float")
-    product = pointwise("Mul", pointwise("Mul", grad, node.outputs[0], name="mul_2"), log, name="mul_3")
-    return left, reshape(_sum_to(product, y, ry, "Sum_1"), sy, y.shape, y.known)
+    left, right = _operands(node)
+    power = tf.pointwise("Pow", x, tf.pointwise("Sub", y, 1, name="sub"))
+    first = left.gradient(tf.pointwise("Mul", tf.pointwise("Mul", grad, y, name="mul"), power, name="mul_1"))
+    positive = tf.pointwise("Greater", x, 0, type="bool")
+    log = tf.pointwise("Select", positive, tf.pointwise("Log", x), tf.zeros_like(x), type="float")
+    scaled = tf.pointwise("Mul", grad, node.outputs[0], name="mul_2")
+    return first, right.gradient(tf.pointwise("Mul", scaled, log, name="mul_3"))
 
 
-def _zeros(x: Tensor) -> Tensor:
-    """`tf.zeros_like` of a tensor: a constant if the graph states all sizes."""
-    if not all(x.known):
-        return _zeros_like(x)
-    if x.elements < 1000:
-        return constant(x.node.graph, x.shape, 0, name="zeros_like")
-    return fill(x.node.graph, ints(x.node.graph, *x.shape, name="zeros_like/shape_as_tensor"), x.shape, x.known,
-                name="zeros_like")  # fmt: skip
-
-
+@_gradient_of("SquaredDifference")
 def _squared_difference(node: Node, grad: Tensor) -> Gradients:
-    x, y = node.inputs
-    sx, sy, rx, ry = _broadcast_args(x, y)
+    left, right = _operands(node)
     with node.graph.after(grad.node):
-        scaled = pointwise("Mul", constant(node.graph, (), 2, name="scalar"), grad)
-        both = pointwise("Mul", scaled, pointwise("Sub", x, y, name="sub"), name="mul")
-    left = reshape(_sum_to(both, x, rx, "Sum"), sx, x.shape, x.known)
-    return left, pointwise("Neg", reshape(_sum_to(both, y, ry, "Sum_1"), sy, y.shape, y.known))
+        scaled = tf.pointwise("Mul", tf.constant(node.graph, (), 2, name="scalar"), grad)
+        both = tf.pointwise("Mul", scaled, tf.pointwise("Sub", *node.inputs, name="sub"), name="mul")
+    return left.gradient(both), tf.pointwise("Neg", right.gradient(both))
 
 
+@_gradient_of("Sum")
 def _sum(node: Node, grad: Tensor) -> Gradients:
     return (_repeated(node, grad),)
 
@@ -168,151 +152,149 @@ def _repeated(node: Node, grad: Tensor) -> Tensor:
     """Repeat the gradient of a sum along the axes of the sum."""
     x, graph = node.inputs[0], node.graph
     if node.value == tuple(range(x.rank)):
-        grad = reshape_to(grad, (1,) * x.rank)
-        to = ints(graph, *x.shape) if x.static else shape(x)
-        return tile(grad, to, x.shape, x.known)
-    to = shape(x)
+        grad = tf.reshape_to(grad, (1,) * x.rank)
+        return tf.tile(grad, tf.ints(graph, *x.shape) if x.static else tf.shape(x), x.shape)
+    to = tf.shape(x)
     with graph.colocate_with(to.node):
-        rank = ints(graph, x.rank, name="Size", scalar=True)
-        axes = node.inputs[1]
-        axes = pointwise("FloorMod", pointwise("Add", axes, rank, name="add"), rank, name="mod")
-        axes_shape = shape(axes)
-        every = _range(graph, rank, x.rank)
-        ones = fill(graph, axes_shape, axes.shape, axes.known, 1, "int")
-        stitched = graph.add("DynamicStitch", (every, axes, to, ones), (x.rank,), known=[(False,)], type="int").outputs[
-            0
-        ]
-        divisor = binary("Maximum", stitched, 1)
-        scaling = pointwise("FloorDiv", to, divisor, name="floordiv")
+        rank = tf.ints(graph, x.rank, name="Size", scalar=True)
+        axes = tf.pointwise("Add", node.inputs[1], rank, name="add")
+        axes = tf.pointwise("FloorMod", axes, rank, name="mod")
+        axes_shape = tf.shape(axes)
+        every = tf.arange(rank, x.rank)
+        ones = tf.fill(graph, axes_shape, axes.shape, 1, "int")
+        stitched = graph.tensor("DynamicStitch", (every, axes, to, ones), (Unknown(x.rank),), type="int")
+        divisor = tf.pointwise("Maximum", stitched, 1)
+        scaling = tf.pointwise("FloorDiv", to, divisor, name="floordiv")
     kept = tuple(1 if i in node.value else size for i, size in enumerate(x.shape))
-    known = tuple(i in node.value or sure for i, sure in enumerate(x.known))
-    return tile(reshape(grad, stitched, kept, known), scaling, x.shape, x.known)
+    return tf.tile(tf.reshape(grad, stitched, kept), scaling, x.shape)
 
 
-def _range(graph: Graph, limit: Tensor, length: int) -> Tensor:
-    start, delta = (ints(graph, i, name=f"range/{what}", scalar=True) for i, what in enumerate(("start", "delta")))
-    return graph.add("Range", (start, limit, delta), (length,), type="int", name="range").outputs[0]
-
-
+@_gradient_of("Mean")
 def _mean(node: Node, grad: Tensor) -> Gradients:
     x, y, graph = node.inputs[0], node.outputs[0], node.graph
     repeated = _repeated(node, grad)
     if x.static and y.static:
-        factor = constant(graph)
+        factor = tf.constant(graph)
     else:
-        before, after = shape(x), shape(y)
-        one = reduce("Prod", before, None)
-        two = reduce("Prod", after, None)
-        factor = pointwise("FloorDiv", one, binary("Maximum", two, 1), name="floordiv")
-        factor = pointwise("Cast", factor, type="float")
-    return (pointwise("RealDiv", repeated, factor, name="truediv"),)
+        before, after = tf.shape(x), tf.shape(y)
+        one = tf.reduce("Prod", before, None)
+        two = tf.reduce("Prod", after, None)
+        factor = tf.pointwise("FloorDiv", one, tf.pointwise("Maximum", two, 1), name="floordiv")
+        factor = tf.pointwise("Cast", factor, type="float")
+    return (tf.pointwise("RealDiv", repeated, factor, name="truediv"),)
 
 
+@_gradient_of("MatMul", "BatchMatMul")
 def _matmul(node: Node, grad: Tensor) -> Gradients:
     x, y = node.inputs
-    return matmul(grad, y, right=True), matmul(x, grad, left=True)
-
-
-def _batch_matmul(node: Node, grad: Tensor) -> Gradients:
-    x, y = node.inputs
     if node.value[1]:
-        return batch_matmul(grad, y), batch_matmul(grad, x, left=True)
-    return batch_matmul(grad, y, right=True), batch_matmul(x, grad, left=True)
+        return tf.matmul(grad, y), tf.matmul(grad, x, left=True)
+    return tf.matmul(grad, y, right=True), tf.matmul(x, grad, left=True)
 
 
+@_gradient_of("BiasAdd")
 def _bias_add(node: Node, grad: Tensor) -> Gradients:
-    bias = node.inputs[1]
-    summed = node.graph.add("BiasAddGrad", (grad,), bias.shape, flops=grad.elements)
-    return grad, summed.outputs[0]
+    return grad, node.graph.tensor("BiasAddGrad", (grad,), node.inputs[1].shape, flops=grad.elements)
 
 
+@_gradient_of("Conv2D")
 def _conv2d(node: Node, grad: Tensor) -> Gradients:
     x, kernel = node.inputs
-    image, filters = shape_n([x, kernel])
-    macs = node.flops
-    back = node.graph.add("Conv2DBackpropInput", (image, kernel, grad), x.shape, known=[x.known], flops=macs)
-    own = node.graph.add("Conv2DBackpropFilter", (x, filters, grad), kernel.shape, flops=macs)
-    return back.outputs[0], own.outputs[0]
+    image, filters = tf.shape_n([x, kernel])
+    back = node.graph.tensor("Conv2DBackpropInput", (image, kernel, grad), x.shape, flops=node.flops)
+    return back, node.graph.tensor("Conv2DBackpropFilter", (x, filters, grad), kernel.shape, flops=node.flops)
 
 
-def _with_output(op: str) -> Callable[[Node, Tensor], Gradients]:
-    """The gradient of an activation, from the gradient and the output."""
-
-    def gradient(node: Node, grad: Tensor) -> Gradients:
-        if op == "ReluGrad":
-            return (pointwise(op, grad, node.outputs[0]),)
-        with node.graph.after(grad.node):
-            return (pointwise(op, node.outputs[0], grad),)
-
-    return gradient
+@_gradient_of("Relu")
+def _relu(node: Node, grad: Tensor) -> Gradients:
+    return (tf.pointwise("ReluGrad", grad, node.outputs[0]),)
 
 
-def _trigonometric(op: str) -> Callable[[Node, Tensor], Gradients]:
-    def gradient(node: Node, grad: Tensor) -> Gradients:
-        with node.graph.after(grad.node):
-            if op == "Sin":
-                return (pointwise("Mul", grad, pointwise("Cos", node.inputs[0]), name="mul"),)
-            other = pointwise("Sin", node.inputs[0])
-            return (pointwise("Mul", pointwise("Neg", grad), other, name="mul"),)
-
-    return gradient
+@_gradient_of("Sigmoid", "Tanh")
+def _activation(node: Node, grad: Tensor) -> Gradients:
+    with node.graph.after(grad.node):
+        return (tf.pointwise(f"{node.op}Grad", node.outputs[0], grad),)
 
 
+@_gradient_of("Sin")
+def _sin(node: Node, grad: Tensor) -> Gradients:
+    with node.graph.after(grad.node):
+        return (tf.pointwise("Mul", grad, tf.pointwise("Cos", node.inputs[0]), name="mul"),)
+
+
+@_gradient_of("Cos")
+def _cos(node: Node, grad: Tensor) -> Gradients:
+    with node.graph.after(grad.node):
+        other = tf.pointwise("Sin", node.inputs[0])
+        return (tf.pointwise("Mul", tf.pointwise("Neg", grad), other, name="mul"),)
+
+
+@_gradient_of("Atan2")
 def _atan2(node: Node, grad: Tensor) -> Gradients:
     y, x = node.inputs
     with node.graph.after(grad.node):
-        squares = pointwise("Add", pointwise("Square", x), pointwise("Square", y), name="add")
-        inverse = pointwise("RealDiv", grad, squares, name="truediv")
-        left = pointwise("Mul", x, inverse, name="mul")
-        return left, pointwise("Mul", pointwise("Neg", y), inverse, name="mul_1")
+        squares = tf.pointwise("Add", tf.pointwise("Square", x), tf.pointwise("Square", y), name="add")
+        inverse = tf.pointwise("RealDiv", grad, squares, name="truediv")
+        left = tf.pointwise("Mul", x, inverse, name="mul")
+        return left, tf.pointwise("Mul", tf.pointwise("Neg", y), inverse, name="mul_1")
 
 
+@_gradient_of("Abs")
 def _abs(node: Node, grad: Tensor) -> Gradients:
-    return (pointwise("Mul", grad, pointwise("Sign", node.inputs[0]), name="mul"),)
+    return (tf.pointwise("Mul", grad, tf.pointwise("Sign", node.inputs[0]), name="mul"),)
 
 
+@_gradient_of("Square")
 def _square(node: Node, grad: Tensor) -> Gradients:
     with node.graph.after(grad.node):
-        double = binary("Mul", node.inputs[0], constant(node.graph, (), 2))
-        return (pointwise("Mul", grad, double),)
+        double = tf.pointwise("Mul", node.inputs[0], tf.constant(node.graph, (), 2))
+        return (tf.pointwise("Mul", grad, double),)
 
 
+@_gradient_of("Neg")
 def _neg(_: Node, grad: Tensor) -> Gradients:
-    return (pointwise("Neg", grad),)
+    return (tf.pointwise("Neg", grad),)
 
 
+@_gradient_of("Cast")
 def _cast(node: Node, grad: Tensor) -> Gradients:
-    return (pointwise("Cast", grad) if node.inputs[0].type == "float" else None,)
+    return (tf.pointwise("Cast", grad) if node.inputs[0].type == "float" else None,)
 
 
+@_gradient_of("Softmax")
 def _softmax(node: Node, grad: Tensor) -> Gradients:
     y = node.outputs[0]
-    summed = reduce("Sum", pointwise("Mul", grad, y, name="mul"), (-1,), keep=True)
-    return (pointwise("Mul", pointwise("Sub", grad, summed, name="sub"), y, name="mul_1"),)
+    summed = tf.reduce("Sum", tf.pointwise("Mul", grad, y, name="mul"), (-1,), keep=True)
+    return (tf.pointwise("Mul", tf.pointwise("Sub", grad, summed, name="sub"), y, name="mul_1"),)
 
 
+@_gradient_of("Select")
 def _select(node: Node, grad: Tensor) -> Gradients:
     which, x = node.inputs[:2]
-    nothing = _zeros(x)
-    left = pointwise("Select", which, grad, nothing, type="float")
-    return None, left, pointwise("Select", which, nothing, grad, type="float")
+    nothing = tf.zeros_like(x)
+    left = tf.pointwise("Select", which, grad, nothing, type="float")
+    return None, left, tf.pointwise("Select", which, nothing, grad, type="float")
 
 
+@_gradient_of("Reshape", "ExpandDims", "Squeeze")
 def _reshape(node: Node, grad: Tensor) -> Gradients:
-    return (reshape_like(grad, node.inputs[0]),)
+    x = node.inputs[0]
+    return (tf.reshape(grad, tf.shape(x), x.shape),)
 
 
+@_gradient_of("Transpose")
 def _transpose(node: Node, grad: Tensor) -> Gradients:
     perm = node.inputs[1]
-    inverse = node.graph.add("InvertPermutation", (perm,), perm.shape, type="int").outputs[0]
+    inverse = node.graph.tensor("InvertPermutation", (perm,), perm.shape, type="int")
     order = sorted(range(len(node.value)), key=node.value.__getitem__)
-    return (transpose(grad, order, inverse),)
+    return (tf.transpose(grad, order, inverse),)
 
 
+@_gradient_of("ConcatV2")
 def _concat(node: Node, grad: Gradient) -> Gradients:
     graph, axis, parts = node.graph, node.inputs[-1], node.inputs[:-1]
-    rank = ints(graph, parts[0].rank, name="Rank", scalar=True)
-    positive = pointwise("FloorMod", axis, rank, name="mod")
+    rank = tf.ints(graph, parts[0].rank, name="Rank", scalar=True)
+    positive = tf.pointwise("FloorMod", axis, rank, name="mod")
     if isinstance(grad, Slices):
         return _rows_of_concat(graph, parts, grad, positive)
     if len(parts) == 1:
@@ -320,199 +302,152 @@ def _concat(node: Node, grad: Gradient) -> Gradients:
     sizes: list[Tensor] = []
     for x in parts:
         # TensorFlow stops at the first shape that is not known, and has added the operation for it by then.
-        sizes.append(shape(x))
-        if not all(x.known):
-            sizes = list(shape_n(parts))
+        sizes.append(tf.shape(x))
+        if not x.static:
+            sizes = list(tf.shape_n(parts))
             break
     if len(sizes) > 16:
-        stacked = stack(sizes, 1)
-        begin = pack([positive, 0], graph, "Slice/begin")
-        row = slice_(stacked, begin, ints(graph, 1, -1, name="Slice/size"), (1, len(sizes)), (True, True))
-        lengths = squeeze(row, (0,))
-        shapes, known = [x.shape for x in parts], [x.known for x in parts]
-        return graph.add("SplitV", (grad, lengths, positive), *shapes, known=known, name="split").outputs
+        stacked = tf.stack(sizes, 1)
+        begin = tf.pack([positive, 0], graph, "Slice/begin")
+        row = tf.slice_(stacked, begin, tf.ints(graph, 1, -1, name="Slice/size"), (1, len(sizes)))
+        inputs = (grad, tf.squeeze(row, (0,)), positive)
+        return graph.add("SplitV", inputs, *(x.shape for x in parts), name="split").outputs
     offsets = graph.add("ConcatOffset", (positive, *sizes), *((x.rank,) for x in parts), type="int").outputs
-    return [slice_(grad, begin, size, x.shape, x.known) for x, begin, size in zip(parts, offsets, sizes, strict=True)]
+    return [tf.slice_(grad, begin, size, x.shape) for x, begin, size in zip(parts, offsets, sizes, strict=True)]
 
 
 def _rows_of_concat(graph: Graph, parts: Sequence[Tensor], grad: Slices, axis: Tensor) -> Gradients:
     """The gradients of parts that were concatenated along the rows, from that of some rows."""
-    sizes = [shape(x) for x in parts]
-    start = ints(graph, 0, scalar=True)
+    sizes = [tf.shape(x) for x in parts]
+    start = tf.ints(graph, 0, scalar=True)
     results: list[Gradient | None] = []
-    rows = grad.indices.shape
     for x, size in zip(parts, sizes, strict=True):
-        length = gather(size, axis)
-        end = pointwise("Add", start, length, name="add")
-        above = pointwise("GreaterEqual", grad.indices, start, type="bool")
-        below = pointwise("Less", grad.indices, end, type="bool")
-        both = pointwise("LogicalAnd", above, below)
-        which = graph.add("Where", (both,), (*rows, 1), known=[(False, True)], type="int").outputs[0]
-        chosen = squeeze(which, (1,))
-        indices = pointwise("Sub", gather(grad.indices, chosen), start, name="sub")
-        values = gather(grad.values, chosen)
+        length = tf.gather(size, axis)
+        end = tf.pointwise("Add", start, length, name="add")
+        above = tf.pointwise("GreaterEqual", grad.indices, start, type="bool")
+        below = tf.pointwise("Less", grad.indices, end, type="bool")
+        both = tf.pointwise("LogicalAnd", above, below)
+        which = graph.tensor("Where", (both,), (Unknown(both.elements), 1), type="int")
+        chosen = tf.squeeze(which, (1,))
+        indices = tf.pointwise("Sub", tf.gather(grad.indices, chosen), start, name="sub")
+        values = tf.gather(grad.values, chosen)
         results.append(Slices(values, indices, size, x))
         start = end
     return results
 
 
+@_gradient_of("Split")
 def _split(node: Node, *grads: Tensor) -> Gradients:
-    return None, concat(grads, node.value, node.inputs[0])
+    return None, tf.concat(grads, node.value, node.inputs[0])
 
 
+@_gradient_of("Pack")
 def _pack(node: Node, grad: Tensor) -> Gradients:
-    return unstack(grad, node.value)
+    return tf.unstack(grad, node.value)
 
 
+@_gradient_of("Unpack")
 def _unpack(node: Node, *grads: Tensor) -> Gradients:
-    return (stack(grads, node.value),)
+    return (tf.stack(grads, node.value),)
 
 
+@_gradient_of("StridedSlice")
 def _strided_slice(node: Node, grad: Gradient) -> Gradients:
     x = node.inputs[0]
-    to = shape(x)
-    whole = dense(node.graph, grad)
-    inputs = (to, *node.inputs[1:], whole)
-    return node.graph.add("StridedSliceGrad", inputs, x.shape, known=[x.known]).outputs
+    to = tf.shape(x)
+    inputs = (to, *node.inputs[1:], dense(node.graph, grad))
+    return node.graph.add("StridedSliceGrad", inputs, x.shape).outputs
 
 
+@_gradient_of("GatherV2")
 def _gather(node: Node, grad: Tensor) -> Gradients:
     graph, (params, indices) = node.graph, node.inputs[:2]
     with graph.colocate_with(params.node):
-        sizes = pointwise("Cast", shape(params), type="int", name="ToInt32")
-    count = ints(graph, indices.elements, name="Size", scalar=True) if indices.static else (
-        graph.add("Size", (indices,), (), type="int").outputs[0]
-    )  # fmt: skip
-    count = expand_dims(count, 0)
-    tail = strided_slice(sizes, (params.rank - 1,))
-    to = concat([count, tail], 0)
-    rows = indices.elements
-    known = (indices.static, *params.known[1:])
-    values = reshape(grad, to, (rows, *params.shape[1:]), known)
-    flat = reshape(indices, count, (rows,), (indices.static,))
-    return (Slices(values, flat, sizes, params),)
+        sizes = tf.pointwise("Cast", tf.shape(params), type="int", name="ToInt32")
+    if indices.static:
+        count = tf.ints(graph, indices.elements, name="Size", scalar=True)
+    else:
+        count = graph.tensor("Size", (indices,), (), type="int")
+    count = tf.expand_dims(count, 0)
+    tail = tf.strided_slice(sizes, (params.rank - 1,))
+    rows = product(indices.shape)
+    values = tf.reshape(grad, tf.concat([count, tail], 0), (rows, *params.shape[1:]))
+    return (Slices(values, tf.reshape(indices, count, (rows,)), sizes, params),)
 
 
+@_gradient_of("Tile")
 def _tile(node: Node, grad: Tensor) -> Gradients:
     graph, (x, multiples) = node.graph, node.inputs
-    sizes = shape(x)
-    stacked = stack([multiples, sizes], 0)
-    both = reshape_to(transpose(stacked, (1, 0)), (2 * x.rank,))
-    count = ints(graph, 2 * x.rank, name="Size", scalar=True)
-    start, delta = (ints(graph, i, name=f"range/{what}", scalar=True) for i, what in ((0, "start"), (2, "delta")))
-    axes = graph.add("Range", (start, count, delta), (x.rank,), type="int", name="range").outputs[0]
-    wide = reshape(grad, both, tuple(
-        size for own, every in zip(x.shape, grad.shape, strict=True) for size in (every // own, own)
-    ), (False,) * (2 * x.rank))  # fmt: skip
-    return (_sum_to(wide, x, axes, "Sum"),)
+    sizes = tf.shape(x)
+    stacked = tf.stack([multiples, sizes], 0)
+    both = tf.reshape_to(tf.transpose(stacked, (1, 0)), (2 * x.rank,))
+    axes = tf.arange(tf.ints(graph, 2 * x.rank, name="Size", scalar=True), x.rank, 2)
+    pairs = [(every // own, own) for own, every in zip(x.shape, grad.shape, strict=True)]
+    wide = tf.reshape(grad, both, tuple(Unknown(size) for pair in pairs for size in pair))
+    return (_Operand(x, sizes, axes, "Sum").summed(wide),)
 
 
+@_gradient_of("FusedBatchNorm")
 def _batch_norm(node: Node, grad: Tensor, *_: Tensor) -> Gradients:
     x, scale = node.inputs[:2]
     training, channels_first = node.value
     saved = node.outputs[3:5] if training else node.inputs[3:5]
     if not training and channels_first:
-        x, grad = transpose(x, (0, 2, 3, 1)), transpose(grad, (0, 2, 3, 1))
+        x, grad = tf.transpose(x, (0, 2, 3, 1)), tf.transpose(grad, (0, 2, 3, 1))
     shapes = (x.shape, scale.shape, scale.shape, (0,), (0,))
     found = node.graph.add("FusedBatchNormGrad", (grad, x, scale, *saved), *shapes, flops=2 * node.flops)
     back = found.outputs[0]
     if not training and channels_first:
-        back = transpose(back, (0, 3, 1, 2))
+        back = tf.transpose(back, (0, 3, 1, 2))
     # In training, the gate passes on the two reserved outputs as well.
     return back, *found.outputs[1 : 5 if training else 3]
 
 
+@_gradient_of("MaxPool")
 def _max_pool(node: Node, grad: Tensor) -> Gradients:
     x = node.inputs[0]
     return node.graph.add("MaxPoolGrad", (x, node.outputs[0], grad), x.shape, flops=node.flops).outputs
 
 
+@_gradient_of("AvgPool")
 def _avg_pool(node: Node, grad: Tensor) -> Gradients:
     x = node.inputs[0]
-    return node.graph.add("AvgPoolGrad", (shape(x), grad), x.shape, flops=node.flops).outputs
+    return node.graph.add("AvgPoolGrad", (tf.shape(x), grad), x.shape, flops=node.flops).outputs
 
 
+@_gradient_of("Pad")
 def _pad(node: Node, grad: Tensor) -> Gradients:
     graph, (x, paddings) = node.graph, node.inputs
-    rank = ints(graph, x.rank, name="Rank", scalar=True)
-    size = pack([rank, 1], graph)
-    before = slice_(paddings, ints(graph, 0, 0, name="Slice/begin"), size, (x.rank, 1), (True, True))
-    begin = reshape_to(before, (x.rank,))
-    return (slice_(grad, begin, shape(x), x.shape, x.known, "Slice_1"),)
+    rank = tf.ints(graph, x.rank, name="Rank", scalar=True)
+    size = tf.pack([rank, 1], graph)
+    before = tf.slice_(paddings, tf.ints(graph, 0, 0, name="Slice/begin"), size, (x.rank, 1))
+    begin = tf.reshape_to(before, (x.rank,))
+    return (tf.slice_(grad, begin, tf.shape(x), x.shape, "Slice_1"),)
 
 
+@_gradient_of("SoftmaxCrossEntropyWithLogits")
 def _cross_entropy(node: Node, grad: Tensor, _: Tensor) -> Gradients:
-    left = pointwise("Mul", expand_dims(grad, -1), node.outputs[1], name="mul")
-    logits = pointwise("Neg", pointwise("LogSoftmax", node.inputs[0]))
-    return left, pointwise("Mul", expand_dims(grad, -1), logits, name="mul_1")
+    left = tf.pointwise("Mul", tf.expand_dims(grad, -1), node.outputs[1], name="mul")
+    logits = tf.pointwise("Neg", tf.pointwise("LogSoftmax", node.inputs[0]))
+    return left, tf.pointwise("Mul", tf.expand_dims(grad, -1), logits, name="mul_1")
 
 
+@_gradient_of("SparseSoftmaxCrossEntropyWithLogits")
 def _sparse_cross_entropy(node: Node, grad: Tensor, _: Tensor) -> Gradients:
-    other = pointwise("PreventGradient", node.outputs[1])
-    return pointwise("Mul", expand_dims(grad, -1), other, name="mul"), None
+    other = tf.pointwise("PreventGradient", node.outputs[1])
+    return tf.pointwise("Mul", tf.expand_dims(grad, -1), other, name="mul"), None
 
 
+@_gradient_of("Fill")
 def _fill(_: Node, grad: Tensor) -> Gradients:
-    return None, reduce("Sum", grad, None)
+    return None, tf.reduce("Sum", grad, None)
 
 
+@_gradient_of("Identity")
 def _pass(_: Node, grad: Gradient) -> Gradients:
     return (grad,)
 
 
+@_gradient_of("Equal", "Floor", "NotEqual", "OneHot", "Shape", "StopGradient")
 def _stop(node: Node, *_: Gradient) -> Gradients:
     return (None,) * len(node.inputs)
-
-
-FUNCTIONS: dict[str, Callable[..., Gradients]] = {
-    "Abs": _abs,
-    "Add": _add,
-    "Atan2": _atan2,
-    "AvgPool": _avg_pool,
-    "BatchMatMul": _batch_matmul,
-    "BiasAdd": _bias_add,
-    "Cast": _cast,
-    "ConcatV2": _concat,
-    "Conv2D": _conv2d,
-    "Cos": _trigonometric("Cos"),
-    "Equal": _stop,
-    "ExpandDims": _reshape,
-    "Fill": _fill,
-    "Floor": _stop,
-    "FusedBatchNorm": _batch_norm,
-    "GatherV2": _gather,
-    "Identity": _pass,
-    "MatMul": _matmul,
-    "MaxPool": _max_pool,
-    "Mean": _mean,
-    "Mul": _mul,
-    "Neg": _neg,
-    "NotEqual": _stop,
-    "OneHot": _stop,
-    "Pack": _pack,
-    "Pad": _pad,
-    "Pow": _pow,
-    "RealDiv": _real_div,
-    "Relu": _with_output("ReluGrad"),
-    "Reshape": _reshape,
-    "Select": _select,
-    "Shape": _stop,
-    "Sigmoid": _with_output("SigmoidGrad"),
-    "Sin": _trigonometric("Sin"),
-    "Softmax": _softmax,
-    "SoftmaxCrossEntropyWithLogits": _cross_entropy,
-    "SparseSoftmaxCrossEntropyWithLogits": _sparse_cross_entropy,
-    "Split": _split,
-    "Square": _square,
-    "SquaredDifference": _squared_difference,
-    "Squeeze": _reshape,
-    "StopGradient": _stop,
-    "StridedSlice": _strided_slice,
-    "Sub": _sub,
-    "Sum": _sum,
-    "Tanh": _with_output("TanhGrad"),
-    "Tile": _tile,
-    "Transpose": _transpose,
-    "Unpack": _unpack,
-}
-"""The gradient function of each type of operation."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from placeopt.generate import convnets, layers
 from placeopt.generate.layers import ModelOptions
+from placeopt.generate.tensorflow import operations as tf
 from placeopt.generate.tensorflow.graph import Graph, Node, Tensor
 from placeopt.generate.tensorflow.lowering import Lowering
-from placeopt.generate.tensorflow.operations import binary, placeholder, pointwise, reduce, strided_slice
 from placeopt.generate.tensorflow.recurrent import lstm_nmt
 from placeopt.generate.tensorflow.transformer import summaries, transformer
 from placeopt.generate.tensorflow.variables import Outputs, minimize, variable
@@ -36,29 +36,29 @@ def holography(graph: Graph, kernels: layers.Graph) -> Outputs:
     lowering.lower(kernels)
     *_, last = lowering.found.values()
     half = (last.shape[0], last.shape[1] // 2, *last.shape[2:])
-    amplitude = binary("Mul", strided_slice(last, half, bounds=4), math.sqrt(0.5), name="mul")
-    amplitude = binary("Add", amplitude, math.sqrt(0.5), name="output_field_amp")
-    phase = binary("Mul", strided_slice(last, half, bounds=4), 0.5, name="mul")
-    phase = binary("Add", phase, 0.5, name="output_field_phs")
+    amplitude = tf.pointwise("Mul", tf.strided_slice(last, half, bounds=4), math.sqrt(0.5), name="mul")
+    amplitude = tf.pointwise("Add", amplitude, math.sqrt(0.5), name="output_field_amp")
+    phase = tf.pointwise("Mul", tf.strided_slice(last, half, bounds=4), 0.5, name="mul")
+    phase = tf.pointwise("Add", phase, 0.5, name="output_field_phs")
     if not training:
         return Outputs((amplitude, phase))
-    true_amplitude, true_phase = (placeholder(graph, half, (True,) * 4, "float", name) for name in ("amp", "phs"))
+    true_amplitude, true_phase = (tf.placeholder(graph, half, "float", name) for name in ("amp", "phs"))
     angles = (_radians(true_phase), _radians(phase))
     # The released code states the difference twice.
-    sine, cosine = (pointwise(op, pointwise("Sub", *angles, name="sub")) for op in ("Sin", "Cos"))
-    angle = pointwise("Atan2", sine, cosine)
-    angle = pointwise("Sub", angle, reduce("Mean", angle, (2, 3), keep=True), name="sub")
-    real = pointwise("Mul", true_amplitude, pointwise("Cos", angle), name="mul")
-    imaginary = pointwise("Mul", true_amplitude, pointwise("Sin", angle), name="mul")
-    parts = (pointwise("Sub", real, amplitude, name="sub"), imaginary)
-    means = [reduce("Mean", pointwise("Abs", part), None) for part in parts]
-    return Outputs((amplitude, phase), pointwise("Add", *means, name="add"))
+    sine, cosine = (tf.pointwise(op, tf.pointwise("Sub", *angles, name="sub")) for op in ("Sin", "Cos"))
+    angle = tf.pointwise("Atan2", sine, cosine)
+    angle = tf.pointwise("Sub", angle, tf.reduce("Mean", angle, (2, 3), keep=True), name="sub")
+    real = tf.pointwise("Mul", true_amplitude, tf.pointwise("Cos", angle), name="mul")
+    imaginary = tf.pointwise("Mul", true_amplitude, tf.pointwise("Sin", angle), name="mul")
+    parts = (tf.pointwise("Sub", real, amplitude, name="sub"), imaginary)
+    means = [tf.reduce("Mean", tf.pointwise("Abs", part), None) for part in parts]
+    return Outputs((amplitude, phase), tf.pointwise("Add", *means, name="add"))
 
 
 def _radians(phase: Tensor) -> Tensor:
     """Phases in [0, 1] as angles."""
-    doubled = binary("Mul", binary("Sub", phase, 0.5, name="sub"), 2, name="mul")
-    return binary("Mul", doubled, math.pi, name="mul")
+    doubled = tf.pointwise("Mul", tf.pointwise("Sub", phase, 0.5, name="sub"), 2, name="mul")
+    return tf.pointwise("Mul", doubled, math.pi, name="mul")
 
 
 METADATA_TIME = "1 us"

@@ -10,36 +10,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from placeopt.errors import InternalError
+from placeopt.generate.tensorflow import operations as tf
 from placeopt.generate.tensorflow.derivatives import FUNCTIONS, Gradient, Slices
-from placeopt.generate.tensorflow.graph import Graph, Node, Tensor
-from placeopt.generate.tensorflow.operations import (
-    arange,
-    concat,
-    constant,
-    identity,
-    ints,
-    pointwise,
-    shape,
-    strided_slice,
-)
+from placeopt.generate.tensorflow.graph import Graph, Node, Tensor, Unknown, agreed
 
 
-def gradients(loss: Tensor, variables: Sequence[Tensor], colocate: bool = True) -> list[Gradient | None]:
+def gradients(loss: Tensor, variables: Sequence[Tensor]) -> list[Gradient | None]:
     """Add the gradients of a loss, and return that of each variable; None if the loss does not depend on it."""
     graph = loss.node.graph
-    with graph.colocate_with(loss.node) if colocate else graph.anywhere():
-        to = ints(graph, *loss.shape, name="gradients/Shape")
-        one = constant(graph, (), 1, name="gradients/grad_ys_0")
-        start = graph.add("Fill", (to, one), loss.shape, name="gradients/Fill").outputs[0]
+    with graph.colocate_with(loss.node):
+        to = tf.ints(graph, *loss.shape, name="gradients/Shape")
+        one = tf.constant(graph, (), 1, name="gradients/grad_ys_0")
+        start = graph.tensor("Fill", (to, one), loss.shape, name="gradients/Fill")
     pending = _pending(loss.node, variables)
     found: dict[tuple[int, int], list[Gradient]] = {(loss.node.number, loss.index): [start]}
     queue = deque([loss.node])
     while queue:
         node = queue.popleft()
         own = [
-            _added_up(graph, found[node.number, i], node, colocate) if (node.number, i) in found else None
+            _added_up(graph, found[node.number, i], node) if (node.number, i) in found else None
             for i in range(len(node.outputs))
         ]
         function = FUNCTIONS.get(node.op)
@@ -48,16 +40,16 @@ def gradients(loss: Tensor, variables: Sequence[Tensor], colocate: bool = True) 
                 raise InternalError(f"{node.op} has no gradient")
             for i, each in enumerate(own):
                 if each is None and node.outputs[i].type == "float":
-                    with graph.gradient_of(node, colocate):
-                        own[i] = pointwise("ZerosLike", node.outputs[i], name="zeros_like")
-            with graph.gradient_of(node, colocate):
+                    with graph.gradient_of(node, f"{node.name}_grad/"):
+                        own[i] = tf.pointwise("ZerosLike", node.outputs[i], name="zeros_like")
+            with graph.gradient_of(node, f"{node.name}_grad/"):
                 results = list(function(node, *own))
                 if sum(each is not None for each in results) > 1:
                     results = _gated(graph, results)
             for tensor, each in zip(node.inputs, results, strict=False):
                 if each is not None:
-                    if isinstance(each, Tensor) and each.known != tensor.known and each.rank == tensor.rank:
-                        each.known = tuple(one or two for one, two in zip(each.known, tensor.known, strict=True))
+                    if isinstance(each, Tensor) and each.rank == tensor.rank:
+                        each.shape = tuple(map(agreed, each.shape, tensor.shape))
                     found.setdefault((tensor.node.number, tensor.index), []).append(each)
         for tensor in node.inputs:
             number = tensor.node.number
@@ -66,7 +58,7 @@ def gradients(loss: Tensor, variables: Sequence[Tensor], colocate: bool = True) 
                 if not pending[number]:
                     queue.append(tensor.node)
     return [
-        _added_up(graph, found[each.node.number, 0], each.node, colocate) if (each.node.number, 0) in found else None
+        _added_up(graph, found[each.node.number, 0], each.node) if (each.node.number, 0) in found else None
         for each in variables
     ]
 
@@ -96,39 +88,34 @@ def _pending(target: Node, variables: Sequence[Tensor]) -> dict[int, int]:
     return pending
 
 
-def _added_up(graph: Graph, parts: list[Gradient], node: Node, colocate: bool) -> Gradient:
+def _added_up(graph: Graph, parts: list[Gradient], node: Node) -> Gradient:
     if len(parts) == 1:
         return parts[0]
     dense = [part for part in parts if isinstance(part, Tensor)]
     if len(dense) < len(parts):
-        return _joined(graph, parts, node, colocate)
+        return _joined(graph, parts, node)
     first = dense[0]
     with graph.colocate_with(first.node, alone=True):
-        known = tuple(any(part.known[i] for part in dense) for i in range(first.rank))
+        shape = tuple(map(agreed, *(part.shape for part in dense)))
         flops = (len(dense) - 1) * first.elements
-        summed = graph.add("AddN", dense, first.shape, known=[known], name="gradients/AddN", flops=flops)
-    summed.forward = node
-    parts[:] = summed.outputs
-    return summed.outputs[0]
+        summed = graph.tensor("AddN", dense, shape, name="gradients/AddN", flops=flops)
+    summed.node.forward = node
+    parts[:] = [summed]
+    return summed
 
 
-def _joined(graph: Graph, parts: list[Gradient], node: Node, colocate: bool) -> Slices:
+def _joined(graph: Graph, parts: list[Gradient], node: Node) -> Slices:
     """Join gradients of rows; a dense one is one of all rows."""
-    before = graph.colocated
-    graph.colocated = (*before, node) if colocate else before
-    graph.forward = node
-    try:
+    with graph.gradient_of(node):
         rows: list[Slices] = []
         for part in parts:
             if isinstance(part, Tensor):
-                sizes = shape(part, name="gradients/Shape")
-                length = strided_slice(sizes, (), name="gradients/strided_slice")
-                part = Slices(part, arange(graph, length, part.shape[0], name="gradients/range"), sizes, part)
+                sizes = tf.shape(part)
+                every = tf.arange(tf.strided_slice(sizes, ()), Unknown(part.shape[0]))
+                part = Slices(part, every, sizes, part)
             rows.append(part)
-        values = concat([part.values for part in rows], 0, name="gradients/concat")
-        indices = concat([part.indices for part in rows], 0, name="gradients/concat_1")
-    finally:
-        graph.colocated, graph.forward = before, None
+        values = tf.concat([part.values for part in rows], 0)
+        indices = tf.concat([part.indices for part in rows], 0, name="concat_1")
     joined = Slices(values, indices, rows[0].sizes, rows[0].like)
     parts[:] = [joined]
     return joined
@@ -136,21 +123,17 @@ def _joined(graph: Graph, parts: list[Gradient], node: Node, colocate: bool) -> 
 
 def _gated(graph: Graph, results: list[Gradient | None]) -> list[Gradient | None]:
     """Let each result wait for all of them (`control_flow_ops.tuple`)."""
-    gates = [each.values.node if isinstance(each, Slices) else each.node for each in results if each is not None]
-    unique = sorted({node.number: node for node in gates}.items())
+    tensors = [each.values if isinstance(each, Slices) else each for each in results]
+    nodes = {tensor.node.number: tensor.node for tensor in tensors if tensor is not None}
+    gated: list[Gradient | None] = []
     with graph.scope("tuple"), graph.anywhere():
-        with graph.after(*(node for _, node in unique)):
+        with graph.after(*(node for _, node in sorted(nodes.items()))):
             gate = graph.add("NoOp", (), name="group_deps")
-        gated: list[Gradient | None] = []
-        for each in results:
-            if each is None:
+        for each, tensor in zip(results, tensors, strict=True):
+            if tensor is None:
                 gated.append(None)
                 continue
-            tensor = each.values if isinstance(each, Slices) else each
             with graph.colocate_with(tensor.node), graph.after(gate):
-                passed = identity(tensor, "control_dependency")
-                if isinstance(each, Slices):
-                    gated.append(Slices(passed, each.indices, each.sizes, each.like))
-                else:
-                    gated.append(passed)
+                passed = tf.identity(tensor, "control_dependency")
+            gated.append(replace(each, values=passed) if isinstance(each, Slices) else passed)
     return gated

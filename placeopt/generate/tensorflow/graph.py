@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
+
+from placeopt.model.graph import components
+
+
+class Unknown(int):
+    """A size that the graph does not state.
+
+    TensorFlow computes with sizes while it builds the graph where it knows them, and with operations of the graph
+    otherwise. Costs need all sizes, so that these have a value as well.
+    """
+
+
 Shape = tuple[int, ...]
-Known = tuple[bool, ...]
 
 WIDTHS = {"float": 4, "int": 4, "bool": 1, "resource": 0}
 """Bytes of an element by type; that of `float` is an option of the model."""
 
 
+def stated(*sizes: int) -> bool:
+    """Whether the graph states all these sizes."""
+    return not any(isinstance(size, Unknown) for size in sizes)
+
+
+def agreed(*sizes: int) -> int:
+    """A size that several tensors share, stated if one of them states it."""
+    return next((size for size in sizes if stated(size)), sizes[0])
+
+
+def product(shape: Shape) -> int:
+    """The number of values of a shape, stated if all sizes are."""
+    return prod(shape) if stated(*shape) else Unknown(prod(shape))
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Tensor:
-    """An output of an operation.
+    """An output of an operation."""
 
-    `known` says for each axis whether the graph states its size. TensorFlow computes with the sizes while it builds
-    the graph where it knows them, and with operations of the graph otherwise. Costs need all sizes, so `shape` has
-    them in both cases.
-    """
-
-    __slots__ = ("index", "known", "node", "shape", "type")
-
-    def __init__(self, node: Node, index: int, shape: Shape, known: Known, type: str) -> None:
-        self.node = node
-        self.index = index
-        self.shape = shape
-        self.known = known
-        self.type = type
+    node: Node
+    index: int
+    shape: Shape
+    type: str
 
     @property
     def graph(self) -> Graph:
@@ -49,7 +69,7 @@ class Tensor:
     @property
     def static(self) -> bool:
         """Whether the graph states all sizes."""
-        return all(self.known)
+        return stated(*self.shape)
 
     @property
     def bytes(self) -> int:
@@ -57,29 +77,24 @@ class Tensor:
         return self.graph.widths[self.type] * prod(self.shape)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """An operation: `op` is its type, as in `tf.Operation.type`."""
 
-    __slots__ = (
-        "colocated", "controls", "flops", "forward", "graph", "inputs", "name", "number", "op", "outputs", "resident",
-        "value",
-    )  # fmt: skip
-
-    def __init__(self, graph: Graph, number: int, name: str, op: str, inputs: Sequence[Tensor]) -> None:
-        self.graph = graph
-        self.number = number
-        self.name = name
-        self.op = op
-        self.inputs = tuple(inputs)
-        self.controls: tuple[Node, ...] = ()
-        self.outputs: tuple[Tensor, ...] = ()
-        self.flops = 0
-        self.resident = 0
-        self.value: Any = None
-        """What the gradient needs to know: the value of a constant, or an attribute."""
-        self.colocated: tuple[Node, ...] = graph.colocated
-        self.forward: Node | None = graph.forward
-        """The operation whose gradient this one helps to compute."""
+    graph: Graph
+    number: int
+    name: str
+    op: str
+    inputs: tuple[Tensor, ...]
+    colocated: tuple[Node, ...]
+    forward: Node | None
+    """The operation whose gradient this one helps to compute."""
+    flops: int = 0
+    value: Any = None
+    """What the gradient needs to know: the value of a constant, or an attribute."""
+    controls: tuple[Node, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    resident: int = 0
 
 
 class Graph:
@@ -92,7 +107,7 @@ class Graph:
         """References to the trainable variables."""
         self.colocated: tuple[Node, ...] = ()
         self.forward: Node | None = None
-        self._waits: list[tuple[int, tuple[Node, ...]]] = []
+        self._waits: tuple[tuple[int, tuple[Node, ...]], ...] = ()
         """For each enclosing context of `after`, the number of operations before it, and what it waits for."""
         self._prefix = ""
         self._names: dict[str, int] = {}
@@ -102,97 +117,69 @@ class Graph:
         op: str,
         inputs: Sequence[Tensor],
         *shapes: Shape,
-        known: Sequence[Known] | None = None,
         type: str = "float",
         name: str | None = None,
         flops: int = 0,
         value: Any = None,
     ) -> Node:
-        """Add an operation with an output of each shape; without `known`, the graph states all sizes."""
-        node = Node(self, len(self.nodes), self._unique(self._prefix + (name or op)), op, inputs)
-        node.flops = flops
-        node.value = value
+        """Add an operation with an output of each shape."""
+        title = self._unique(self._prefix + (name or op))
+        node = Node(self, len(self.nodes), title, op, tuple(inputs), self.colocated, self.forward, flops, value)
         if self._waits:
             read = [tensor.node.number for tensor in inputs]
             latest = max(read, default=-1)
             waits = [other for start, others in self._waits if latest < start for other in others]
             node.controls = tuple([other for other in waits if other.number not in read])
-        if known is None:
-            node.outputs = tuple([Tensor(node, i, shape, (True,) * len(shape), type) for i, shape in enumerate(shapes)])
-        else:
-            pairs = enumerate(zip(shapes, known, strict=True))
-            node.outputs = tuple([Tensor(node, i, shape, sizes, type) for i, (shape, sizes) in pairs])
+        node.outputs = tuple([Tensor(node, i, shape, type) for i, shape in enumerate(shapes)])
         self.nodes.append(node)
         return node
 
-    @contextmanager
-    def scope(self, name: str) -> Iterator[None]:
+    def tensor(self, op: str, inputs: Sequence[Tensor], shape: Shape, **attributes: Any) -> Tensor:
+        """Add an operation with one output, and return the output; see `add` for the attributes."""
+        return self.add(op, inputs, shape, **attributes).outputs[0]
+
+    def scope(self, name: str) -> AbstractContextManager[None]:
         """Put a prefix before the names of operations."""
-        before, self._prefix = self._prefix, f"{self._prefix}{name}/"
-        try:
-            yield
-        finally:
-            self._prefix = before
+        return self._with(_prefix=f"{self._prefix}{name}/")
 
-    @contextmanager
-    def colocate_with(self, node: Node, *, alone: bool = False) -> Iterator[None]:
+    def colocate_with(self, node: Node, *, alone: bool = False) -> AbstractContextManager[None]:
         """Put operations on the device of a node (`tf.colocate_with`), and unless `alone` of the enclosing ones."""
-        before = self.colocated
-        self.colocated = (node,) if alone else (*before, node)
-        try:
-            yield
-        finally:
-            self.colocated = before
+        return self._with(colocated=(node,) if alone else (*self.colocated, node))
 
-    @contextmanager
-    def anywhere(self) -> Iterator[None]:
+    def anywhere(self) -> AbstractContextManager[None]:
         """Let operations run on any device, regardless of the enclosing contexts."""
-        before, self.colocated = self.colocated, ()
-        try:
-            yield
-        finally:
-            self.colocated = before
+        return self._with(colocated=())
 
-    @contextmanager
-    def after(self, *nodes: Node) -> Iterator[None]:
+    def after(self, *nodes: Node) -> AbstractContextManager[None]:
         """Let operations start only after some nodes (`tf.control_dependencies`).
 
         Operations that read one of these nodes, or one of the context, start after them anyway.
         """
-        self._waits.append((len(self.nodes), nodes))
-        try:
-            yield
-        finally:
-            self._waits.pop()
+        return self._with(_waits=(*self._waits, (len(self.nodes), nodes)))
+
+    def gradient_of(self, node: Node, scope: str = "") -> AbstractContextManager[None]:
+        """Add operations that compute the gradient of a node, on its device."""
+        return self._with(colocated=(*self.colocated, node), forward=node, _prefix=f"gradients/{scope}")
 
     @contextmanager
-    def gradient_of(self, node: Node, colocate: bool) -> Iterator[None]:
-        """Add operations that compute the gradient of a node, on its device if requested."""
-        before, prefix, self.forward = self.colocated, self._prefix, node
-        if colocate:
-            self.colocated = (*before, node)
-        self._prefix = f"gradients/{node.name}_grad/"
+    def _with(self, **values: Any) -> Iterator[None]:
+        """Set attributes for the operations of a `with` block."""
+        before = {name: getattr(self, name) for name in values}
+        for name, value in values.items():
+            setattr(self, name, value)
         try:
             yield
         finally:
-            self.colocated, self._prefix, self.forward = before, prefix, None
+            for name, value in before.items():
+                setattr(self, name, value)
 
     def groups(self) -> list[int]:
         """Return for each node the number of the first node with which it must share a device."""
-        root = list(range(len(self.nodes)))
-
-        def find(i: int) -> int:
-            while root[i] != i:
-                root[i] = root[root[i]]
-                i = root[i]
-            return i
-
-        for node in self.nodes:
-            for other in node.colocated:
-                one, two = find(node.number), find(other.number)
-                if one != two:
-                    root[max(one, two)] = min(one, two)
-        return [find(i) for i in range(len(root))]
+        pairs = [(node.number, other.number) for node in self.nodes for other in node.colocated]
+        left, right = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        group, _ = components(len(self.nodes), left, right)
+        first: list[int] = np.unique(group, return_index=True)[1][group].tolist()
+        return first
 
     def needed(self, *targets: Node) -> list[bool]:
         """Return for each node whether an execution of the targets runs it; TensorFlow runs no others."""

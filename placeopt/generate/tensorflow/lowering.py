@@ -11,22 +11,8 @@ from math import prod
 
 from placeopt.errors import InternalError
 from placeopt.generate import layers
+from placeopt.generate.tensorflow import operations as tf
 from placeopt.generate.tensorflow.graph import Graph, Tensor
-from placeopt.generate.tensorflow.operations import (
-    binary,
-    concat,
-    constant,
-    dropout,
-    ints,
-    placeholder,
-    pointwise,
-    reduce,
-    reshape,
-    reshape_to,
-    shape,
-    sparse_softmax_cross_entropy,
-    squeeze,
-)
 from placeopt.generate.tensorflow.variables import batch_norm, free_variable, variable
 
 ACTIVATIONS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softmax": "Softmax"}
@@ -45,7 +31,7 @@ class Lowering:
     def lower(self, kernels: layers.Graph) -> None:
         """Add the operations of all layers."""
         image = next(tensor for each in kernels.operations.values() for tensor in each.inputs if tensor.task is None)
-        self.found[""] = placeholder(self.graph, image.shape, (True,) * 4, "float")
+        self.found[""] = tf.placeholder(self.graph, image.shape, "float")
         for name, operation in kernels.operations.items():
             inputs = [self._view(tensor) for tensor in operation.inputs]
             self.found[name] = self._layer(name, operation, inputs)
@@ -53,37 +39,35 @@ class Lowering:
     def loss(self, name: str) -> Tensor:
         """The mean cross-entropy of the logits of a layer, without the regularisers, which only collections hold."""
         logits = self.found[name]
-        labels = placeholder(self.graph, logits.shape[:1], (True,), name="labels")
-        return reduce("Mean", sparse_softmax_cross_entropy(logits, labels), None)
+        labels = tf.placeholder(self.graph, logits.shape[:1], name="labels")
+        return tf.reduce("Mean", tf.sparse_softmax_cross_entropy(logits, labels), None)
 
     def _view(self, tensor: layers.Tensor) -> Tensor:
         x = self.found[tensor.task or ""]
-        return x if x.shape == tensor.shape else reshape_to(x, tensor.shape, name="flatten/Reshape")
+        return x if x.shape == tensor.shape else tf.reshape_to(x, tensor.shape, name="flatten/Reshape")
 
     def _layer(self, name: str, operation: layers.Operation, inputs: list[Tensor]) -> Tensor:
         graph, x, op = self.graph, inputs[0], operation.op
         if op == "conv2d":
             return self._convolution(name, operation, x)
         if op == "batch_norm":
-            return batch_norm(
-                x, name, gain=not self.slim, training=self.training, slim=self.slim, channels_first=not self.slim
-            )
+            return batch_norm(x, name, training=self.training, slim=self.slim)
         if op in ACTIVATIONS:
-            return pointwise(ACTIVATIONS[op], x, name=name)
+            return tf.pointwise(ACTIVATIONS[op], x, name=name)
         if op == "add":
-            return pointwise("Add", x, inputs[1], name=name)
+            return tf.pointwise("Add", x, inputs[1], name=name)
         if op == "shift":
-            return binary("Sub", x, 0.5, name=name)
+            return tf.pointwise("Sub", x, 0.5, name=name)
         if op == "concat":
-            return concat(inputs, 1, name=name)
+            return tf.concat(inputs, 1, name=name)
         if op in ("max_pool", "avg_pool"):
             kind = "MaxPool" if op == "max_pool" else "AvgPool"
-            return graph.add(kind, (x,), operation.shape, name=name, flops=operation.flops).outputs[0]
+            return graph.tensor(kind, (x,), operation.shape, name=name, flops=operation.flops)
         if op == "pad":
-            paddings = constant(graph, (4, 2), None, "int", f"{name}/paddings")
-            return graph.add("Pad", (x, paddings), operation.shape, name=name).outputs[0]
+            paddings = tf.constant(graph, (4, 2), None, "int", f"{name}/paddings")
+            return graph.tensor("Pad", (x, paddings), operation.shape, name=name)
         if op == "global_avg_pool":
-            return squeeze(reduce("Mean", x, (2, 3), keep=True, name=name), (2, 3), f"{name}/SpatialSqueeze")
+            return tf.squeeze(tf.reduce("Mean", x, (2, 3), keep=True, name=name), (2, 3), f"{name}/SpatialSqueeze")
         if op == "dense":
             relu = operation.keeps == "both" and operation.flops - 2 * operation.macs == 2 * prod(operation.shape)
             return self._classify(name, x, operation.shape[-1], relu)
@@ -99,17 +83,16 @@ class Lowering:
         if self.slim:
             kernel = self._regularised(name, kernel_shape)
             offset = variable(graph, (channels,), "zeros", f"{name}/biases") if bias else None
-            ints(graph, 1, 1, name=f"{name}/dilation_rate")
+            tf.ints(graph, 1, 1, name=f"{name}/dilation_rate")
         else:
             kernel = free_variable(graph, kernel_shape, "uniform").read
             offset = free_variable(graph, (channels,), "normal") if bias else None
         flops = 2 * operation.macs
-        y = graph.add("Conv2D", (x, kernel), operation.shape, name=f"{name}/Conv2D", flops=flops).outputs[0]
+        y = graph.tensor("Conv2D", (x, kernel), operation.shape, name=f"{name}/Conv2D", flops=flops)
         if offset is not None:
-            added = graph.add("BiasAdd", (y, offset.read), y.shape, name=f"{name}/BiasAdd", flops=y.elements, value=1)
-            y = added.outputs[0]
+            y = tf.bias_add(y, offset.read, f"{name}/BiasAdd")
         relu = operation.keeps == "both"
-        return pointwise("Relu", y, name=f"{name}/Relu") if relu else y
+        return tf.pointwise("Relu", y, name=f"{name}/Relu") if relu else y
 
     def _regularised(self, name: str, sizes: tuple[int, ...]) -> Tensor:
         """The weights of a layer of slim, with the L2 regulariser that its argument scopes add."""
@@ -117,39 +100,39 @@ class Lowering:
         weights = variable(graph, sizes, "normal", f"{name}/weights")
         title = f"{name}/kernel/Regularizer/l2_regularizer"
         with graph.colocate_with(weights.reference.node):
-            factor = constant(graph, name=f"{title}/scale")
-            norm = graph.add("L2Loss", (weights.read,), (), name=f"{title}/L2Loss", flops=2 * weights.read.elements)
-            pointwise("Mul", factor, norm.outputs[0], name=title)
+            factor = tf.constant(graph, name=f"{title}/scale")
+            norm = graph.tensor("L2Loss", (weights.read,), (), name=f"{title}/L2Loss", flops=2 * weights.read.elements)
+            tf.pointwise("Mul", factor, norm, name=title)
         return weights.read
 
     def _classify(self, name: str, x: Tensor, width: int, relu: bool) -> Tensor:
         """`slim.conv2d` of a 1x1 map without normalisation: with ReLU, or logits and their probabilities."""
         graph = self.graph
-        shaped = x if x.rank == 4 else reshape_to(x, (*x.shape, 1, 1), name=f"{name}/Reshape")
+        shaped = x if x.rank == 4 else tf.reshape_to(x, (*x.shape, 1, 1), name=f"{name}/Reshape")
         kernel = self._regularised(name, (1, 1, x.shape[1], width))
         bias = variable(graph, (width,), "zeros", f"{name}/biases")
-        ints(graph, 1, 1, name=f"{name}/dilation_rate")
+        tf.ints(graph, 1, 1, name=f"{name}/dilation_rate")
         sizes = (x.shape[0], width, 1, 1)
         flops = 2 * x.shape[0] * x.shape[1] * width
-        y = graph.add("Conv2D", (shaped, kernel), sizes, name=f"{name}/Conv2D", flops=flops).outputs[0]
-        added = graph.add("BiasAdd", (y, bias.read), sizes, name=f"{name}/BiasAdd", flops=y.elements, value=1)
+        y = graph.tensor("Conv2D", (shaped, kernel), sizes, name=f"{name}/Conv2D", flops=flops)
+        y = tf.bias_add(y, bias.read, f"{name}/BiasAdd")
         if relu:
-            return squeeze(pointwise("Relu", added.outputs[0], name=f"{name}/Relu"), (2, 3), f"{name}/squeezed")
-        return squeeze(added.outputs[0], (2, 3), f"{name}/SpatialSqueeze")
+            return tf.squeeze(tf.pointwise("Relu", y, name=f"{name}/Relu"), (2, 3), f"{name}/squeezed")
+        return tf.squeeze(y, (2, 3), f"{name}/SpatialSqueeze")
 
     def _classifier(self, name: str, x: Tensor, classes: int) -> Tensor:
         """The logits of an Inception network: global average pool and dropout before a 1x1 convolution."""
         graph = self.graph
         if prod(x.shape[2:]) > 1:
             sizes = (*x.shape[:2], 1, 1)
-            x = graph.add("AvgPool", (x,), sizes, name=f"{name}/AvgPool", flops=x.elements).outputs[0]
+            x = graph.tensor("AvgPool", (x,), sizes, name=f"{name}/AvgPool", flops=x.elements)
             if self.training:
-                x = dropout(x, f"{name}/dropout")
+                x = tf.dropout(x, f"{name}/dropout")
         return self._classify(name, x, classes, False)
 
     def probabilities(self, name: str) -> Tensor:
         """Add the probabilities of the logits of a layer (`slim.softmax`)."""
         logits = self.found[name]
         with self.graph.scope(f"{name}/Predictions"):
-            rows = reshape_to(logits, logits.shape)
-            return reshape(pointwise("Softmax", rows), shape(logits), logits.shape, name="Reshape_1")
+            rows = tf.reshape_to(logits, logits.shape)
+            return tf.reshape(tf.pointwise("Softmax", rows), tf.shape(logits), logits.shape, name="Reshape_1")

@@ -9,26 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from placeopt.generate.recurrent import LstmOptions
+from placeopt.generate.tensorflow import operations as tf
 from placeopt.generate.tensorflow.graph import Graph, Tensor
-from placeopt.generate.tensorflow.operations import (
-    batch_matmul,
-    bias_add,
-    concat,
-    constant,
-    embedding_lookup,
-    expand_dims,
-    fill,
-    ints,
-    matmul,
-    placeholder,
-    pointwise,
-    reduce,
-    sparse_softmax_cross_entropy,
-    split,
-    squeeze,
-    stack,
-    unstack,
-)
 from placeopt.generate.tensorflow.variables import Outputs, Variable, dense, variable
 
 State = tuple[Tensor, Tensor]
@@ -37,9 +19,8 @@ State = tuple[Tensor, Tensor]
 def lstm_nmt(graph: Graph, options: LstmOptions) -> Outputs:
     """Add the LSTM translator."""
     batch, width = options.batch, options.width
-    known = (True, True)
     source, target = (
-        placeholder(graph, (batch, length), known) for length in (options.source_length, options.target_length)
+        tf.placeholder(graph, (batch, length)) for length in (options.source_length, options.target_length)
     )
     with graph.scope("encoder"):
         xs = _embed(graph, options, source)
@@ -47,7 +28,7 @@ def lstm_nmt(graph: Graph, options: LstmOptions) -> Outputs:
         if options.bidirectional:
             ahead, last = _layers(graph, options, xs, [_zero_state(graph, batch, width, "fw")], "fw")
             back, _ = _layers(graph, options, xs[::-1], [_zero_state(graph, batch, width, "bw")], "bw")
-            xs = [concat(pair, 1) for pair in zip(ahead, back[::-1], strict=True)]
+            xs = [tf.concat(pair, 1) for pair in zip(ahead, back[::-1], strict=True)]
             states += last
         rest = options.layers - options.bidirectional
         if rest:
@@ -58,17 +39,17 @@ def lstm_nmt(graph: Graph, options: LstmOptions) -> Outputs:
         ys, _ = _layers(graph, options, _embed(graph, options, target), states, "rnn")
         if options.attention:
             ys = _attend(graph, options, xs, ys)
-        y = stack(ys, 1)
+        y = tf.stack(ys, 1)
     logits = dense(y, options.vocabulary, "output_projection")
     if not options.training:
-        return Outputs((pointwise("Softmax", logits),))
-    labels = placeholder(graph, (batch, options.target_length), known)
-    return Outputs((logits,), reduce("Mean", sparse_softmax_cross_entropy(logits, labels), None))
+        return Outputs((tf.pointwise("Softmax", logits),))
+    labels = tf.placeholder(graph, (batch, options.target_length))
+    return Outputs((logits,), tf.reduce("Mean", tf.sparse_softmax_cross_entropy(logits, labels), None))
 
 
 def _embed(graph: Graph, options: LstmOptions, tokens: Tensor) -> list[Tensor]:
     table = variable(graph, (options.vocabulary, options.width), "uniform", "embedding")
-    return list(unstack(embedding_lookup(table.read, tokens), 1))
+    return list(tf.unstack(tf.embedding_lookup(table.read, tokens), 1))
 
 
 def _zero_state(graph: Graph, batch: int, width: int, name: str) -> State:
@@ -76,10 +57,10 @@ def _zero_state(graph: Graph, batch: int, width: int, name: str) -> State:
     parts = []
     with graph.scope(f"{name}/BasicLSTMCellZeroState"):
         for _ in range(2):
-            shape = concat([ints(graph, batch), ints(graph, width)], 0)
-            parts.append(fill(graph, shape, (batch, width), (True, True), name="zeros"))
-            ints(graph, batch)
-            ints(graph, width)
+            shape = tf.concat([tf.ints(graph, batch), tf.ints(graph, width)], 0)
+            parts.append(tf.fill(graph, shape, (batch, width), name="zeros"))
+            tf.ints(graph, batch)
+            tf.ints(graph, width)
     return parts[0], parts[1]
 
 
@@ -109,30 +90,30 @@ def _cell(graph: Graph, x: Tensor, state: State, kernel: Variable, bias: Variabl
     """`BasicLSTMCell.call`: the new cell and output."""
     cell, output = state
     with graph.scope("basic_lstm_cell"):
-        one = ints(graph, 1, scalar=True)
-        gates = bias_add(matmul(concat([x, output], 1), kernel.read), bias.read)
-        constant(graph, (), 4, "int")
-        write, candidate, keep, show = split(gates, 4, 1, by=one)
-        kept = pointwise("Sigmoid", pointwise("Add", keep, constant(graph)))
-        kept = pointwise("Mul", cell, kept)
-        written = pointwise("Mul", pointwise("Sigmoid", write), pointwise("Tanh", candidate))
-        cell = pointwise("Add", kept, written)
-        return cell, pointwise("Mul", pointwise("Tanh", cell), pointwise("Sigmoid", show))
+        one = tf.ints(graph, 1, scalar=True)
+        gates = tf.bias_add(tf.matmul(tf.concat([x, output], 1), kernel.read), bias.read)
+        tf.constant(graph, (), 4, "int")
+        write, candidate, keep, show = tf.split(gates, 4, 1, by=one)
+        kept = tf.pointwise("Sigmoid", tf.pointwise("Add", keep, tf.constant(graph)))
+        kept = tf.pointwise("Mul", cell, kept)
+        written = tf.pointwise("Mul", tf.pointwise("Sigmoid", write), tf.pointwise("Tanh", candidate))
+        cell = tf.pointwise("Add", kept, written)
+        return cell, tf.pointwise("Mul", tf.pointwise("Tanh", cell), tf.pointwise("Sigmoid", show))
 
 
 def _attend(graph: Graph, options: LstmOptions, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> list[Tensor]:
     """Global attention with the `general` score: an attentional vector per step."""
     width = options.width
     with graph.scope("attention"):
-        memory = stack(sources, 1)
+        memory = tf.stack(sources, 1)
         keys = dense(memory, width, "memory_layer", bias=False)
         kernel: Variable | None = None
         vectors = []
         for hidden in targets:
-            scores = squeeze(batch_matmul(expand_dims(hidden, 1), keys, right=True), (1,))
-            weights = pointwise("Softmax", scores)
-            context = squeeze(batch_matmul(expand_dims(weights, 1), memory), (1,))
-            joined = concat([context, hidden], 1)
+            scores = tf.squeeze(tf.matmul(tf.expand_dims(hidden, 1), keys, right=True), (1,))
+            weights = tf.pointwise("Softmax", scores)
+            context = tf.squeeze(tf.matmul(tf.expand_dims(weights, 1), memory), (1,))
+            joined = tf.concat([context, hidden], 1)
             kernel = kernel or variable(graph, (joined.shape[1], width), "uniform", "attention_layer/kernel")
-            vectors.append(pointwise("Tanh", matmul(joined, kernel.read, name="attention_layer/MatMul")))
+            vectors.append(tf.pointwise("Tanh", tf.matmul(joined, kernel.read, name="attention_layer/MatMul")))
     return vectors

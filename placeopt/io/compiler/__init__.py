@@ -14,13 +14,12 @@ from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
-from placeopt.io.compiler.network import DeviceIndex, link_arrays
+from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.scales import Scales
-from placeopt.io.compiler.tasks import Tasks
-from placeopt.io.compiler.tiers import memory_tiers
+from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec
@@ -204,6 +203,7 @@ class Compilation:
         index = DeviceIndex(spec.devices, issues, complete=not gaps.devices, former=self._former)
         resolution = self._resolution()
         scales = Scales(resolution, spec.units, issues, sound=not gaps.scales and not issues.touch("resolution"))
+        parts = Parts(spec, tasks, index, scales, gaps, issues)
         power, capacity = self._devices(index, scales)
         tiers = memory_tiers(spec, capacity, index, scales, issues)
         capacity = capacity if tiers is None else tiers.capacity
@@ -223,13 +223,13 @@ class Compilation:
             self._check_feasible(index, allowed, table)
         fixed = self.placement.devices(tasks, index, gaps)
         feasible = table.feasible if known else np.ones_like(allowed)
-        self.placement.check(fixed, tasks, self.operations, index, allowed, feasible)
-        self.placement.check_groups(fixed, tasks, labels, separation, index, feasible)
+        self.placement.check(parts, fixed, self.operations, allowed, feasible)
+        self.placement.check_groups(parts, fixed, labels, separation, feasible)
         table.restrict(fixed)
-        relocation = self.current.relocation(tasks, memory.resident, index, links, scales, gaps)
-        pipeline = pipeline_rules(spec, tasks, index, scales, forward, memory.resident, issues)
+        relocation = self.current.relocation(parts, memory.resident, links)
+        pipeline = pipeline_rules(parts, forward, memory.resident)
         release, deadline = time_windows(tasks, scales)
-        check_windows(tasks, release, deadline, table if known else None, index, scales, issues)
+        check_windows(parts, release, deadline, table if known else None)
 
         duration = table.finished()
         if len(issues):
@@ -279,8 +279,8 @@ class Compilation:
         if excess is not None:
             issues.add(excess.message, (excess.section,))
         else:
-            hint = pipeline is None  # pipelines support no other memory model
-            check_groups(tasks, labels, table, memory, spec.memory_model, hint, capacity, index, issues)
+            # Pipelines support no other memory model.
+            check_groups(parts, labels, table, memory, capacity, hint=pipeline is None)
         if len(issues):
             raise issues.error()
         return problem

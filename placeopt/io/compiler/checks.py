@@ -9,28 +9,18 @@ import numpy as np
 
 from placeopt.errors import listing
 from placeopt.io.compiler.durations import DurationTable
-from placeopt.io.compiler.issues import Issues
-from placeopt.io.compiler.network import DeviceIndex
-from placeopt.io.compiler.scales import Scales
-from placeopt.io.compiler.tasks import Tasks
+from placeopt.io.compiler.tasks import Parts
 from placeopt.model.arrays import Int
-from placeopt.model.problem import COARSE, UNLIMITED, MemoryModel
+from placeopt.model.problem import COARSE, UNLIMITED
 from placeopt.model.units import size_text, time_text
 
 
-def check_windows(
-    tasks: Tasks,
-    release: Int,
-    deadline: Int,
-    table: DurationTable | None,
-    index: DeviceIndex,
-    scales: Scales,
-    issues: Issues,
-) -> None:
+def check_windows(parts: Parts, release: Int, deadline: Int, table: DurationTable | None) -> None:
     """Report deadlines before the release time, and those that even the fastest device misses.
 
     Without a table, tasks are assumed to take no time.
     """
+    tasks, index, scales, issues = parts.tasks, parts.index, parts.scales, parts.issues
     if not scales.sound or (deadline == UNLIMITED).all():
         return
     fastest = np.zeros(len(tasks), dtype=np.int64)
@@ -77,22 +67,14 @@ class TaskMemory(NamedTuple):
 
 
 def check_groups(
-    tasks: Tasks,
-    labels: Int,
-    table: DurationTable,
-    memory: TaskMemory,
-    model: MemoryModel,
-    hint: bool,
-    capacity: Int,
-    index: DeviceIndex,
-    issues: Issues,
+    parts: Parts, labels: Int, table: DurationTable, memory: TaskMemory, capacity: Int, *, hint: bool
 ) -> None:
     """Report groups without a common device, groups too large for every device, and tasks too large in total.
 
     A single task is a group. Under `sum`, a group needs all memory of its tasks. Under `peak`, it needs at least its
     resident memory and the output and scratch of its largest task. With `hint`, a message says where `peak` helps.
     """
-    names = list(tasks)
+    names, issues, model = list(parts.tasks), parts.issues, parts.spec.memory_model
     if not names:
         return
     _, group = np.unique(labels, return_inverse=True)
@@ -123,7 +105,7 @@ def check_groups(
         need, room = _sizes(int(np.broadcast_to(needs, common.shape)[label, roomiest]), int(capacity[roomiest]))
         message = (
             f"{what} {need}{' at one time' if model == 'peak' else ''}, more than any device that may run it has "
-            f"(the largest is {index.devices[roomiest].name} with {room})"
+            f"(the largest is {parts.index.devices[roomiest].name} with {room})"
         )
         if hint and model == "sum" and (common[label] & (peaks()[label] <= capacity)).any():
             message += _freed(memory, rows)

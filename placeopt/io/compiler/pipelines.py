@@ -7,25 +7,17 @@ from typing import Any
 import numpy as np
 
 from placeopt.io.compiler.issues import Issues
-from placeopt.io.compiler.network import DeviceIndex
 from placeopt.io.compiler.scales import Scales
-from placeopt.io.compiler.tasks import Tasks
+from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.spec import PipelineSpec, Spec, StageSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.pipeline import UNBOUNDED, Pipeline, build_pipeline
 
 
-def pipeline_rules(
-    spec: Spec,
-    tasks: Tasks,
-    index: DeviceIndex,
-    scales: Scales,
-    forward: Int,
-    resident: Int,
-    issues: Issues,
-) -> Pipeline | None:
+def pipeline_rules(parts: Parts, forward: Int, resident: Int) -> Pipeline | None:
     """Return the rules of the pipeline; None if the objective does not contain `period`."""
+    spec, tasks, index, scales, issues = parts.spec, parts.tasks, parts.index, parts.scales, parts.issues
     wanted = any("period" in level for level in spec.objective)
     stated = spec.pipeline or PipelineSpec()
     own = {key: device.pipeline for key, device in spec.devices.items() if device.pipeline is not None}
@@ -40,7 +32,7 @@ def pipeline_rules(
         elif own and not issues.touch("objective"):
             issues.add("needs the objective period", ("devices", next(iter(own)), "pipeline"))
         return None
-    _check(spec, tasks, stated, rows, index, issues)
+    _check(parts, stated, rows)
     if len(issues):
         return None
     columns = {
@@ -122,29 +114,23 @@ def _gradient(tasks: Tasks, forward: Int, resident: Int, scales: Scales) -> Int:
     return found
 
 
-def _check(
-    spec: Spec,
-    tasks: Tasks,
-    stated: PipelineSpec,
-    rows: list[dict[str, Any]],
-    index: DeviceIndex,
-    issues: Issues,
-) -> None:
+def _check(parts: Parts, stated: PipelineSpec, rows: list[dict[str, Any]]) -> None:
     """Report what contradicts a pipeline."""
+    spec, issues = parts.spec, parts.issues
     if spec.contention != "none":
         issues.add(
             f"{spec.contention} contradicts period, which counts the ports itself; expected none", ("contention",)
         )
     if spec.memory_model != "sum":
         issues.add(f"{spec.memory_model} is not supported with period; expected sum", ("memory_model",))
-    for _, name, task in tasks.stating("release", "deadline"):
+    for _, name, task in parts.tasks.stating("release", "deadline"):
         for key, what in (("release", "a release time"), ("deadline", "a deadline")):
             if getattr(task, key) is not None:
                 issues.add(f"{what} is not supported with period, where runs follow each other", ("tasks", name, key))
     if stated.in_flight == "1f1b":
         for d, row in enumerate(rows):
             if row["segments"] != 1:
-                name = index.devices[d].name
+                name = parts.index.devices[d].name
                 issues.add(
                     f"1f1b counts stages; expected stages: contiguous, but {name} may have more",
                     ("pipeline", "in_flight"),

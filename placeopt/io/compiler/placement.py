@@ -10,8 +10,7 @@ from placeopt.errors import DocumentError, Issue, listing
 from placeopt.io.compiler.durations import by_device
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex, LinkArrays
-from placeopt.io.compiler.scales import Scales
-from placeopt.io.compiler.tasks import Tasks
+from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.document import Document, NamedFiles
 from placeopt.io.plan import PlanFile
 from placeopt.io.spec import CurrentSpec, Durations, MigrationSpec, TaskSpec
@@ -101,20 +100,13 @@ class FixedPlacement(StatedPlacement):
             return self._issues.place(("placement", task))
         return self._plan.issue("", ("tasks", task, "device"))
 
-    def check(
-        self,
-        fixed: Int,
-        tasks: Tasks,
-        operations: dict[str, Durations],
-        index: DeviceIndex,
-        allowed: Bool,
-        feasible: Bool,
-    ) -> None:
+    def check(self, parts: Parts, fixed: Int, operations: dict[str, Durations], allowed: Bool, feasible: Bool) -> None:
         """Report tasks fixed on a device that the rest of the spec forbids.
 
         `fixed` (n,) is the result of `devices`; `allowed` (n, m) states what the tasks' `devices`, `requires` and `pin`
         allow; `feasible` (n, m) also excludes devices without a duration.
         """
+        tasks, index = parts.tasks, parts.index
         names = list(tasks)
         for row in np.flatnonzero((fixed >= 0) & ~feasible[np.arange(len(tasks)), fixed]).tolist():
             name, task, d = names[row], tasks[names[row]], int(fixed[row])
@@ -130,13 +122,7 @@ class FixedPlacement(StatedPlacement):
             self._add(f"{shown(device)} contradicts the task's {_together(reasons)}; it may run on {others}", name)
 
     def check_groups(
-        self,
-        fixed: Int,
-        tasks: Tasks,
-        labels: Int,
-        separation: Sequence[tuple[int, int]],
-        index: DeviceIndex,
-        feasible: Bool,
+        self, parts: Parts, fixed: Int, labels: Int, separation: Sequence[tuple[int, int]], feasible: Bool
     ) -> None:
         """Report fixed tasks that violate colocation or separation.
 
@@ -145,7 +131,7 @@ class FixedPlacement(StatedPlacement):
         """
         if not self._entries:
             return
-        names = list(tasks)
+        names, devices = list(parts.tasks), parts.index.devices
         rows = {name: row for row, name in enumerate(names)}
         entries = [rows[name] for name in self._entries if name in rows and fixed[rows[name]] >= 0]
         place = {row: position for position, row in enumerate(entries)}
@@ -155,13 +141,13 @@ class FixedPlacement(StatedPlacement):
             """Report the first issue of an entry."""
             if row not in reported:
                 reported.add(row)
-                self._add(f"{shown(index.devices[fixed[row]].name)}{message}", names[row])
+                self._add(f"{shown(devices[fixed[row]].name)}{message}", names[row])
 
         leader: dict[int, int] = {}
         for row in entries:
             other = leader.setdefault(int(labels[row]), row)
             if fixed[row] != fixed[other]:
-                there = index.devices[fixed[other]].name
+                there = devices[fixed[other]].name
                 report(row, f", while task {shown(names[other])}, with which it is colocated, is fixed on {there}")
         for mate, label in enumerate(labels.tolist() if leader else ()):
             row = leader.get(label, -1)
@@ -187,16 +173,9 @@ class Current:
         self.moved: Int = np.zeros(0, dtype=np.int64)
         """(n,) bytes that move with each task; set by `relocation`."""
 
-    def relocation(
-        self,
-        tasks: Tasks,
-        resident: Int,
-        index: DeviceIndex,
-        links: LinkArrays,
-        scales: Scales,
-        gaps: Gaps,
-    ) -> Int | None:
+    def relocation(self, parts: Parts, resident: Int, links: LinkArrays) -> Int | None:
         """Return (n, m) ticks of relocation, None without a section; `resident` (n,) are bytes of each task."""
+        tasks, index, scales, gaps = parts.tasks, parts.index, parts.scales, parts.gaps
         current = self._placement.devices(tasks, index, gaps, past=True)
         moved = self.moved = resident.copy()
         migrations = [(row, name, task) for row, name, task in tasks.stating("migration") if task.migration is not None]

@@ -14,7 +14,7 @@ from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Tasks
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.graph import find_cycle
+from placeopt.model.graph import components, find_cycle
 from placeopt.model.units import shown
 
 _CYCLES, _CYCLE_SHOWN = 8, 8
@@ -114,21 +114,12 @@ def forward_tasks(tasks: Tasks, gaps: Gaps, issues: Issues) -> Int:
 
 def colocation_labels(tasks: Tasks) -> Int:
     """Return (n,) labels, equal for tasks that must share a device; a task with two labels joins their groups."""
-    parent = list(range(len(tasks)))
-
-    def root(row: int) -> int:
-        while parent[row] != row:
-            parent[row] = parent[parent[row]]
-            row = parent[row]
-        return row
-
     first: dict[str, int] = {}
-    for row, _, task in tasks.stating("colocate"):
-        for label in task.colocate:
-            other = first.setdefault(label, row)
-            a, b = root(row), root(other)
-            parent[max(a, b)] = min(a, b)
-    return np.array([root(row) for row in range(len(tasks))] if first else parent, dtype=np.int64)
+    pairs = [
+        (row, first.setdefault(label, row)) for row, _, task in tasks.stating("colocate") for label in task.colocate
+    ]
+    left, right = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return components(len(tasks), left, right)[0]
 
 
 def separation_pairs(tasks: Tasks, labels: Int, n_devices: int, issues: Issues) -> list[tuple[int, int]]:

@@ -1,11 +1,15 @@
-"""The tasks of a spec by name, and those of them that state a key."""
+"""The tasks of a spec by name, those of them that state a key, and the parts of a spec that checks read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
-from placeopt.io.spec import TaskSpec
+from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.network import DeviceIndex
+from placeopt.io.compiler.scales import Scales
+from placeopt.io.spec import Spec, TaskSpec
 
 
 class Tasks(dict[str, TaskSpec]):
@@ -22,3 +26,15 @@ class Tasks(dict[str, TaskSpec]):
     def _stated(self) -> frozenset[str]:
         """The keys that some task states."""
         return frozenset[str]().union(*(task.model_fields_set for task in self.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a spec that most checks read."""
+
+    spec: Spec
+    tasks: Tasks
+    index: DeviceIndex
+    scales: Scales
+    gaps: Gaps
+    issues: Issues

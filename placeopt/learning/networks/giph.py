@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from placeopt.learning.networks.batch import Batch
 from placeopt.learning.networks.compiled import EMBEDDING, HIDDEN
-from placeopt.learning.networks.layers import Messages, feed_forward, mean_into, with_edge_means
+from placeopt.learning.networks.layers import Messages, feed_forward, mean_into, repeated, with_edge_means
 
 
 class Scored(nn.Module):  # type: ignore[misc,unused-ignore]
@@ -55,13 +55,17 @@ class Giph(Scored):
         self.against = Messages(EMBEDDING, edges, EMBEDDING)
 
     def embed(self, batch: Batch) -> Tensor:
-        start = self.transform(batch.nodes)
-        along = self.along.topological(start, batch.edges, batch.forward)
+        return self.both_ways(batch, batch.nodes, batch.edges)
+
+    def both_ways(self, batch: Batch, nodes: Tensor, edges: Tensor) -> Tensor:
+        """(N, d) embeddings from these features."""
+        start = self.transform(nodes)
+        along = self.along.topological(start, edges, batch.forward)
         levels = batch.pulled_backward if self.one_way else batch.backward
-        return torch.cat([along, self.against.topological(start, batch.edges, levels)], dim=1)
+        return torch.cat([along, self.against.topological(start, edges, levels)], dim=1)
 
 
-class GiphSteps(Scored):
+class GiphSteps(Giph):
     """GiPH-k: k synchronous steps of message passing in both directions (equation 4).
 
     As in the released code, t = 0, ..., k - 1. The paper states t = 0, ..., k, which would be k + 1 steps.
@@ -76,31 +80,18 @@ class GiphSteps(Scored):
     """
 
     def __init__(self, nodes: int, edges: int, *, steps: int, zero_ends: bool = False) -> None:
-        super().__init__(2 * EMBEDDING)
+        super().__init__(nodes, edges)
         self.steps, self.zero_ends = steps, zero_ends
-        self.transform = feed_forward(nodes, nodes, EMBEDDING)
-        self.along = Messages(EMBEDDING, edges, EMBEDDING)
-        self.against = Messages(EMBEDDING, edges, EMBEDDING)
 
-    def embed(self, batch: Batch) -> Tensor:
-        start = self.transform(batch.nodes)
-        ends = batch.offset
-        found = []
-        for messages, source, target, end in (
-            (self.along, batch.source, batch.target, ends[1:] - 1),
-            (self.against, batch.target, batch.source, ends[:-1]),
-        ):
-            embedding = start
-            for _ in range(self.steps):
-                received = messages.once(embedding, batch.edges, source, target)
-                if self.zero_ends:
-                    received = received.index_fill(0, torch.from_numpy(end).to(received.device), 0.0)
-                embedding = start + received
-            found.append(embedding)
-        return torch.cat(found, dim=1)
+    def both_ways(self, batch: Batch, nodes: Tensor, edges: Tensor) -> Tensor:
+        ways = [
+            lambda found, source, target, way=way: way.once(found, edges, source, target)
+            for way in (self.along, self.against)
+        ]
+        return repeated(batch, self.transform(nodes), ways, self.steps, zero_ends=self.zero_ends)
 
 
-class GiphNoEdges(Scored):
+class GiphNoEdges(Giph):
     """GiPH-NE: message passing without edge features; nodes have the mean features of their out-edges instead.
 
     Table 5: no transformation of the features, messages of the size of the features, embeddings of size 5. Equation 1
@@ -109,18 +100,11 @@ class GiphNoEdges(Scored):
     """
 
     def __init__(self, nodes: int, edges: int, *, incoming: bool = False, one_way: bool = False) -> None:
-        super().__init__(2 * EMBEDDING)
-        self.incoming, self.one_way = incoming, one_way
-        self.transform = feed_forward(nodes + edges, nodes + edges, EMBEDDING)
-        self.along = Messages(EMBEDDING, 0, EMBEDDING)
-        self.against = Messages(EMBEDDING, 0, EMBEDDING)
+        super().__init__(nodes + edges, 0, one_way=one_way)
+        self.incoming = incoming
 
     def embed(self, batch: Batch) -> Tensor:
-        start = self.transform(with_edge_means(batch, incoming=self.incoming))
-        nothing = batch.edges[:, :0]
-        along = self.along.topological(start, nothing, batch.forward)
-        levels = batch.pulled_backward if self.one_way else batch.backward
-        return torch.cat([along, self.against.topological(start, nothing, levels)], dim=1)
+        return self.both_ways(batch, with_edge_means(batch, incoming=self.incoming), batch.edges[:, :0])
 
 
 class GiphPolicyOnly(Scored):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
@@ -67,6 +68,32 @@ class Messages(nn.Module):  # type: ignore[misc,unused-ignore]
         """(N, out) one synchronous step from embeddings `senders` (N, nodes)."""
         messages = torch.relu(torch.addmm(self.edge_part(edges), senders[source], self.node_part()))
         return torch.relu(self.update(mean_into(messages, target, len(senders))))
+
+
+def repeated(
+    batch: Batch,
+    start: Tensor,
+    ways: Sequence[Callable[[Tensor, Tensor, Tensor], Tensor]],
+    steps: int,
+    *,
+    zero_ends: bool,
+) -> Tensor:
+    """(N, 2 d) embeddings after synchronous steps along the edges and against them; `start` (N, d) is added.
+
+    Each of the two `ways` maps embeddings, senders and receivers to what all nodes receive. With `zero_ends`, the last
+    node receives nothing along the edges, and the first node nothing against them.
+    """
+    found = []
+    ends = (batch.source, batch.target, batch.offset[1:] - 1), (batch.target, batch.source, batch.offset[:-1])
+    for way, (source, target, end) in zip(ways, ends, strict=True):
+        embedding = start
+        for _ in range(steps):
+            received = way(embedding, source, target)
+            if zero_ends:
+                received = received.index_fill(0, torch.from_numpy(end).to(received.device), 0.0)
+            embedding = start + received
+        found.append(embedding)
+    return torch.cat(found, dim=1)
 
 
 def with_edge_means(batch: Batch, *, incoming: bool) -> Tensor:

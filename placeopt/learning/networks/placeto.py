@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from placeopt.learning.graphs.placeto import FEATURES, check_devices
 from placeopt.learning.graphs.views import Relatives
 from placeopt.learning.networks.batch import Batch
-from placeopt.learning.networks.layers import feed_forward
+from placeopt.learning.networks.layers import feed_forward, repeated
 
 STEPS = 8
 """Steps of message passing."""
@@ -60,21 +60,11 @@ class Placeto(nn.Module):  # type: ignore[misc,unused-ignore]
         """(B m,) scores of the devices for each graph."""
         for each in batch.observations:
             check_devices(self.devices, len(each.allowed))
-        start: Tensor = self.transform(batch.nodes)
-        n = batch.n_nodes
-        embeddings = []
-        for messages, source, target, end in (
-            (self.along, batch.source, batch.target, batch.offset[1:] - 1),
-            (self.against, batch.target, batch.source, batch.offset[:-1]),
-        ):
-            found = start
-            for _ in range(STEPS):
-                received = messages(found[source], target, n)
-                if self.zero_ends:
-                    received = received.index_fill(0, torch.from_numpy(end).to(received.device), 0.0)
-                found = start + received
-            embeddings.append(found)
-        embedding = torch.cat(embeddings, dim=1)
+        ways = [
+            lambda found, source, target, way=way: way(found[source], target, batch.n_nodes)
+            for way in (self.along, self.against)
+        ]
+        embedding = repeated(batch, self.transform(batch.nodes), ways, STEPS, zero_ends=self.zero_ends)
         offset = batch.offset
         current = torch.tensor([o.current + at for o, at in zip(batch.observations, offset[:-1], strict=True)])
         parts = []

@@ -28,18 +28,18 @@ from placeopt.learning.training.reinforce import Point, Progress, Trainer
 from placeopt.learning.training.weights import (
     FORMAT,
     KEY,
-    PACKAGED,
     Features,
-    Header,
     Kind,
-    Policy,
     Random,
     State,
     file_error,
-    load_policy,
     read_weights,
     shape_issues,
 )
+from placeopt.learning.training.weights import PACKAGED as PACKAGED
+from placeopt.learning.training.weights import Header as Header
+from placeopt.learning.training.weights import Policy as Policy
+from placeopt.learning.training.weights import load_policy as load_policy
 
 
 class Source(NamedTuple):
@@ -209,16 +209,3 @@ def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None
         write_whole(path, data)
     except OSError as error:
         raise UsageError(unwritable(path, error)) from None
-
-
-__all__ = [
-    "PACKAGED",
-    "Checkpoint",
-    "Header",
-    "Policy",
-    "Source",
-    "load_checkpoint",
-    "load_policy",
-    "save_checkpoint",
-    "save_policy",
-]

@@ -40,19 +40,19 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Arrays = dict[str, NDArray[np.float32]]
 
 
-class Features(BaseModel):
-    """Numbers of features that the network receives of each node and of each edge."""
-
+class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Features(_Part):
+    """Numbers of features that the network receives of each node and of each edge."""
 
     nodes: int
     edges: int
 
 
-class Random(BaseModel):
+class Random(_Part):
     """The state of NumPy's generator PCG64."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     state: int
     inc: int
@@ -60,17 +60,15 @@ class Random(BaseModel):
     uinteger: int
 
 
-class State(BaseModel):
+class State(_Part):
     """The part of a checkpoint that is not a tensor."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     curve: tuple[tuple[int, Finite], ...] = Field(min_length=1)
     returns: tuple[Finite, ...]
     rng: Random
 
 
-class Header(BaseModel):
+class Header(_Part):
     """Everything needed to use weights, and to train them again.
 
     Attributes
@@ -100,8 +98,6 @@ class Header(BaseModel):
     state
         The rest of a checkpoint.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: int
     kind: Kind

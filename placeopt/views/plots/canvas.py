@@ -16,6 +16,7 @@ from os import PathLike
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -26,6 +27,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from placeopt.errors import UsageError, unwritable
 from placeopt.io.files import write_whole
+from placeopt.model.arrays import Float
 from placeopt.views.plots import palette
 from placeopt.views.plots.names import distinct, short
 from placeopt.views.plots.targets import checked_file
@@ -193,6 +195,11 @@ def label_rows(axes: Axes, names: Sequence[str], numbers: Sequence[str]) -> Any:
     right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
     right.spines["right"].set_visible(False)
     return right
+
+
+def boxes(start: Float, end: Float, low: Float, high: Float) -> Float:
+    """Return the corners (k, 4, 2) of rectangles."""
+    return np.stack([np.stack(c, axis=-1) for c in ((start, low), (end, low), (end, high), (start, high))], axis=1)
 
 
 def fill(axes: Axes, areas: Iterable[Any], colors: Sequence[str], **style: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Int
 from placeopt.model.critical_path import Step, critical_path, critical_ticks
 from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
@@ -23,6 +23,7 @@ from placeopt.views.plots.canvas import (
     WIDTH,
     Clock,
     Picture,
+    boxes,
     fill,
     label_rows,
     line_legend,
@@ -143,14 +144,6 @@ def _dots(axes: Axes) -> float:
     return (WIDTH - 1.7) * POINTS / (high - low)
 
 
-def _boxes(start: Float, end: Float, row: Float, low: float, high: float) -> Float:
-    """Return the corners (k, 4, 2) of rectangles."""
-    lower, upper = row + low, row + high
-    return np.stack(
-        [np.stack(c, axis=-1) for c in ((start, lower), (end, lower), (end, upper), (start, upper))], axis=1
-    )
-
-
 def _draw_bars(
     axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock, height: float
 ) -> None:
@@ -161,8 +154,8 @@ def _draw_bars(
     wide = (end - start) * _dots(axes)
     separators = np.where(wide > 4, 0.5, np.where(wide > 1.5, 0.2, 0.0))
     filled = [colors[d] for d in schedule.device.tolist()]
-    boxes = _boxes(start, end, rows, -_HALF, _HALF)
-    fill(axes, boxes, filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2)
+    corners = boxes(start, end, rows - _HALF, rows + _HALF)
+    fill(axes, corners, filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2)
     size = min(7.5, height * 2 * _HALF * POINTS * 0.8)
     if size < 4.5:
         return
@@ -180,8 +173,8 @@ def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, row_of: dic
     swap = swap_times(problem, schedule.device)
     devices = [d for d in row_of if swap[d]]
     rows = np.array([row_of[d] for d in devices], dtype=np.float64)
-    boxes = _boxes(np.zeros(len(devices)), clock(swap[devices]), rows, -_HALF, _HALF)
-    fill(axes, boxes, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
+    corners = boxes(np.zeros(len(devices)), clock(swap[devices]), rows - _HALF, rows + _HALF)
+    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
     return bool(devices)
 
 

@@ -33,11 +33,9 @@ VECTORS = 3000
 
 
 @styled()
-def draw_graph(
-    problem: Problem, schedule: Schedule | None = None, *, title: str = "", graphviz: bool = True
-) -> Picture:
+def draw_graph(problem: Problem, schedule: Schedule | None = None, *, title: str = "") -> Picture:
     """Draw the graph; without a schedule all tasks have one colour."""
-    placed = layout(problem, graphviz=graphviz)
+    placed = layout(problem)
     named = 0 < problem.n_tasks <= NAMED
     # As wide as a page; the height follows the layout, within limits.
     scale = min((WIDTH - 0.5) / max(placed.width, 1e-9), 0.55)

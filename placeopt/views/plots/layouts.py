@@ -50,13 +50,10 @@ class Layout:
     height: float
 
 
-def layout(problem: Problem, *, graphviz: bool = True) -> Layout:
+def layout(problem: Problem) -> Layout:
     """Return the layout of `dot` for up to `DOT_TASKS` tasks, if it is available; else the built-in layout."""
-    if graphviz and 0 < problem.n_tasks <= DOT_TASKS:
-        found = dot_layout(problem)
-        if found is not None:
-            return found
-    return layered_layout(problem)
+    found = dot_layout(problem) if 0 < problem.n_tasks <= DOT_TASKS else None
+    return layered_layout(problem) if found is None else found
 
 
 def dot_layout(problem: Problem) -> Layout | None:

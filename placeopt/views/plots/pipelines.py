@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patheffects import Normal, Stroke
-from numpy.typing import NDArray
 
 from placeopt.errors import counted
 from placeopt.model.arrays import Bool, Float, Int
@@ -28,6 +27,7 @@ from placeopt.views.plots.canvas import (
     Clock,
     Picture,
     Strip,
+    boxes,
     fill,
     label_rows,
     line_legend,
@@ -199,10 +199,10 @@ def _draw_bars(
     top, bottom = bars.row + _HALF * (2 * bars.low - 1), bars.row + _HALF * (2 * bars.high - 1)
     chosen = np.arange(len(bars.row)) if single else first
     until = bars.end if single else end
-    boxes = _boxes(clock(bars.start[chosen]), clock(until), top[chosen], bottom[chosen])
+    corners = boxes(clock(bars.start[chosen]), clock(until), top[chosen], bottom[chosen])
     lines = np.where(clock(until - bars.start[chosen]) * dots > 4, 0.4, 0.0)
     filled = [shades[k] for k in chosen.tolist()]
-    fill(axes, boxes, filled, edgecolors=palette.PAPER, linewidths=lines, zorder=2, snap=False)
+    fill(axes, corners, filled, edgecolors=palette.PAPER, linewidths=lines, zorder=2, snap=False)
     computes = bars.kind[first] == _TASK
     places, begins = first[computes], clock(start[computes])
     axes.vlines(begins, top[places], bottom[places], color=palette.PAPER, linewidth=1.4, zorder=2.5)
@@ -230,11 +230,6 @@ def _draw_bars(
         text = text if room >= len(text) + 1 else text.removeprefix("run ")
         if room >= len(text) + 0.5:
             axes.text(clock(start[place] + end[place]) / 2, middle, text, fontsize=size, weight="bold", **style)
-
-
-def _boxes(start: Float, end: Float, low: Float, high: Float) -> NDArray[np.float64]:
-    """Return the corners (k, 4, 2) of rectangles."""
-    return np.stack([np.stack(c, axis=-1) for c in ((start, low), (end, low), (end, high), (start, high))], axis=1)
 
 
 def _draw_idle(axes: Axes, bars: _Bars, found: Occurrences, clock: Clock, height: float) -> None:
