@@ -12,9 +12,18 @@ from placeopt.cli import completion
 from placeopt.cli.arguments import limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, ConnectLimit, Dask, Report
+from placeopt.cli.options import (
+    AsJson,
+    ConnectLimit,
+    Dask,
+    Report,
+    input_argument,
+    limit_option,
+    output_option,
+    plot_option,
+    time_option,
+)
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import input_argument, limit_option, output_option, plot_option, time_option
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:

@@ -10,9 +10,20 @@ import typer
 from placeopt.cli import completion
 from placeopt.cli.arguments import check_count, pairs, quantity, sizes
 from placeopt.cli.files import check_targets, new_folder, write_document, written
-from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, FewSegments, Report, Trace
+from placeopt.cli.options import (
+    BatchSize,
+    Dimensions,
+    DocumentFile,
+    FewSegments,
+    Report,
+    Trace,
+    devices_option,
+    input_argument,
+    input_option,
+    output_option,
+    time_option,
+)
 from placeopt.cli.output import note_violations, print_notes
-from placeopt.cli.parameters import devices_option, input_argument, input_option, output_option, time_option
 from placeopt.errors import UsageError, listing
 
 

@@ -10,9 +10,8 @@ import typer
 
 from placeopt.cli.arguments import assignments
 from placeopt.cli.files import check_targets, new_folder, write_document
-from placeopt.cli.options import DocumentFile, Sets
+from placeopt.cli.options import DocumentFile, Sets, output_option
 from placeopt.cli.output import stderr_console, stdout_console
-from placeopt.cli.parameters import output_option
 from placeopt.cli.progress import status_line
 from placeopt.errors import UsageError
 from placeopt.io.files import write_whole

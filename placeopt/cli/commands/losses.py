@@ -10,9 +10,8 @@ import typer
 
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, ProblemFile, Seed, Sets, Workers
+from placeopt.cli.options import AsJson, ProblemFile, Seed, Sets, Workers, limit_option, solver_option
 from placeopt.cli.output import print_json, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, solver_option
 from placeopt.cli.progress import watched
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def losses(
             print_json(found.to_dict())
         else:
             from placeopt.cli.terminal.console import print_problem
-            from placeopt.cli.terminal.losses import print_losses
+            from placeopt.cli.terminal.studies import print_losses
 
             print_problem(stdout_console(), compiled)
             print_losses(stdout_console(), found)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from placeopt.cli.files import check_targets
+from placeopt.cli.options import input_argument, output_option
 from placeopt.cli.output import note_violations, print_notes
-from placeopt.cli.parameters import input_argument, output_option
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:

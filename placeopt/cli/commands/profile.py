@@ -9,9 +9,8 @@ import typer
 
 from placeopt.cli.arguments import check_count
 from placeopt.cli.files import check_targets, write_document
-from placeopt.cli.options import AsJson, DocumentFile
+from placeopt.cli.options import AsJson, DocumentFile, input_argument, input_option, output_option
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import input_argument, input_option, output_option
 from placeopt.errors import UsageError
 
 app = typer.Typer(

@@ -10,9 +10,21 @@ import typer
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds
 from placeopt.cli.files import check_targets, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, Gap, Out, PlanPath, ProblemFile, Seed, Sets, Workers
+from placeopt.cli.options import (
+    AsJson,
+    Gap,
+    Out,
+    PlanPath,
+    ProblemFile,
+    Seed,
+    Sets,
+    Workers,
+    devices_option,
+    limit_option,
+    output_option,
+    solver_option,
+)
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import devices_option, limit_option, output_option, solver_option
 from placeopt.cli.progress import watched
 
 
@@ -80,7 +92,7 @@ def replace(
             print_json(found.to_dict())
         else:
             from placeopt.cli.terminal.console import print_problem, print_result
-            from placeopt.cli.terminal.replacement import print_moves, print_network
+            from placeopt.cli.terminal.studies import print_moves, print_network
 
             console = stdout_console()
             print_problem(console, found.problem)

@@ -9,9 +9,18 @@ import typer
 
 from placeopt.cli.arguments import check_count, seconds, sizes
 from placeopt.cli.files import check_targets, write_document, written
-from placeopt.cli.options import AsJson, BatchSize, Dimensions, FewSegments, PlanPath, ProblemFile
+from placeopt.cli.options import (
+    AsJson,
+    BatchSize,
+    Dimensions,
+    FewSegments,
+    PlanPath,
+    ProblemFile,
+    input_option,
+    output_option,
+    time_option,
+)
 from placeopt.cli.output import note_violations, print_json, print_notes, stdout_console
-from placeopt.cli.parameters import input_option, output_option, time_option
 from placeopt.errors import UsageError
 
 
@@ -68,8 +77,7 @@ def run(
     of the unsplit model.
     """
     from placeopt.bridges.importers import torch_export
-    from placeopt.bridges.importers.imported import Imported
-    from placeopt.bridges.importers.sample import Sample
+    from placeopt.bridges.importers.imported import Imported, Sample
     from placeopt.bridges.running.execution import run_onnx
     from placeopt.bridges.running.measurement import Options, check_arguments, check_optimization
     from placeopt.bridges.running.torch_execution import run_torch

@@ -27,9 +27,12 @@ from placeopt.cli.options import (
     Tasks,
     Trace,
     Workers,
+    limit_option,
+    plot_option,
+    share_option,
+    solver_option,
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, plot_option, share_option, solver_option
 from placeopt.cli.progress import watched
 from placeopt.errors import UsageError, suggestion
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson
+from placeopt.cli.options import AsJson, input_argument, input_option, output_option
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import input_argument, input_option, output_option
 from placeopt.cli.progress import training_bar
 from placeopt.cli.streams import tolerate_lost_stdout
 

@@ -11,9 +11,19 @@ import typer
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, BoundTime, Gap, ProblemFile, Seed, Sets, Solver, Workers
+from placeopt.cli.options import (
+    AsJson,
+    BoundTime,
+    Gap,
+    ProblemFile,
+    Seed,
+    Sets,
+    Solver,
+    Workers,
+    limit_option,
+    plot_option,
+)
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, plot_option
 from placeopt.cli.progress import watched
 
 if TYPE_CHECKING:
@@ -92,7 +102,7 @@ def whatif(
             print_json(found.to_dict())
         else:
             from placeopt.cli.terminal.console import print_problem
-            from placeopt.cli.terminal.sensitivity import print_whatif
+            from placeopt.cli.terminal.studies import print_whatif
 
             print_problem(stdout_console(), compiled)
             print_whatif(stdout_console(), found)
