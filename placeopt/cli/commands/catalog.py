@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from placeopt.cli.files import check_targets, write_document
 from placeopt.cli.interruption import on_interrupt
@@ -15,11 +16,11 @@ from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_
 if TYPE_CHECKING:
     from rich.console import Console
 
-Cite = Annotated[bool, typer.Option("--cite", help="Print the BibTeX of the implemented papers.")]
+Cite = Annotated[bool, Option("--cite", help="Print the BibTeX of the implemented papers.")]
 
 
 def solvers(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One solver, with its settings.")] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="One solver, with its settings.")] = None,
     cite: Cite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -32,7 +33,7 @@ def solvers(
 
 
 def passes(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One pass, with its settings.")] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="One pass, with its settings.")] = None,
     cite: Cite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -46,11 +47,10 @@ def passes(
 
 def devices(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One device or link, with the sources of its figures.")
+        str | None, Argument(metavar="NAME", help="One device or link, with the sources of its figures.")
     ] = None,
     detect: Annotated[
-        bool,
-        typer.Option("--detect", help="Write the devices of this machine instead: measured cores, GPUs by nvidia-smi."),
+        bool, Option("--detect", help="Write the devices of this machine instead: measured cores, GPUs by nvidia-smi.")
     ] = False,
     out: DocumentFile = None,
     as_json: AsJson = False,
@@ -129,8 +129,7 @@ def schema() -> None:
 
 def warm(
     solvers: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SOLVER", help="Compile only the kernels of these solvers; by default all."),
+        list[str] | None, Argument(metavar="SOLVER", help="Compile only the kernels of these solvers; by default all.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

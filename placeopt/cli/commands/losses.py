@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds
 from placeopt.cli.interruption import on_interrupt
@@ -24,19 +25,16 @@ def losses(
     solver: Annotated[str, solver_option("A solver that places clusters, or any solver with --pass.")] = "celeritas",
     passes: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--pass",
             metavar="NAME[:KEY=VALUE,...]",
             help="Apply this pass, which joins tasks, before solving; may be repeated. `placeopt passes` lists passes.",
         ),
     ] = None,
     time_limit: Annotated[
-        str,
-        limit_option("Time for the solver, and for each of the three optima, such as 30s or 5min, or `none`."),
+        str, limit_option("Time for the solver, and for each of the three optima, such as 30s or 5min, or `none`.")
     ] = "60s",
-    prover: Annotated[
-        str, typer.Option("--prover", help="The solver that closes in on the three optima; it should be exact.")
-    ] = "auto",
+    prover: Annotated[str, Option(help="The solver that closes in on the three optima; it should be exact.")] = "auto",
     seed: Seed = 0,
     workers: Workers = None,
     sets: Sets = None,

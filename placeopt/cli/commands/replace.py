@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds
 from placeopt.cli.files import check_targets, print_instead, save_plan, written
@@ -41,9 +42,7 @@ def replace(
         ),
     ],
     solver: Annotated[str, solver_option("The solver; it must support relocation.")] = "auto",
-    runs: Annotated[
-        float | None, typer.Option("--runs", help="Number of runs of the new placement until the next change.")
-    ] = None,
+    runs: Annotated[float | None, Option(help="Number of runs of the new placement until the next change.")] = None,
     time_limit: Annotated[
         str | None, limit_option(f"Stop after this time, by default {DEFAULT_LIMIT:g}s; or `none`.")
     ] = None,

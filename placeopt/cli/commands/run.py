@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import check_count, seconds, sizes
 from placeopt.cli.files import check_targets, write_document, written
@@ -28,16 +29,14 @@ def run(
     problem: ProblemFile,
     plan: PlanPath,
     model: Annotated[Path, input_option("--model", help="The ONNX or PyTorch model of the problem.")],
-    runs: Annotated[int, typer.Option("--runs", "-n", help="Number of measured runs; times are medians.")] = 5,
-    warmup: Annotated[int, typer.Option("--warmup", help="Number of runs before the measured ones.")] = 1,
+    runs: Annotated[int, Option("--runs", "-n", help="Number of measured runs; times are medians.")] = 5,
+    warmup: Annotated[int, Option(help="Number of runs before the measured ones.")] = 1,
     fit: Annotated[
-        bool, typer.Option("--fit", help="First measure nodes and transfers, and predict times from them, too.")
+        bool, Option("--fit", help="First measure nodes and transfers, and predict times from them, too.")
     ] = False,
     in_plan: Annotated[
         bool,
-        typer.Option(
-            "--in-plan", help="With --fit, measure the nodes while the plan runs, and not in the unsplit model."
-        ),
+        Option("--in-plan", help="With --fit, measure the nodes while the plan runs, and not in the unsplit model."),
     ] = False,
     profile: Annotated[
         Path | None,
@@ -46,20 +45,17 @@ def run(
     inputs: Annotated[
         Path | None, input_option("--inputs", help="An .npz file with an array for each input; random by default.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of random inputs.")] = 0,
-    threads: Annotated[int, typer.Option("--threads", help="Threads of each process.")] = 1,
-    optimization: Annotated[
-        str, typer.Option("--optimization", help="Graph optimizations: `none`, `basic`, `extended` or `all`.")
-    ] = "none",
+    seed: Annotated[int, Option(help="Seed of random inputs.")] = 0,
+    threads: Annotated[int, Option(help="Threads of each process.")] = 1,
+    optimization: Annotated[str, Option(help="Graph optimizations: `none`, `basic`, `extended` or `all`.")] = "none",
     few_segments: FewSegments = False,
     batch: BatchSize = None,
     dim: Dimensions = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(
-            "--tolerance",
+        Option(
             help="Largest relative difference of outputs that counts as equal; by default 1e-4, in fp16 0.01, in bf16 "
-            "0.05.",
+            "0.05."
         ),
     ] = None,
     timeout: Annotated[

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots
@@ -38,7 +39,7 @@ def whatif(
     problem: ProblemFile,
     changes: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--change",
             "-c",
             metavar="KIND[:TARGET]",
@@ -48,11 +49,11 @@ def whatif(
     ] = None,
     solver: Solver = "auto",
     time_limit: Annotated[str, limit_option("Time limit of each solve, such as 30s or 5min, or `none`.")] = "10s",
-    more_devices: Annotated[int, typer.Option("--more-devices", help="Number of devices added of a type.")] = 1,
-    speed_factor: Annotated[float, typer.Option("--speed-factor", help="Factor for the speed of a type.")] = 2,
-    memory_factor: Annotated[float, typer.Option("--memory-factor", help="Factor for memory; 1.2 adds 20%.")] = 1.2,
-    bandwidth_factor: Annotated[float, typer.Option("--bandwidth-factor", help="Factor for bandwidths.")] = 2,
-    latency_factor: Annotated[float, typer.Option("--latency-factor", help="Factor for latencies.")] = 0.5,
+    more_devices: Annotated[int, Option(help="Number of devices added of a type.")] = 1,
+    speed_factor: Annotated[float, Option(help="Factor for the speed of a type.")] = 2,
+    memory_factor: Annotated[float, Option(help="Factor for memory; 1.2 adds 20%.")] = 1.2,
+    bandwidth_factor: Annotated[float, Option(help="Factor for bandwidths.")] = 2,
+    latency_factor: Annotated[float, Option(help="Factor for latencies.")] = 0.5,
     gap: Gap = None,
     bound_time: BoundTime = None,
     seed: Seed = 0,
