@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ from placeopt.cli.arguments import assignments, checked_options, limit_seconds
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, ProblemFile, Seed, Sets, Workers, limit_option, solver_option
 from placeopt.cli.output import print_json, stderr_console, stdout_console
-from placeopt.cli.progress import watched
+from placeopt.cli.progress import stages, watched
 
 if TYPE_CHECKING:
     from placeopt.solver import Progress
@@ -61,7 +60,7 @@ def losses(
     def work(report: Callable[[Progress], None]) -> Losses:
         return separate(
             compiled, solver, time_limit=limit, prover=prover, passes=passes, seed=seed, workers=workers,
-            on_stage=_stages(report), should_stop=stop.is_set, **settings,
+            on_stage=stages(report), should_stop=stop.is_set, **settings,
         )  # fmt: skip
 
     with on_interrupt() as stop:
@@ -79,15 +78,3 @@ def losses(
     if not found.chain:
         raise typer.Exit(3 if found.found.termination.value == "time_limit" else 1)
     raise typer.Exit(0)
-
-
-def _stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
-    """Return a function that reports the problem that is solved now."""
-    from placeopt.solver import Progress
-
-    begun = time.monotonic()
-
-    def stage(done: int, total: int, text: str) -> None:
-        report(Progress(time.monotonic() - begun, message=f"{done + 1} of {total}: {text}"))
-
-    return stage

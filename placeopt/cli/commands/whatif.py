@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +24,7 @@ from placeopt.cli.options import (
     plot_option,
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.progress import watched
+from placeopt.cli.progress import stages, watched
 
 if TYPE_CHECKING:
     from placeopt.solver import Progress
@@ -88,7 +87,7 @@ def whatif(
 
     def work(report: Callable[[Progress], None]) -> WhatIf:
         return examine(
-            compiled, made, notes, solver, on_change=_stages(report), should_stop=stop.is_set, time_limit=limit,
+            compiled, made, notes, solver, on_change=stages(report), should_stop=stop.is_set, time_limit=limit,
             gap_limit=gap, bound_time=bounding, seed=seed, workers=workers, **settings,
         )  # fmt: skip
 
@@ -112,15 +111,3 @@ def whatif(
     if not found.base.feasible:
         raise typer.Exit(3 if found.base.termination.value == "time_limit" else 1)
     raise typer.Exit(0 if drawn else 2)
-
-
-def _stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
-    """Return a function that reports the change that is examined now."""
-    from placeopt.solver import Progress
-
-    begun = time.monotonic()
-
-    def stage(done: int, total: int, text: str) -> None:
-        report(Progress(time.monotonic() - begun, message=f"{done + 1} of {total}: {text}"))
-
-    return stage
