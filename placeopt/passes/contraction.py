@@ -25,8 +25,7 @@ definition above. ∎
 
 O(n m + e log e) and one `build_problem`.
 
-Unite colocation groups pairwise, where one device can still run the result.
-
+**Uniting.** `united` unites colocation groups pairwise, where one device can still run the result.
 Two groups are united only if some device may run all their tasks and has enough memory for them, and no separated pair
 lies across them. Memory is counted as under the `sum` model, which is conservative under `peak`. Each group then has a
 device on its own, but all groups together may not fit: passes that unite groups are not exact.

@@ -6,11 +6,10 @@ the opposite order of the forward stages, as they do in training. Where one of t
 or a schedule, and the message says which.
 
 The number of sets grows with the width of the graph: chains have as many as tasks, operator graphs of networks some
-thousands. Tasks that hang and take no time are left out first. With more than `sets`, only the sets of some orders of
+thousands. With more than `sets`, only the sets of some orders of
 the nodes are used: the best divisions of these orders.
 
-Leave out tasks that hang on a pipeline and take no time, and place them afterwards.
-
+Tasks that hang on a pipeline and take no time are left out, and placed afterwards.
 Constants and results without work make many sets of last stages, because nothing fixes their place. A pipeline without
 them has a period that is at most that of the whole, since each placement of the whole is one of the rest with no larger
 loads and no more memory. So its least period is a lower bound, and if the tasks can be added to its placement without

@@ -3,13 +3,11 @@
 `placeopt_solvers._local_search.windows` has the moves. With more threads, the ranges are others in each turn, and the
 results of a turn are joined (`ranges`).
 
-Improve ranges of a schedule's sequence in parallel, on machines that share only the problem and the schedule.
-
-A range is an interval of the sequence of tasks. In a range, moves (`WindowSearch`) or passes (`Sweep`) improve one
-window after the other, while the tasks outside keep their order and their devices. Results of disjoint ranges of one
-schedule are joined: each is accepted if the whole schedule does not become longer and breaks no rule. So all threads or
-machines work on different parts of the graph, and their gains add up, while searches with different seeds would find
-the same gains again.
+Machines that share only the problem and the schedule improve ranges, too. A range is an interval of the sequence of
+tasks. In a range, moves (`WindowSearch`) or passes (`Sweep`) improve one window after the other, while the tasks
+outside keep their order and their devices. Results of disjoint ranges of one schedule are joined: each is accepted if
+the whole schedule does not become longer and breaks no rule. So all threads or machines work on different parts of the
+graph, and their gains add up, while searches with different seeds would find the same gains again.
 """
 
 from __future__ import annotations

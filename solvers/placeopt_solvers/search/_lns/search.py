@@ -4,7 +4,7 @@
 deterministic time, variables of models, tasks decoded), scaled to about seconds. So with one worker the same seed gives
 the same result on any machine. Several workers optimise neighbourhoods that do not overlap at the same time.
 
-Choose neighbourhoods: three kinds, each with a size that adapts.
+There are three kinds of neighbourhoods, each with a size that adapts:
 
     time       consecutive tasks of the sequence, on all devices
     devices    the tasks of two devices among consecutive ones
