@@ -73,18 +73,8 @@ IMPORTERS: dict[str, Importer] = {
         stg.read,
         frozenset({"network"}),
     ),
-    dot.NAME: Importer(
-        "graphs in DOT, the language of Graphviz",
-        dot.recognises,
-        dot.read,
-        frozenset({"network"}),
-    ),
-    graphml.NAME: Importer(
-        "graphs in GraphML",
-        graphml.recognises,
-        graphml.read,
-        frozenset({"network"}),
-    ),
+    dot.NAME: Importer("graphs in DOT, the language of Graphviz", dot.recognises, dot.read, frozenset({"network"})),
+    graphml.NAME: Importer("graphs in GraphML", graphml.recognises, graphml.read, frozenset({"network"})),
     json_graph.NAME: Importer(
         "graphs in JSON: JSON Graph Format, and node-link data of NetworkX",
         json_graph.recognises,

@@ -245,10 +245,7 @@ def contracted(graph: KernelGraph, keys: Sequence[Hashable], *, fused: bool) -> 
             )
         )
     together = [sorted({home[k] for k in each}) for each in graph.together]
-    return (
-        KernelGraph(kernels, tensors, graph.outputs, graph.weights, graph.names, graph.gradients, together),
-        groups,
-    )
+    return (KernelGraph(kernels, tensors, graph.outputs, graph.weights, graph.names, graph.gradients, together), groups)
 
 
 def rename(graph: KernelGraph, names: Sequence[str]) -> None:

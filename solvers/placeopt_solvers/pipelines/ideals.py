@@ -169,9 +169,7 @@ class IdealsRun(SolveRun):
         if not contiguous:
             return self.refusal("devices may have several stages: this is the best division into one stage for each")
         if not found.complete:
-            return self.refusal(
-                "backward stages may run in another order: this is the best for the opposite order",
-            )
+            return self.refusal("backward stages may run in another order: this is the best for the opposite order")
         if found.period == self.least:
             return self._proved(found.period)
         self.best.raise_bound(found.period)
