@@ -42,7 +42,7 @@ from statistics import mean
 import numpy as np
 import psutil
 from placeopt_solvers.portfolio import _restarts
-from placeopt_solvers.search._intervals import ranges
+from placeopt_solvers.search._intervals import moves
 from placeopt_solvers.search._intervals.state import State
 from rich.console import Console
 from rich.table import Table
@@ -244,8 +244,8 @@ def solve(console: Console, workers: int, seconds: int, measured: dict[str, obje
     console.print(table)
     start = find_solver("peft").solve(problem, po.Options(), find_solver("peft").settings_type()).schedule
     state, begin = State(problem, start), time.process_time()
-    found = [ranges.change_of(state, *each, start) for each in ranges.ranges(problem.n_tasks, workers, 0)]
-    ranges.joined(State(problem, start), found)
+    found = [moves.change_of(state, *each, start) for each in moves.ranges(problem.n_tasks, workers, 0)]
+    moves.joined(State(problem, start), found)
     measured["gap"] = time.process_time() - begin
     console.print(
         f"sent once per worker: the problem, {len(pack(problem)):,} bytes; per round: a schedule, "

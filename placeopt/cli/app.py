@@ -22,7 +22,6 @@ from placeopt.cli.commands import (
     solve,
     submodular,
     train,
-    warm,
     whatif,
 )
 from placeopt.errors import UsageError
@@ -98,4 +97,4 @@ app.command("solvers", rich_help_panel=LISTS)(catalog.solvers)
 app.command("passes", rich_help_panel=LISTS)(catalog.passes)
 app.command("devices", rich_help_panel=LISTS)(catalog.devices)
 app.command("schema", rich_help_panel=LISTS)(catalog.schema)
-app.command("warm", rich_help_panel=LISTS)(warm.warm)
+app.command("warm", rich_help_panel=LISTS)(catalog.warm)

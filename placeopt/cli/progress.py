@@ -47,6 +47,18 @@ def watched(
                     show()
 
 
+def stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
+    """Return a function that reports which of the solves of a study runs now."""
+    from placeopt.solver import Progress
+
+    begun = time.monotonic()
+
+    def stage(done: int, total: int, text: str) -> None:
+        report(Progress(time.monotonic() - begun, message=f"{done + 1} of {total}: {text}"))
+
+    return stage
+
+
 @contextmanager
 def status_line(console: Console, text: str) -> Iterator[Callable[[str], None] | None]:
     """Show a line of text on a terminal; yield a function that changes it, None elsewhere."""

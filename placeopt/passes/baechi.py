@@ -16,10 +16,9 @@ from placeopt.model.graph import components, path_lengths
 from placeopt.model.levels import bottom_levels, comparable
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.passes.contraction import clusters, contraction
+from placeopt.passes.contraction import Unions, clusters, contraction, keeps_groups, regrouped, united
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, edges_of, projected_transfers, rebuilt
-from placeopt.passes.uniting import Unions, keeps_groups, regrouped, united
 from placeopt.simulation import retime
 from placeopt.solver.citations import BAECHI
 
@@ -86,7 +85,7 @@ class Forward:
 
     - Memory is sufficient if one device has enough for all tasks, counted as under `sum`, even if it may not run all of
       them.
-    - The groups of each backward task and its forward task are united first, where allowed (`placeopt.passes.uniting`).
+    - The groups of each backward task and its forward task are united first, where allowed (`passes.contraction`).
     - A successor of backward tasks, such as a weight update, is removed too if its group keeps a task.
     - The other tasks keep the edges between them and may use the devices that their whole group may use. The first kept
       task of a group takes over the memory, relocation and separation of the removed ones. It holds this memory for the

@@ -58,10 +58,9 @@ from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.levels import ORDERS, PARTS_OF_A_TICK, OrderName, cpd_topo, mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.passes.contraction import Clusters, contraction
+from placeopt.passes.contraction import Clusters, Unions, contraction, find, initial_unions, may_unite, unite
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, rebuilt
-from placeopt.passes.uniting import Unions, find, initial_unions, may_unite, unite
 from placeopt.simulation import retime
 from placeopt.solver import Settings
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from placeopt.errors import counted
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.graph import longest_paths
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
-from placeopt.passes.rebuilding import earliest_starts, latest_ends, least_durations, rebuilt
+from placeopt.passes.rebuilding import latest_ends, least_durations, rebuilt
 
 
 class ForcedDevices:
@@ -89,7 +90,7 @@ def _late(problem: Problem, allowed: Bool) -> Bool:
     least = least_durations(problem, allowed)
     work = problem.n_tasks + problem.n_edges
     start, end = problem.release.copy(), problem.deadline.copy()
-    earliest_starts.select(work)(problem.order, problem.out_start, problem.edge_target, least, start)
+    longest_paths.select(work)(problem.order, problem.out_start, problem.edge_target, least, start)
     latest_ends.select(work)(problem.order, problem.out_start, problem.edge_target, least, end)
     np.logical_or.at(late, problem.group, start[:, None] + problem.duration > end[:, None])
     return late

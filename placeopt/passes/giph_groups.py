@@ -35,10 +35,9 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import by_first_appearance
 from placeopt.model.levels import mean_durations
 from placeopt.model.problem import Problem
-from placeopt.passes.contraction import clusters, contraction
+from placeopt.passes.contraction import clusters, contraction, find, initial_unions, may_unite, unite
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory
-from placeopt.passes.uniting import find, initial_unions, may_unite, unite
 from placeopt.solver import Settings
 
 

@@ -225,16 +225,6 @@ def keeps_triangle_inequality(problem: Problem) -> bool:
 
 
 @kernel(allocates=False)
-def earliest_starts(order: Int, out_start: Int, edge_target: Int, least: Int, start: Int) -> None:
-    """Propagate earliest starts along paths; `start` (n,) initially holds release times, `least` (n,) the durations."""
-    for i in order:
-        end = start[i] + least[i]
-        for e in range(out_start[i], out_start[i + 1]):
-            j = edge_target[e]
-            start[j] = max(start[j], end)
-
-
-@kernel(allocates=False)
 def latest_ends(order: Int, out_start: Int, edge_target: Int, least: Int, end: Int) -> None:
     """Propagate latest ends backwards along paths; `end` (n,) initially holds deadlines, `least` (n,) the durations."""
     for k in range(len(order) - 1, -1, -1):

@@ -15,8 +15,7 @@ import placeopt as po
 from placeopt.bounding.intervals import Search
 from placeopt.bounding.intervals import search as searching
 from placeopt.bounding.intervals.packing import packed_bound
-from placeopt.bounding.intervals.parts import FAR, Parts, mirror, reachability
-from placeopt.bounding.intervals.passes import Heads
+from placeopt.bounding.intervals.passes import FAR, Heads, Parts, mirror, reachability
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import classes_of

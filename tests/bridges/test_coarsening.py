@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placeopt.bridges.pytorch.coarsening import convex_groups
+from placeopt.bridges.pytorch.kernels import convex_groups
 
 
 @st.composite

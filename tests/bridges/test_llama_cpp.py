@@ -17,8 +17,7 @@ from language_models import LLAMA_8B, MIXTRAL, dense, sparse, write_gguf
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.exporters.llama_cpp import buffer_types, export, number_options
 from placeopt.bridges.importers.imported import ImportOptions
-from placeopt.bridges.importers.language_models.gguf_files import read_gguf
-from placeopt.bridges.importers.language_models.gguf_names import place_of
+from placeopt.bridges.importers.language_models.gguf_files import place_of, read_gguf
 from placeopt.bridges.importers.registry import import_file
 from placeopt.errors import UsageError
 from placeopt.io.compiler import compile_spec

@@ -16,9 +16,8 @@ from onnx_graphs import LIGHT, constant, light, model, node, weight
 
 import placeopt as po
 from placeopt.bridges.importers import onnx_model
-from placeopt.bridges.importers.imported import ImportOptions
+from placeopt.bridges.importers.imported import ImportOptions, Sample
 from placeopt.bridges.importers.registry import IMPORTERS, import_file
-from placeopt.bridges.importers.sample import Sample
 from placeopt.verifier import verify
 
 DEVICES = {

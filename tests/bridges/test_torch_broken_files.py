@@ -22,7 +22,7 @@ import torch
 from torch.utils._sympy import functions
 from torch_models import Mlp
 
-from placeopt.bridges.pytorch.expressions import expressions, is_safe
+from placeopt.bridges.pytorch.archives import expressions, is_safe
 
 COUNT = 50
 GRAPH = "models/model.json"

@@ -10,8 +10,8 @@ import pytest
 
 import placeopt as po
 from placeopt.bridges.importers import torch_export
+from placeopt.bridges.importers.imported import Sample
 from placeopt.bridges.importers.registry import import_file
-from placeopt.bridges.importers.sample import Sample
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from commandline import run
 from rich.console import Console
 
 import placeopt as po
-from placeopt.cli.terminal.devices import print_devices
+from placeopt.cli.terminal.catalog import print_devices
 
 PROBLEM = """\
 placeopt: 1

@@ -14,9 +14,8 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes, find_pass
-from placeopt.passes.contraction import add_up
+from placeopt.passes.contraction import add_up, initial_unions, unite_pairs
 from placeopt.passes.rebuilding import contradictory
-from placeopt.passes.uniting import initial_unions, unite_pairs
 from placeopt.simulation import retime
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver

@@ -28,7 +28,7 @@ from placeopt.passes.celeritas_fusion import (
     unite_clusters,
     windows,
 )
-from placeopt.passes.uniting import initial_unions
+from placeopt.passes.contraction import initial_unions
 from placeopt.simulation import retime
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from pipelines import PERIOD, random_pipeline, unlike_pipeline
-from placeopt_solvers.pipelines._shared.hanging import without_hanging
-from placeopt_solvers.pipelines.ideals import IdealsSettings
+from placeopt_solvers.pipelines.ideals import IdealsSettings, without_hanging
 
 import placeopt as po
 from placeopt.model.building import with_changes

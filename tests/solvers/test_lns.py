@@ -14,9 +14,7 @@ from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import best_start
 from placeopt_solvers.search._intervals.state import State, latest_starts, starts, tails
 from placeopt_solvers.search._intervals.subproblem import Neighbourhood, changed, subproblem_of
-from placeopt_solvers.search._lns.neighbourhoods import Chooser
-from placeopt_solvers.search._lns.search import Search, improve, solved
-from placeopt_solvers.search._lns.tuning import TUNING
+from placeopt_solvers.search._lns.search import TUNING, Chooser, Search, improve, solved
 
 import placeopt as po
 from placeopt.model.arrays import Int

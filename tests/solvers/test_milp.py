@@ -22,7 +22,7 @@ from placeopt_solvers.exact._milp.linear import Program
 from placeopt_solvers.exact._milp.model import GAP, Model, model_size, rounded
 from placeopt_solvers.exact._milp.run import proved
 from placeopt_solvers.exact._milp.settings import MilpSettings
-from placeopt_solvers.exact._milp.times import times_of
+from placeopt_solvers.exact._milp.timing import times_of
 from placeopt_solvers.exact.milp import Milp
 
 import placeopt as po

@@ -15,10 +15,9 @@ from placeopt_solvers.pipelines._exact.engines import program_of
 from placeopt_solvers.pipelines._exact.model import Model
 from placeopt_solvers.pipelines._exact.stages import Free, Line, Numbered, stage_rows
 from placeopt_solvers.pipelines._exact.system import System
-from placeopt_solvers.pipelines._shared.assessment import assessed, numberings, teams
+from placeopt_solvers.pipelines._shared.assessment import accepted, assessed, numberings, teams
 from placeopt_solvers.pipelines._shared.contraction import contracted
 from placeopt_solvers.pipelines._shared.enumeration import best_pipeline, placements, recomputed
-from placeopt_solvers.pipelines._shared.start import accepted
 
 import placeopt as po
 from placeopt.model.building import with_changes

@@ -11,9 +11,8 @@ import pytest
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers.portfolio import _restarts
 from placeopt_solvers.portfolio._restarts import Restarts, randomised
-from placeopt_solvers.search._intervals import ranges as ranges_module
-from placeopt_solvers.search._intervals import sweep
-from placeopt_solvers.search._intervals.ranges import Change, change_of, improved_range, joined, ranges
+from placeopt_solvers.search._intervals import moves, sweep
+from placeopt_solvers.search._intervals.moves import Change, change_of, improved_range, joined, ranges
 from placeopt_solvers.search._intervals.state import State, decoded
 
 from placeopt.generate.irregular_graphs import irregular_problem
@@ -38,7 +37,7 @@ def start(problem: Problem) -> Schedule:
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
-        (sweep, "LEAST", 30), (ranges_module, "LEAST", 90), (_restarts, "LARGE", 100), (_restarts, "SECONDS", 0.3),
+        (sweep, "LEAST", 30), (moves, "LEAST", 90), (_restarts, "LARGE", 100), (_restarts, "SECONDS", 0.3),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
 

@@ -32,12 +32,11 @@ from placeopt_solvers.pipelines._search.moves import (
     restore,
     shift,
 )
-from placeopt_solvers.pipelines._search.orders import orders
+from placeopt_solvers.pipelines._search.orders import division_points, orders
 from placeopt_solvers.pipelines._search.placements import View, divided_point, new_state, staged, state_point, view_of
-from placeopt_solvers.pipelines._search.starts import division_points
 from placeopt_solvers.pipelines._search.walks import Search, grouped
+from placeopt_solvers.pipelines._shared.assessment import permitted
 from placeopt_solvers.pipelines._shared.enumeration import best_pipeline
-from placeopt_solvers.pipelines._shared.start import permitted
 
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem

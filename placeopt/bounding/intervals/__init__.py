@@ -40,8 +40,7 @@ whose releases are the raised heads of earlier tasks. Thus delays of successive 
 each part is small. A head that is not raised stays valid. So none is raised on a class c where it hardly matters: if
 every class would get the data of v from another class no later than from c, a later end on c delays no consumer.
 
-    parts      parts as problems, and the mirror
-    passes     heads of all tasks, by small parts that CP-SAT solves
+    passes     parts as problems, and the mirror; heads of all tasks, by small parts that CP-SAT solves
     packing    a bound for colocation groups
     search     both directions, anchors first, then passes with parts of growing size
 """

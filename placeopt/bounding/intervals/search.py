@@ -10,8 +10,7 @@ from contextvars import copy_context
 import numpy as np
 
 from placeopt.bounding.intervals.packing import grouped, packed_bound
-from placeopt.bounding.intervals.parts import FAR, mirror, reachability
-from placeopt.bounding.intervals.passes import SOLVER, Heads, narrow
+from placeopt.bounding.intervals.passes import FAR, SOLVER, Heads, mirror, narrow, reachability
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets

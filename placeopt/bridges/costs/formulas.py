@@ -113,14 +113,7 @@ def transposed_convolution(batch: int, in_channels: int, inputs: int, out_channe
     return 2 * batch * in_channels * inputs * out_channels * kernel
 
 
-def attention(
-    batch: int,
-    heads: int,
-    queries: int,
-    keys: int,
-    head_size: int,
-    value_size: int | None = None,
-) -> int:
+def attention(batch: int, heads: int, queries: int, keys: int, head_size: int, value_size: int | None = None) -> int:
     """Scaled dot-product attention: scores, their softmax, and weighted values.
 
     Masks are not exploited: a causal mask halves the work only in kernels that skip masked blocks.

@@ -53,9 +53,7 @@ def _control(node: SizedNode) -> Cost:
     """The cost of control flow: that of all iterations, or of the most expensive branch."""
     costs = [_body(body) for body in node.bodies.values()]
     return Cost(
-        max(cost.flops for cost in costs),
-        max(cost.traffic for cost in costs),
-        any(cost.guessed for cost in costs),
+        max(cost.flops for cost in costs), max(cost.traffic for cost in costs), any(cost.guessed for cost in costs)
     )
 
 

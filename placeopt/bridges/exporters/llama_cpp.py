@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, layer_plan
-from placeopt.bridges.importers.language_models.gguf_files import read_gguf
-from placeopt.bridges.importers.language_models.gguf_names import EMBEDDING, EXPERTS, FFN, ROPE, place_of
+from placeopt.bridges.importers.language_models.gguf_files import EMBEDDING, EXPERTS, FFN, ROPE, place_of, read_gguf
 from placeopt.errors import InternalError, UsageError, counted, listing
 
 NAME = "llama.cpp"

@@ -49,12 +49,7 @@ _PROVIDER, _EXPECTED = re.compile(r"\w+ExecutionProvider"), f"an execution provi
 
 ANNOTATION, SETTINGS = "layer_ann", "session.layer_assignment_settings"
 RECORD = "session.record_ep_graph_assignment_info"
-_DESIGNATORS = {
-    CPU: "cpu",
-    CUDA: "cuda",
-    "DmlExecutionProvider": "dml",
-    "QNNExecutionProvider": "npu",
-}
+_DESIGNATORS = {CPU: "cpu", CUDA: "cuda", "DmlExecutionProvider": "dml", "QNNExecutionProvider": "npu"}
 """Designators of devices in the settings; other providers are designated by their own names."""
 
 _ANNOTATED_IR = 10

@@ -84,21 +84,23 @@ def split_spec(
 
 def export_device_map(request: ExportRequest) -> Exported:
     """The device map as JSON."""
-    model = placed_model(request.problem, request.schedule, request.document)
-    found, notes = _exported(
-        _device_map, model, torch_devices(request.problem, request.providers, "--provider"), DEVICE_MAP
-    )
-    notes += stage_notes(request.problem, request.schedule, "accelerate")
-    return Exported(json.dumps(found, indent=1) + "\n", notes)
+    return _as_json(request, _device_map, DEVICE_MAP, "accelerate")
 
 
 def export_split_spec(request: ExportRequest) -> Exported:
     """The stages as JSON."""
+    return _as_json(request, _split_spec, SPLIT_SPEC, "torch.distributed.pipelining")
+
+
+def _as_json(
+    request: ExportRequest,
+    make: Callable[[PlacedModel, list[str]], tuple[dict[str, Any], tuple[str, ...]]],
+    target: str,
+    runtime: str,
+) -> Exported:
     model = placed_model(request.problem, request.schedule, request.document)
-    found, notes = _exported(
-        _split_spec, model, torch_devices(request.problem, request.providers, "--provider"), SPLIT_SPEC
-    )
-    notes += stage_notes(request.problem, request.schedule, "torch.distributed.pipelining")
+    found, notes = _exported(make, model, torch_devices(request.problem, request.providers, "--provider"), target)
+    notes += stage_notes(request.problem, request.schedule, runtime)
     return Exported(json.dumps(found, indent=1) + "\n", notes)
 
 

@@ -38,9 +38,7 @@ EXPORTERS: dict[str, Exporter] = {
         provider="cuda:0",
     ),
     llama_cpp.NAME: Exporter(
-        "arguments of llama.cpp: -ngl, -ts and -ot",
-        text=llama_cpp.export,
-        takes=frozenset({"model"}),
+        "arguments of llama.cpp: -ngl, -ts and -ot", text=llama_cpp.export, takes=frozenset({"model"})
     ),
     onnxruntime.SEGMENTS: Exporter(
         "an ONNX model for each segment, and a manifest (extra onnx)",
@@ -69,17 +67,10 @@ EXPORTERS: dict[str, Exporter] = {
         takes=frozenset({"providers"}),
         provider="cuda:0",
     ),
-    vllm.NAME: Exporter(
-        "environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION",
-        text=vllm.export,
-    ),
-    dot.NAME: Exporter(
-        "the task graph with devices as colours, for Graphviz",
-        text=dot.export,
-    ),
+    vllm.NAME: Exporter("environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION", text=vllm.export),
+    dot.NAME: Exporter("the task graph with devices as colours, for Graphviz", text=dot.export),
     model_explorer.NAME: Exporter(
-        "node data of Model Explorer: device, start and duration, JSON",
-        folder=model_explorer.export,
+        "node data of Model Explorer: device, start and duration, JSON", folder=model_explorer.export
     ),
 }
 

@@ -1,13 +1,16 @@
-"""Options and results of imports."""
+"""Files of unknown format, options and results of imports."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from placeopt.errors import UsageError, alternatives, counted, listing, visible
-from placeopt.io.files import StrPath
+from placeopt.io.document import reading
+from placeopt.io.files import StrPath, read_file, read_start
 
 OBJECTIVES = ("makespan", "period")
 """Objectives of imported problems."""
@@ -80,3 +83,31 @@ def check_precision(precision: str | None, known: Collection[str]) -> None:
     if precision is not None and precision not in known:
         formats = listing(list(known), 20)
         raise UsageError(f"precision {visible(precision)} is not a number format of this import; known are {formats}")
+
+
+_START = 2**16
+
+
+class Sample:
+    """A file whose format is recognised; reading it raises a DocumentError if it cannot be read."""
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = Path(path)
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name, in lower case: `.json`."""
+        return self.path.suffix.lower()
+
+    @cached_property
+    def start(self) -> bytes:
+        """The first 64 KiB."""
+        with reading(self.path):
+            return read_start(self.path, _START)
+
+    @cached_property
+    def json(self) -> bytes:
+        """The whole file if it begins like a JSON object, else nothing: JSON objects state their keys in any order."""
+        begins = self.start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+        with reading(self.path):
+            return read_file(self.path) if begins else b""

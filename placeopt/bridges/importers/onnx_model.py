@@ -22,15 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from placeopt.bridges.costs.onnx_nodes import SizedNode
 from placeopt.bridges.costs.onnx_rules import cost_of
-from placeopt.bridges.documents import pipeline_rules
-from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
-from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
 from placeopt.bridges.onnx_models.sizes import size
 from placeopt.bridges.onnx_models.submodels import inferred_types, value_type
-from placeopt.bridges.operators import Operator
+from placeopt.bridges.operators import Operator, pipeline_rules
 from placeopt.errors import DocumentError, Issue, UsageError, counted, listing, visible
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath

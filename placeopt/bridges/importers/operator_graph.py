@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from placeopt.bridges import hardware
-from placeopt.bridges.documents import problem_document
 from placeopt.bridges.importers.imported import Imported
-from placeopt.bridges.operators import Operator
+from placeopt.bridges.operators import Operator, problem_document
 from placeopt.errors import DocumentError, SpecError, counted, listing
 from placeopt.io.compiler import compile_spec
 from placeopt.model.problem import CONSOLIDATE, Problem

@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields
 
 from placeopt.bridges.importers import onnx_model, torch_export, wfformat
 from placeopt.bridges.importers.graphs import dnn_partitioning, dot, graphml, json_graph, stg
-from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.language_models import gguf, hf_config
-from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import DocumentError, Issue, UsageError, alternatives, listing
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath, descriptor
@@ -74,18 +73,8 @@ IMPORTERS: dict[str, Importer] = {
         stg.read,
         frozenset({"network"}),
     ),
-    dot.NAME: Importer(
-        "graphs in DOT, the language of Graphviz",
-        dot.recognises,
-        dot.read,
-        frozenset({"network"}),
-    ),
-    graphml.NAME: Importer(
-        "graphs in GraphML",
-        graphml.recognises,
-        graphml.read,
-        frozenset({"network"}),
-    ),
+    dot.NAME: Importer("graphs in DOT, the language of Graphviz", dot.recognises, dot.read, frozenset({"network"})),
+    graphml.NAME: Importer("graphs in GraphML", graphml.recognises, graphml.read, frozenset({"network"})),
     json_graph.NAME: Importer(
         "graphs in JSON: JSON Graph Format, and node-link data of NetworkX",
         json_graph.recognises,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from placeopt.bridges.documents import after_entry, problem_document
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.networks import network_of
+from placeopt.bridges.operators import after_entry, problem_document
 from placeopt.errors import DocumentError, Issue, SpecError, in_file_order, path_text
 from placeopt.io.compiler import compile_spec
 

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from placeopt.bridges.documents import pipeline_rules
 from placeopt.bridges.extras import require
 from placeopt.bridges.hardware import is_cpu
-from placeopt.bridges.importers.imported import Imported, ImportOptions, check_precision
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
-from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.networks import network_of
+from placeopt.bridges.operators import pipeline_rules
 from placeopt.bridges.pytorch.targets import SPLIT_SPEC, TARGETS, Requirements, require_parts
 from placeopt.errors import UsageError, alternatives, counted, visible
 from placeopt.io.compiler import compile_spec
@@ -210,8 +209,8 @@ def _imported(
     file: str | None = None,
     kept: Sequence[str] = (),
 ) -> Imported:
+    from placeopt.bridges.pytorch.graphs import forward_kernels
     from placeopt.bridges.pytorch.operators import Level, at_level, level_of, operators_of, section, with_stacks
-    from placeopt.bridges.pytorch.programs import forward_kernels
     from placeopt.bridges.pytorch.section import KEY, placed_model, tensor_calls
     from placeopt.bridges.pytorch.sizes import Sizes, symbol_values
     from placeopt.bridges.pytorch.training import training_kernels

@@ -16,9 +16,8 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from placeopt.bridges.costs.aten_rules import Meter, base_name
-from placeopt.bridges.pytorch.graphs import GraphReader, stack_of
+from placeopt.bridges.pytorch.graphs import GraphReader, stack_of, weights_of
 from placeopt.bridges.pytorch.kernels import KernelGraph, contracted, rename
-from placeopt.bridges.pytorch.programs import weights_of
 from placeopt.bridges.pytorch.sizes import Sizes
 from placeopt.errors import UsageError
 

@@ -1,4 +1,4 @@
-"""placeopt solvers, passes, devices and schema: list what problems may use, print the schema of problem files."""
+"""placeopt solvers, passes, devices, schema and warm: list what problems may use, and prepare this machine."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from placeopt.cli.files import check_targets, write_document
+from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import AsJson, DocumentFile
-from placeopt.cli.output import print_json, print_notes, stdout_console
+from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Cite = Annotated[bool, typer.Option("--cite", help="Print the BibTeX of the implemented papers.")]
+Cite = Annotated[bool, Option("--cite", help="Print the BibTeX of the implemented papers.")]
 
 
 def solvers(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One solver, with its settings.")] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="One solver, with its settings.")] = None,
     cite: Cite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -31,7 +33,7 @@ def solvers(
 
 
 def passes(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One pass, with its settings.")] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="One pass, with its settings.")] = None,
     cite: Cite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -45,11 +47,10 @@ def passes(
 
 def devices(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One device or link, with the sources of its figures.")
+        str | None, Argument(metavar="NAME", help="One device or link, with the sources of its figures.")
     ] = None,
     detect: Annotated[
-        bool,
-        typer.Option("--detect", help="Write the devices of this machine instead: measured cores, GPUs by nvidia-smi."),
+        bool, Option("--detect", help="Write the devices of this machine instead: measured cores, GPUs by nvidia-smi.")
     ] = False,
     out: DocumentFile = None,
     as_json: AsJson = False,
@@ -58,7 +59,7 @@ def devices(
 
     With --detect, write a file for `import --devices`.
     """
-    from placeopt.cli.terminal.devices import print_device, print_devices, print_link
+    from placeopt.cli.terminal.catalog import print_device, print_devices, print_link
     from placeopt.errors import UsageError, visible
     from placeopt.io.catalogue import device_info, device_names, hint, link_info, link_names
 
@@ -124,3 +125,33 @@ def schema() -> None:
     from placeopt.io.spec import json_schema
 
     print_json(json_schema())
+
+
+def warm(
+    solvers: Annotated[
+        list[str] | None, Argument(metavar="SOLVER", help="Compile only the kernels of these solvers; by default all.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compile kernels into Numba's cache, for container images, clusters and CI; cached kernels are kept."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from placeopt.solving.warming import warm as warm_kernels
+
+    console = stderr_console()
+    columns = [TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()]
+    with on_interrupt() as stop:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task("searching for kernels", total=None)
+
+            def show(done: int, count: int) -> None:
+                bar.update(task, description=f"{done} of {count} kernels", completed=done, total=count)
+
+            found = warm_kernels(solvers or None, on_progress=show, should_stop=stop.is_set)
+        if as_json:
+            print_json({"kernels": found.kernels, "failed": found.failed, "seconds": found.seconds})
+        else:
+            stdout_console().print(f"{found.kernels} kernels are compiled ({found.seconds:.1f} s)")
+            for name, why in found.failed.items():
+                console.print(f"{name} is not compiled: {why}", markup=False, soft_wrap=True)
+    raise typer.Exit(stop.code if stop.is_set() else 1 if found.failed else 0)

@@ -7,14 +7,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli import completion
 from placeopt.cli.arguments import limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, ConnectLimit, Dask, Report
+from placeopt.cli.options import (
+    AsJson,
+    ConnectLimit,
+    Dask,
+    Report,
+    input_argument,
+    limit_option,
+    output_option,
+    plot_option,
+    time_option,
+)
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import input_argument, limit_option, output_option, plot_option, time_option
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +35,7 @@ def compare(
     problems: Annotated[list[Path], input_argument("PROBLEM", "Problem files (YAML or JSON).")],
     solvers: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--solvers",
             "-s",
             metavar="NAME[:KEY=VALUE,...],...",
@@ -36,11 +46,11 @@ def compare(
     ] = None,
     time_limit: Annotated[str, limit_option("Time limit of each run, such as 5min, or `none`.")] = "30s",
     grace: Annotated[str, time_option("--grace", help="A run is killed this long after its time limit.")] = "10s",
-    seeds: Annotated[int, typer.Option("--seeds", help="Number of seeds 0, 1, ... for each solver and problem.")] = 1,
+    seeds: Annotated[int, Option(help="Number of seeds 0, 1, ... for each solver and problem.")] = 1,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", help="Number of parallel runs; by default cores / threads.")
+        int | None, Option("--workers", "-w", help="Number of parallel runs; by default cores / threads.")
     ] = None,
-    threads: Annotated[int, typer.Option("--threads", help="Number of threads of each solver.")] = 1,
+    threads: Annotated[int, Option(help="Number of threads of each solver.")] = 1,
     dask: Dask = None,
     connect_limit: ConnectLimit = "10s",
     consolidate: Annotated[str | None, typer.Option("--consolidate", hidden=True)] = None,
@@ -48,7 +58,7 @@ def compare(
         Path | None, output_option("--out", "-o", help="Append each finished run to this file as a JSON line.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue with the file of --out: execute only the missing runs.")
+        bool, Option("--resume", help="Continue with the file of --out: execute only the missing runs.")
     ] = False,
     report: Report = None,
     plots: Annotated[
@@ -59,13 +69,13 @@ def compare(
         ),
     ] = None,
     summary: Annotated[
-        bool, typer.Option("--summary", help="Print only the means over all problems, a line for each solver.")
+        bool, Option("--summary", help="Print only the means over all problems, a line for each solver.")
     ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the runs, or the summary, as CSV on stdout.")] = False,
+    as_csv: Annotated[bool, Option("--csv", help="Print the runs, or the summary, as CSV on stdout.")] = False,
     as_json: AsJson = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown on stdout.")] = False,
+    as_markdown: Annotated[bool, Option("--markdown", help="Print the tables as Markdown on stdout.")] = False,
     as_latex: Annotated[
-        bool, typer.Option("--latex", help="Print the tables as LaTeX on stdout, for the package booktabs.")
+        bool, Option("--latex", help="Print the tables as LaTeX on stdout, for the package booktabs.")
     ] = False,
 ) -> None:
     """Compare solvers on problems: each run is isolated, verified, and compared with the best bound."""

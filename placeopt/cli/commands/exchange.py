@@ -6,13 +6,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli import completion
 from placeopt.cli.arguments import check_count, pairs, quantity, sizes
 from placeopt.cli.files import check_targets, new_folder, write_document, written
-from placeopt.cli.options import BatchSize, Dimensions, DocumentFile, FewSegments, Report, Trace
+from placeopt.cli.options import (
+    BatchSize,
+    Dimensions,
+    DocumentFile,
+    FewSegments,
+    Report,
+    Trace,
+    devices_option,
+    input_argument,
+    input_option,
+    output_option,
+    time_option,
+)
 from placeopt.cli.output import note_violations, noted_plan, print_notes
-from placeopt.cli.parameters import devices_option, input_argument, input_option, output_option, time_option
 from placeopt.errors import UsageError, listing
 
 
@@ -20,9 +32,7 @@ def import_file(
     file: Annotated[Path | None, input_argument("FILE", "The file to convert; without it, list the formats.")] = None,
     format: Annotated[
         str | None,
-        typer.Option(
-            "--format", "-f", help="Format of the file, such as `onnx`; detected from its content by default."
-        ),
+        Option("--format", "-f", help="Format of the file, such as `onnx`; detected from its content by default."),
     ] = None,
     devices: Annotated[
         str | None,
@@ -35,42 +45,31 @@ def import_file(
     dim: Dimensions = None,
     level: Annotated[
         str | None,
-        typer.Option(
-            "--level",
+        Option(
             help="Tasks of a model: `op`, `module`, a depth or `auto` for torch-export; `layer`, `part` or `expert` "
-            "for gguf and hf-config; also `tensor` for gguf.",
+            "for gguf and hf-config; also `tensor` for gguf."
         ),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--for",
             metavar="FORMAT",
             help="Format of `export --to` that must be able to express every plan: `device-map` or `split-spec` for "
             "torch-export, `onnxruntime` for onnx.",
         ),
     ] = None,
-    precision: Annotated[
-        str | None, typer.Option("--precision", help="Number format of the computation, such as `fp16`.")
-    ] = None,
-    context: Annotated[int | None, typer.Option("--context", help="Tokens in the context of a language model.")] = None,
-    phase: Annotated[
-        str | None, typer.Option("--phase", help="Phase of a language model: `prefill` or `decode`.")
-    ] = None,
+    precision: Annotated[str | None, Option(help="Number format of the computation, such as `fp16`.")] = None,
+    context: Annotated[int | None, Option(help="Tokens in the context of a language model.")] = None,
+    phase: Annotated[str | None, Option(help="Phase of a language model: `prefill` or `decode`.")] = None,
     objective: Annotated[
-        str | None,
-        typer.Option(
-            "--objective", help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run."
-        ),
+        str | None, Option(help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run.")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", help="Name of the problem; by default taken from the file.")
-    ] = None,
+    name: Annotated[str | None, Option(help="Name of the problem; by default taken from the file.")] = None,
     resolution: Annotated[str | None, time_option("--resolution", help="Length of a tick, such as `10 ns`.")] = None,
     out: DocumentFile = None,
     plan_out: Annotated[
-        Path | None,
-        output_option("--plan-out", help="Write the run that a workflow records to this file, as a plan."),
+        Path | None, output_option("--plan-out", help="Write the run that a workflow records to this file, as a plan.")
     ] = None,
 ) -> None:
     """Convert a model or a graph in the format of another tool to a problem file."""
@@ -126,11 +125,8 @@ def export(
     plan: Annotated[Path | None, input_argument("PLAN", "A plan file, as `solve --out` writes it.")] = None,
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to",
-            metavar="FORMAT",
-            autocompletion=completion.runtimes,
-            help="Format of a runtime, such as `onnxruntime`.",
+        Option(
+            metavar="FORMAT", autocompletion=completion.runtimes, help="Format of a runtime, such as `onnxruntime`."
         ),
     ] = None,
     model: Annotated[
@@ -143,8 +139,7 @@ def export(
     dim: Dimensions = None,
     provider: Annotated[
         list[str] | None,
-        typer.Option(
-            "--provider",
+        Option(
             metavar="DEVICE=NAME",
             help="Execution provider of ONNX Runtime, or device of OpenVINO or PyTorch, for a device or its type; may "
             "be repeated.",
@@ -152,8 +147,7 @@ def export(
     ] = None,
     few_segments: FewSegments = False,
     out: Annotated[
-        Path | None,
-        output_option("--out", "-o", metavar="PATH", help="Write to this file, or into this new folder."),
+        Path | None, output_option("--out", "-o", metavar="PATH", help="Write to this file, or into this new folder.")
     ] = None,
     trace: Trace = None,
     report: Report = None,

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from placeopt.cli.arguments import assignments
 from placeopt.cli.files import check_targets, new_folder, write_document
-from placeopt.cli.options import DocumentFile, Sets
+from placeopt.cli.options import DocumentFile, Sets, output_option
 from placeopt.cli.output import stderr_console, stdout_console
-from placeopt.cli.parameters import output_option
 from placeopt.cli.progress import status_line
 from placeopt.errors import UsageError
 from placeopt.io.files import write_whole
@@ -20,18 +20,15 @@ from placeopt.io.files import write_whole
 app = typer.Typer(help="Generate operator graphs of models, random graphs, and device networks.", no_args_is_help=True)
 
 Network = Annotated[
-    str | None,
-    typer.Option("--network", "-n", help="Add the devices and links of this network, to get a complete problem."),
+    str | None, Option("--network", "-n", help="Add the devices and links of this network, to get a complete problem.")
 ]
 NetworkSets = Annotated[
-    list[str] | None, typer.Option("--set-network", metavar="KEY=VALUE", help="A setting of the network.")
+    list[str] | None, Option("--set-network", metavar="KEY=VALUE", help="A setting of the network.")
 ]
-Options = Annotated[bool, typer.Option("--options", help="List the settings for --set and exit.")]
-Seed = Annotated[
-    int | None, typer.Option("--seed", help="Random seed, by default 0: the same seed gives the same file.")
-]
+Options = Annotated[bool, Option("--options", help="List the settings for --set and exit.")]
+Seed = Annotated[int | None, Option("--seed", help="Random seed, by default 0: the same seed gives the same file.")]
 Count = Annotated[
-    int, typer.Option("--count", help="Number of problems, with this seed and the next ones; --out needs {seed}.")
+    int, Option("--count", help="Number of problems, with this seed and the next ones; --out needs {seed}.")
 ]
 PatternFile = Annotated[
     Path | None,
@@ -44,16 +41,13 @@ SEED = "{seed}"
 
 @app.command()
 def model(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The model; without it, list all models.")] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="The model; without it, list all models.")] = None,
     sets: Sets = None,
     training: Annotated[
-        bool, typer.Option("--training", help="Add the loss and the backward tasks; the same as --set training=true.")
+        bool, Option("--training", help="Add the loss and the backward tasks; the same as --set training=true.")
     ] = False,
     objective: Annotated[
-        str | None,
-        typer.Option(
-            "--objective", help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run."
-        ),
+        str | None, Option(help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run.")
     ] = None,
     network: Network = None,
     network_sets: NetworkSets = None,
@@ -158,21 +152,17 @@ def giph(
 
 @app.command()
 def cases(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The set; without it, list all sets.")] = None,
-    split: Annotated[str, typer.Option("--split", metavar="train|validation|test", help="The part of the set.")] = (
-        "test"
-    ),
+    name: Annotated[str | None, Argument(metavar="NAME", help="The set; without it, list all sets.")] = None,
+    split: Annotated[str, Option(metavar="train|validation|test", help="The part of the set.")] = ("test"),
     index: Annotated[
-        int | None, typer.Option("--index", "-i", help="Print this problem of the set, or write it to --out.")
+        int | None, Option("--index", "-i", help="Print this problem of the set, or write it to --out.")
     ] = None,
     folder: Annotated[
         Path | None,
         output_option("--folder", metavar="FOLDER", help="Write the problems to this new folder, as JSON files."),
     ] = None,
-    sample: Annotated[
-        int | None, typer.Option("--sample", help="With --folder: draw this number of problems; by default, all.")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of --sample.")] = 0,
+    sample: Annotated[int | None, Option(help="With --folder: draw this number of problems; by default, all.")] = None,
+    seed: Annotated[int, Option(help="Seed of --sample.")] = 0,
     out: DocumentFile = None,
 ) -> None:
     """Generate problems of the training and test sets of GiPH's experiments."""
@@ -209,9 +199,7 @@ def cases(
 
 @app.command()
 def devices(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The network; without it, list all networks.")
-    ] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="The network; without it, list all networks.")] = None,
     sets: Sets = None,
     options: Options = False,
     out: DocumentFile = None,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, ProblemFile, Seed, Sets, Workers
+from placeopt.cli.options import AsJson, ProblemFile, Seed, Sets, Workers, limit_option, solver_option
 from placeopt.cli.output import print_json, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, solver_option
-from placeopt.cli.progress import watched
+from placeopt.cli.progress import stages, watched
 
 if TYPE_CHECKING:
     from placeopt.solver import Progress
@@ -25,19 +24,16 @@ def losses(
     solver: Annotated[str, solver_option("A solver that places clusters, or any solver with --pass.")] = "celeritas",
     passes: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--pass",
             metavar="NAME[:KEY=VALUE,...]",
             help="Apply this pass, which joins tasks, before solving; may be repeated. `placeopt passes` lists passes.",
         ),
     ] = None,
     time_limit: Annotated[
-        str,
-        limit_option("Time for the solver, and for each of the three optima, such as 30s or 5min, or `none`."),
+        str, limit_option("Time for the solver, and for each of the three optima, such as 30s or 5min, or `none`.")
     ] = "60s",
-    prover: Annotated[
-        str, typer.Option("--prover", help="The solver that closes in on the three optima; it should be exact.")
-    ] = "auto",
+    prover: Annotated[str, Option(help="The solver that closes in on the three optima; it should be exact.")] = "auto",
     seed: Seed = 0,
     workers: Workers = None,
     sets: Sets = None,
@@ -64,7 +60,7 @@ def losses(
     def work(report: Callable[[Progress], None]) -> Losses:
         return separate(
             compiled, solver, time_limit=limit, prover=prover, passes=passes, seed=seed, workers=workers,
-            on_stage=_stages(report), should_stop=stop.is_set, **settings,
+            on_stage=stages(report), should_stop=stop.is_set, **settings,
         )  # fmt: skip
 
     with on_interrupt() as stop:
@@ -73,7 +69,7 @@ def losses(
             print_json(found.to_dict())
         else:
             from placeopt.cli.terminal.console import print_problem
-            from placeopt.cli.terminal.losses import print_losses
+            from placeopt.cli.terminal.studies import print_losses
 
             print_problem(stdout_console(), compiled)
             print_losses(stdout_console(), found)
@@ -82,15 +78,3 @@ def losses(
     if not found.chain:
         raise typer.Exit(3 if found.found.termination.value == "time_limit" else 1)
     raise typer.Exit(0)
-
-
-def _stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
-    """Return a function that reports the problem that is solved now."""
-    from placeopt.solver import Progress
-
-    begun = time.monotonic()
-
-    def stage(done: int, total: int, text: str) -> None:
-        report(Progress(time.monotonic() - begun, message=f"{done + 1} of {total}: {text}"))
-
-    return stage

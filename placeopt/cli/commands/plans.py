@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import checked_options
 from placeopt.cli.files import check_targets
@@ -67,15 +68,14 @@ def simulate(
     plan: PlanPath,
     discipline: Annotated[
         str,
-        typer.Option(
-            "--discipline",
+        Option(
             help="Order of tasks and transfers: order (that of the plan), priority (of the ready tasks, the one with "
-            "the earliest start in the plan) or fifo (first ready first).",
+            "the earliest start in the plan) or fifo (first ready first)."
         ),
     ] = "order",
-    noise: Annotated[float, typer.Option("--noise", help="Vary times by up to this share: 0.2 for +-20%.")] = 0.0,
-    runs: Annotated[int, typer.Option("--runs", help="Number of runs with noise, or of a pipeline.")] = 100,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed of the noise.")] = 0,
+    noise: Annotated[float, Option(help="Vary times by up to this share: 0.2 for +-20%.")] = 0.0,
+    runs: Annotated[int, Option(help="Number of runs with noise, or of a pipeline.")] = 100,
+    seed: Annotated[int, Option(help="Random seed of the noise.")] = 0,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:

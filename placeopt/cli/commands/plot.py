@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from placeopt.cli.files import check_targets
+from placeopt.cli.options import input_argument, output_option
 from placeopt.cli.output import note_violations, noted_plan, print_notes
-from placeopt.cli.parameters import input_argument, output_option
 from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def plot(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--kind",
             "-k",
             help="For a plan: gantt (the default), memory, graph. For a problem without a plan: graph. For results: "
@@ -40,13 +40,13 @@ def plot(
     ] = None,
     problems: Annotated[
         list[str] | None,
-        typer.Option("--problem", metavar="NAME", help="Draw only this problem of the results; may be repeated."),
+        Option("--problem", metavar="NAME", help="Draw only this problem of the results; may be repeated."),
     ] = None,
     solvers: Annotated[
         list[str] | None,
-        typer.Option("--solver", "-s", metavar="NAME", help="Draw only this solver of the results; may be repeated."),
+        Option("--solver", "-s", metavar="NAME", help="Draw only this solver of the results; may be repeated."),
     ] = None,
-    title: Annotated[str, typer.Option("--title", help="Title of the plot, instead of the default one.")] = "",
+    title: Annotated[str, Option(help="Title of the plot, instead of the default one.")] = "",
 ) -> None:
     """Draw a plan, a comparison or a training: Gantt chart, memory, task graph, profile, gaps, convergence, curves."""
     from placeopt.views.plots import RUN_KINDS, checked_file, checked_kind, need_plots

@@ -10,9 +10,8 @@ import typer
 
 from placeopt.cli.arguments import checked_options, limit_seconds, seconds
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, ConnectLimit, Dask, ProblemFile, Seed, Workers
+from placeopt.cli.options import AsJson, ConnectLimit, Dask, ProblemFile, Seed, Workers, limit_option, solver_option
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, solver_option
 from placeopt.cli.progress import status_line, watched
 
 if TYPE_CHECKING:

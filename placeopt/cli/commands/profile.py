@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import check_count
 from placeopt.cli.files import check_targets, write_document
-from placeopt.cli.options import AsJson, DocumentFile
+from placeopt.cli.options import AsJson, DocumentFile, input_argument, input_option, output_option
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import input_argument, input_option, output_option
 from placeopt.errors import UsageError
 
 app = typer.Typer(
-    help="Estimate durations, memory, link speeds and efficiencies from measurements and traces.",
-    no_args_is_help=True,
+    help="Estimate durations, memory, link speeds and efficiencies from measurements and traces.", no_args_is_help=True
 )
 
 
@@ -29,20 +28,16 @@ def fit(
             "CSV with the columns operator, batch, milliseconds, bytes; or a trace of ONNX Runtime or torch.profiler.",
         ),
     ] = None,
-    batch: Annotated[int | None, typer.Option("--batch", "-b", help="Estimate for this batch size.")] = None,
+    batch: Annotated[int | None, Option("--batch", "-b", help="Estimate for this batch size.")] = None,
     at: Annotated[
         list[int] | None,
-        typer.Option(
-            "--at",
+        Option(
             metavar="BATCH",
             help="Batch size of the traces; for several traces, repeat it in their order. Default: --batch.",
         ),
     ] = None,
     device: Annotated[
-        str | None,
-        typer.Option(
-            "--device", help="The device of the traces, by name or type. Default: times apply to all devices."
-        ),
+        str | None, Option(help="The device of the traces, by name or type. Default: times apply to all devices.")
     ] = None,
     transfers: Annotated[
         Path | None, input_option("--transfers", help="CSV with the columns bytes, microseconds.")
@@ -52,7 +47,7 @@ def fit(
         input_option("--against", help="A file with measurements at that batch size, to compare with the estimates."),
     ] = None,
     discard: Annotated[
-        int, typer.Option("--discard", metavar="N", help="Discard the first N measurements of each operator and batch.")
+        int, Option(metavar="N", help="Discard the first N measurements of each operator and batch.")
     ] = 0,
     out: Annotated[
         Path | None,

@@ -6,13 +6,26 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds
 from placeopt.cli.files import check_targets, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, Gap, Out, PlanPath, ProblemFile, Seed, Sets, Workers
+from placeopt.cli.options import (
+    AsJson,
+    Gap,
+    Out,
+    PlanPath,
+    ProblemFile,
+    Seed,
+    Sets,
+    Workers,
+    devices_option,
+    limit_option,
+    output_option,
+    solver_option,
+)
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import devices_option, limit_option, output_option, solver_option
 from placeopt.cli.progress import watched
 
 
@@ -29,9 +42,7 @@ def replace(
         ),
     ],
     solver: Annotated[str, solver_option("The solver; it must support relocation.")] = "auto",
-    runs: Annotated[
-        float | None, typer.Option("--runs", help="Number of runs of the new placement until the next change.")
-    ] = None,
+    runs: Annotated[float | None, Option(help="Number of runs of the new placement until the next change.")] = None,
     time_limit: Annotated[
         str | None, limit_option(f"Stop after this time, by default {DEFAULT_LIMIT:g}s; or `none`.")
     ] = None,
@@ -80,7 +91,7 @@ def replace(
             print_json(found.to_dict())
         else:
             from placeopt.cli.terminal.console import print_problem, print_result
-            from placeopt.cli.terminal.replacement import print_moves, print_network
+            from placeopt.cli.terminal.studies import print_moves, print_network
 
             console = stdout_console()
             print_problem(console, found.problem)

@@ -6,12 +6,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import check_count, seconds, sizes
 from placeopt.cli.files import check_targets, write_document, written
-from placeopt.cli.options import AsJson, BatchSize, Dimensions, FewSegments, PlanPath, ProblemFile
+from placeopt.cli.options import (
+    AsJson,
+    BatchSize,
+    Dimensions,
+    FewSegments,
+    PlanPath,
+    ProblemFile,
+    input_option,
+    output_option,
+    time_option,
+)
 from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
-from placeopt.cli.parameters import input_option, output_option, time_option
 from placeopt.errors import UsageError
 
 
@@ -19,16 +29,14 @@ def run(
     problem: ProblemFile,
     plan: PlanPath,
     model: Annotated[Path, input_option("--model", help="The ONNX or PyTorch model of the problem.")],
-    runs: Annotated[int, typer.Option("--runs", "-n", help="Number of measured runs; times are medians.")] = 5,
-    warmup: Annotated[int, typer.Option("--warmup", help="Number of runs before the measured ones.")] = 1,
+    runs: Annotated[int, Option("--runs", "-n", help="Number of measured runs; times are medians.")] = 5,
+    warmup: Annotated[int, Option(help="Number of runs before the measured ones.")] = 1,
     fit: Annotated[
-        bool, typer.Option("--fit", help="First measure nodes and transfers, and predict times from them, too.")
+        bool, Option("--fit", help="First measure nodes and transfers, and predict times from them, too.")
     ] = False,
     in_plan: Annotated[
         bool,
-        typer.Option(
-            "--in-plan", help="With --fit, measure the nodes while the plan runs, and not in the unsplit model."
-        ),
+        Option("--in-plan", help="With --fit, measure the nodes while the plan runs, and not in the unsplit model."),
     ] = False,
     profile: Annotated[
         Path | None,
@@ -37,18 +45,15 @@ def run(
     inputs: Annotated[
         Path | None, input_option("--inputs", help="An .npz file with an array for each input; random by default.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of random inputs.")] = 0,
-    threads: Annotated[int, typer.Option("--threads", help="Threads of each process.")] = 1,
-    optimization: Annotated[
-        str, typer.Option("--optimization", help="Graph optimizations: `none`, `basic`, `extended` or `all`.")
-    ] = "none",
+    seed: Annotated[int, Option(help="Seed of random inputs.")] = 0,
+    threads: Annotated[int, Option(help="Threads of each process.")] = 1,
+    optimization: Annotated[str, Option(help="Graph optimizations: `none`, `basic`, `extended` or `all`.")] = "none",
     few_segments: FewSegments = False,
     batch: BatchSize = None,
     dim: Dimensions = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(
-            "--tolerance",
+        Option(
             help="Largest relative difference of outputs that counts as equal; by default 1e-4, in fp16 and int8 0.01, "
             "in bf16 0.05.",
         ),
@@ -68,8 +73,7 @@ def run(
     of the unsplit model.
     """
     from placeopt.bridges.importers import torch_export
-    from placeopt.bridges.importers.imported import Imported
-    from placeopt.bridges.importers.sample import Sample
+    from placeopt.bridges.importers.imported import Imported, Sample
     from placeopt.bridges.running.execution import run_onnx
     from placeopt.bridges.running.measurement import Options, check_arguments, check_optimization
     from placeopt.bridges.running.torch_execution import run_torch

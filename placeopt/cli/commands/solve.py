@@ -9,6 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
 from placeopt.cli.files import check_targets, print_instead, save_exports, save_plan, save_plots, wanted_plots
@@ -27,9 +28,12 @@ from placeopt.cli.options import (
     Tasks,
     Trace,
     Workers,
+    limit_option,
+    plot_option,
+    share_option,
+    solver_option,
 )
 from placeopt.cli.output import noted_plan, print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, plot_option, share_option, solver_option
 from placeopt.cli.progress import watched
 from placeopt.errors import UsageError, suggestion
 
@@ -42,8 +46,7 @@ if TYPE_CHECKING:
 def solve(
     problem: ProblemFile,
     solver: Annotated[
-        str | None,
-        solver_option("The solver; `placeopt solvers` lists them. Default: heft, or dpl for pipelines."),
+        str | None, solver_option("The solver; `placeopt solvers` lists them. Default: heft, or dpl for pipelines.")
     ] = None,
     time_limit: Annotated[
         str | None,
@@ -54,20 +57,18 @@ def solve(
     ] = None,
     gap: Gap = None,
     require_gap: Annotated[
-        float | None,
-        share_option("--require-gap", "Exit with code 1 unless a gap of at most this value is proved."),
+        float | None, share_option("--require-gap", "Exit with code 1 unless a gap of at most this value is proved.")
     ] = None,
     seed: Seed = 0,
     workers: Workers = None,
     dask: Dask = None,
     connect_limit: ConnectLimit = "10s",
     initial: Annotated[
-        str | None,
-        typer.Option("--initial", metavar="PLAN|SOLVER", help="Warm start: a plan file, or a solver that makes one."),
+        str | None, Option(metavar="PLAN|SOLVER", help="Warm start: a plan file, or a solver that makes one.")
     ] = None,
     passes: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--pass",
             metavar="NAME[:KEY=VALUE,...]",
             help="Apply this pass, which makes the problem smaller, before solving; may be repeated. `placeopt passes` "
@@ -75,11 +76,11 @@ def solve(
         ),
     ] = None,
     no_passes: Annotated[
-        bool, typer.Option("--no-passes", help="Apply no passes, not even the exact ones of exact solvers.")
+        bool, Option("--no-passes", help="Apply no passes, not even the exact ones of exact solvers.")
     ] = False,
     bound_time: BoundTime = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail instead of returning a schedule that exceeds a memory capacity.")
+        bool, Option("--strict", help="Fail instead of returning a schedule that exceeds a memory capacity.")
     ] = False,
     consolidate: Annotated[
         float | None,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import assignments, checked_options
 from placeopt.cli.interruption import on_interrupt
@@ -38,32 +39,29 @@ CALL = 2500
 def check_submodular(
     problem: ProblemFile,
     model: Annotated[
-        str, typer.Option("--model", "-m", help="The function to check: submodular-g or submodular-gi.")
+        str, Option("--model", "-m", help="The function to check: submodular-g or submodular-gi.")
     ] = "submodular-g",
     sets: Sets = None,
     samples: Annotated[
         int | None,
-        typer.Option(
-            "--samples",
+        Option(
             metavar="N",
             help=f"Number of random sequences of placements; by default {SAMPLES:,}, fewer for large problems.",
         ),
     ] = None,
     longest: Annotated[
         int | None,
-        typer.Option(
-            "--longest",
-            metavar="N",
-            help=f"Maximum number of tasks in a sequence; by default {LONGEST}, fewer for large problems.",
+        Option(
+            metavar="N", help=f"Maximum number of tasks in a sequence; by default {LONGEST}, fewer for large problems."
         ),
     ] = None,
     exhaustive: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--exhaustive", help="Check all sequences instead: 40,696 for five tasks on three devices, in ten seconds."
         ),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", help="Random seed of the sequences.")] = 0,
+    seed: Annotated[int, Option(help="Random seed of the sequences.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Search for counterexamples to diminishing returns, monotonicity and independence of order in a placement model.

@@ -7,11 +7,11 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson
+from placeopt.cli.options import AsJson, input_argument, input_option, output_option
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import input_argument, input_option, output_option
 from placeopt.cli.progress import training_bar
 from placeopt.cli.streams import tolerate_lost_stdout
 
@@ -27,7 +27,7 @@ def train(
     ] = None,
     data_set: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--data-set",
             "-d",
             metavar="NAME",
@@ -42,57 +42,36 @@ def train(
             "problems. Default: those of the data set, or the training problems.",
         ),
     ] = None,
-    variant: Annotated[
-        str | None, typer.Option("--variant", help="giph (the default), giph-3, giph-5, giph-ne, placeto, ...")
-    ] = None,
-    episodes: Annotated[
-        int | None, typer.Option("--episodes", "-n", help="Number of episodes; by default 200.")
-    ] = None,
+    variant: Annotated[str | None, Option(help="giph (the default), giph-3, giph-5, giph-ne, placeto, ...")] = None,
+    episodes: Annotated[int | None, Option("--episodes", "-n", help="Number of episodes; by default 200.")] = None,
     batch: Annotated[
-        int | None, typer.Option("--batch", "-b", help="Episodes for each update of the weights; by default 1.")
+        int | None, Option("--batch", "-b", help="Episodes for each update of the weights; by default 1.")
     ] = None,
     peers: Annotated[
         int | None,
-        typer.Option(
-            "--peers", help="Episodes of an update that share a problem and a start; divides --batch; by default 1."
-        ),
+        Option(help="Episodes of an update that share a problem and a start; divides --batch; by default 1."),
     ] = None,
-    steps: Annotated[
-        float | None, typer.Option("--steps", help="Moves of an episode for each task; by default 2.")
-    ] = None,
-    gamma: Annotated[float | None, typer.Option("--gamma", help="Discount factor; by default 0.97.")] = None,
-    rate: Annotated[float | None, typer.Option("--rate", help="Learning rate of Adam; by default 0.01.")] = None,
-    noise: Annotated[
-        float | None, typer.Option("--noise", help="Noise of durations and transfer times, a share; by default 0.")
-    ] = None,
-    objective: Annotated[
-        str | None, typer.Option("--objective", help="makespan (the default), total_cost, energy, ...")
-    ] = None,
-    every: Annotated[
-        int | None, typer.Option("--every", help="Episodes between two evaluations; by default 5.")
-    ] = None,
-    cases: Annotated[
-        int | None, typer.Option("--cases", help="Problems of an evaluation, at most; by default 20.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of all random numbers; by default 0.")] = None,
+    steps: Annotated[float | None, Option(help="Moves of an episode for each task; by default 2.")] = None,
+    gamma: Annotated[float | None, Option(help="Discount factor; by default 0.97.")] = None,
+    rate: Annotated[float | None, Option(help="Learning rate of Adam; by default 0.01.")] = None,
+    noise: Annotated[float | None, Option(help="Noise of durations and transfer times, a share; by default 0.")] = None,
+    objective: Annotated[str | None, Option(help="makespan (the default), total_cost, energy, ...")] = None,
+    every: Annotated[int | None, Option(help="Episodes between two evaluations; by default 5.")] = None,
+    cases: Annotated[int | None, Option(help="Problems of an evaluation, at most; by default 20.")] = None,
+    seed: Annotated[int | None, Option(help="Seed of all random numbers; by default 0.")] = None,
     potential: Annotated[
         str | None,
-        typer.Option(
-            "--potential",
-            help="The start-time potential among the features: paper, released or none; by default paper.",
-        ),
+        Option(help="The start-time potential among the features: paper, released or none; by default paper."),
     ] = None,
     faults: Annotated[
         list[str] | None,
-        typer.Option("--fault", hidden=True, help="Reproduce a fault of GiPH's released code; may be repeated."),
+        Option("--fault", hidden=True, help="Reproduce a fault of GiPH's released code; may be repeated."),
     ] = None,
-    device: Annotated[
-        str, typer.Option("--device", help="Device of PyTorch: cpu, cuda, or auto, a GPU if there is one.")
-    ] = "auto",
+    device: Annotated[str, Option(help="Device of PyTorch: cpu, cuda, or auto, a GPU if there is one.")] = "auto",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the training in the folder; options default to its own.")
+        bool, Option("--resume", help="Go on with the training in the folder; options default to its own.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    quiet: Annotated[bool, Option("--quiet", "-q", help="Show no progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train the policy of a learned search, GiPH or one of its variants, for the solver giph."""

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds, seconds
 from placeopt.cli.files import check_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, BoundTime, Gap, ProblemFile, Seed, Sets, Solver, Workers
+from placeopt.cli.options import (
+    AsJson,
+    BoundTime,
+    Gap,
+    ProblemFile,
+    Seed,
+    Sets,
+    Solver,
+    Workers,
+    limit_option,
+    plot_option,
+)
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
-from placeopt.cli.parameters import limit_option, plot_option
-from placeopt.cli.progress import watched
+from placeopt.cli.progress import stages, watched
 
 if TYPE_CHECKING:
     from placeopt.solver import Progress
@@ -28,7 +38,7 @@ def whatif(
     problem: ProblemFile,
     changes: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--change",
             "-c",
             metavar="KIND[:TARGET]",
@@ -38,11 +48,11 @@ def whatif(
     ] = None,
     solver: Solver = "auto",
     time_limit: Annotated[str, limit_option("Time limit of each solve, such as 30s or 5min, or `none`.")] = "10s",
-    more_devices: Annotated[int, typer.Option("--more-devices", help="Number of devices added of a type.")] = 1,
-    speed_factor: Annotated[float, typer.Option("--speed-factor", help="Factor for the speed of a type.")] = 2,
-    memory_factor: Annotated[float, typer.Option("--memory-factor", help="Factor for memory; 1.2 adds 20%.")] = 1.2,
-    bandwidth_factor: Annotated[float, typer.Option("--bandwidth-factor", help="Factor for bandwidths.")] = 2,
-    latency_factor: Annotated[float, typer.Option("--latency-factor", help="Factor for latencies.")] = 0.5,
+    more_devices: Annotated[int, Option(help="Number of devices added of a type.")] = 1,
+    speed_factor: Annotated[float, Option(help="Factor for the speed of a type.")] = 2,
+    memory_factor: Annotated[float, Option(help="Factor for memory; 1.2 adds 20%.")] = 1.2,
+    bandwidth_factor: Annotated[float, Option(help="Factor for bandwidths.")] = 2,
+    latency_factor: Annotated[float, Option(help="Factor for latencies.")] = 0.5,
     gap: Gap = None,
     bound_time: BoundTime = None,
     seed: Seed = 0,
@@ -77,7 +87,7 @@ def whatif(
 
     def work(report: Callable[[Progress], None]) -> WhatIf:
         return examine(
-            compiled, made, notes, solver, on_change=_stages(report), should_stop=stop.is_set, time_limit=limit,
+            compiled, made, notes, solver, on_change=stages(report), should_stop=stop.is_set, time_limit=limit,
             gap_limit=gap, bound_time=bounding, seed=seed, workers=workers, **settings,
         )  # fmt: skip
 
@@ -92,7 +102,7 @@ def whatif(
             print_json(found.to_dict())
         else:
             from placeopt.cli.terminal.console import print_problem
-            from placeopt.cli.terminal.sensitivity import print_whatif
+            from placeopt.cli.terminal.studies import print_whatif
 
             print_problem(stdout_console(), compiled)
             print_whatif(stdout_console(), found)
@@ -101,15 +111,3 @@ def whatif(
     if not found.base.feasible:
         raise typer.Exit(3 if found.base.termination.value == "time_limit" else 1)
     raise typer.Exit(0 if drawn else 2)
-
-
-def _stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
-    """Return a function that reports the change that is examined now."""
-    from placeopt.solver import Progress
-
-    begun = time.monotonic()
-
-    def stage(done: int, total: int, text: str) -> None:
-        report(Progress(time.monotonic() - begun, message=f"{done + 1} of {total}: {text}"))
-
-    return stage

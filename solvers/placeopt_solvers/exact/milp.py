@@ -7,7 +7,7 @@ faster.
 
 Indices: tasks i, j, u, v; colocation groups g(i); devices a, b, d; edges e = (u, v); moves q, r, the transfers that a
 placement may need. p[i, d] is the duration of i on d, c[e, a, b] the time of a transfer, H the horizon. Times are
-in units of their greatest common divisor, so that an optimal schedule with integer times exists (`_milp.times`).
+in units of their greatest common divisor, so that an optimal schedule with integer times exists (`_milp.timing`).
 
 Placement (`_milp.placement`), for each group g, h, and pairs of groups that an edge joins:
 
@@ -18,7 +18,7 @@ Placement (`_milp.placement`), for each group g, h, and pairs of groups that an 
     y[g, h] = sum_d z[g, h, d, d]                             on the same device
     y[g, h] >= x[g, d] + x[h, d] - 1                          instead, without an edge between them
 
-Transfers (`_milp.transfers`): an edge that is not shared moves as z says; the shared output of u moves from a to b once
+Transfers (`_milp.placement`): an edge that is not shared moves as z says; the shared output of u moves from a to b once
 
     w[u, a, b] >= z[g(u), g(v), a, b]                         for each consumer v, a != b
 

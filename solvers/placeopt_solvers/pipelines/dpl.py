@@ -15,8 +15,8 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
+from ._search.orders import division_points
 from ._search.placements import schedule_of, view_of
-from ._search.starts import division_points
 from ._shared.ideals import TARNAWSKI
 
 

@@ -6,8 +6,14 @@ the opposite order of the forward stages, as they do in training. Where one of t
 or a schedule, and the message says which.
 
 The number of sets grows with the width of the graph: chains have as many as tasks, operator graphs of networks some
-thousands. Tasks that hang and take no time are left out first. With more than `sets`, only the sets of some orders of
+thousands. With more than `sets`, only the sets of some orders of
 the nodes are used: the best divisions of these orders.
+
+Tasks that hang on a pipeline and take no time are left out, and placed afterwards.
+Constants and results without work make many sets of last stages, because nothing fixes their place. A pipeline without
+them has a period that is at most that of the whole, since each placement of the whole is one of the rest with no larger
+loads and no more memory. So its least period is a lower bound, and if the tasks can be added to its placement without
+increasing the period, that is optimal.
 """
 
 from __future__ import annotations
@@ -15,20 +21,70 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 from pydantic import Field
 
+from placeopt.model.arrays import Int
 from placeopt.model.period import period
 from placeopt.model.problem import Problem
-from placeopt.model.stages import rules
+from placeopt.model.stages import backward, forward_in_training, rules
+from placeopt.passes.rebuilding import edges_of, rebuilt
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ._shared.assessment import assessed, proved_period
+from ._shared.assessment import assessed, proved_period, started
 from ._shared.contraction import Nodes, contracted, orders
-from ._shared.hanging import with_hanging, without_hanging
 from ._shared.ideals import INFINITE, TARNAWSKI, Division, StoppedError, costs_of, divided, sets_along, sets_of
-from ._shared.start import started
+
+
+def without_hanging(problem: Problem) -> tuple[Problem, Int] | None:
+    """Return the problem without hanging tasks that take no time, and the indices of the others; None if none hang.
+
+    Tasks of training, of groups and of separations stay. Where outputs may be computed again, those without producers
+    stay too: their consumers would lose the input that a device keeps instead of an output.
+    """
+    n, source, target = problem.n_tasks, problem.edge_source, problem.edge_target
+    free = (problem.duration == 0).all(axis=1) & (np.bincount(problem.group)[problem.group] == 1)
+    free &= ~backward(problem) & ~forward_in_training(problem)
+    free[problem.separation.reshape(-1)] = False
+    stays = np.ones(n, dtype=np.bool_)
+    while True:
+        there = stays[source] & stays[target]
+        hanging = np.bincount(source[there], minlength=n) == 0
+        if not rules(problem).recompute:
+            hanging |= np.bincount(target[there], minlength=n) == 0
+        hanging &= free & stays
+        if not hanging.any():
+            break
+        stays &= ~hanging
+    kept = np.flatnonzero(stays)
+    if len(kept) in (0, n):
+        return None
+    return rebuilt(problem, edges=edges_of(problem).kept(there), tasks=kept)[0], kept
+
+
+def with_hanging(problem: Problem, kept: Int, division: Division | None) -> Division | None:
+    """Return a division of the whole: each further task joins the first stage after it, or the last one before it."""
+    if division is None:
+        return None
+    device = np.full(problem.n_tasks, -1, dtype=np.int64)
+    number = device.copy()
+    device[kept], number[kept] = division.device, division.stages.number
+    source, target = problem.edge_source, problem.edge_target
+    for forwards in (True, False):
+        for i in (problem.order if forwards else problem.order[::-1]).tolist():
+            if device[i] >= 0:
+                continue
+            near = source[target == i] if forwards else target[source == i]
+            near = near[device[near] >= 0]
+            if len(near):
+                at = near[number[near].argmax() if forwards else number[near].argmin()]
+                device[i], number[i] = device[at], number[at]
+    if (device < 0).any() or not problem.feasible[np.arange(problem.n_tasks), device].all():
+        return None
+    found = stage_numbers(problem, device)
+    return None if found is None else replace(division, device=device, stages=replace(division.stages, number=found))
 
 
 class IdealsSettings(Settings):
@@ -113,9 +169,7 @@ class IdealsRun(SolveRun):
         if not contiguous:
             return self.refusal("devices may have several stages: this is the best division into one stage for each")
         if not found.complete:
-            return self.refusal(
-                "backward stages may run in another order: this is the best for the opposite order",
-            )
+            return self.refusal("backward stages may run in another order: this is the best for the opposite order")
         if found.period == self.least:
             return self._proved(found.period)
         self.best.raise_bound(found.period)

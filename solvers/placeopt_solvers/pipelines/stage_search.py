@@ -20,8 +20,8 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._local_search.strategies import KIRKPATRICK
 from .._runs.solve_run import SolveRun, nothing_to_place
+from ._search.orders import division_points
 from ._search.placements import given_point, schedule_of, view_of
-from ._search.starts import division_points
 from ._search.walks import Search, seconds_of
 
 DEFAULT = 10.0

@@ -24,8 +24,7 @@ from placeopt.solver.registry import find_solver
 
 from .._runs.solve_run import SolveRun
 from ..pipelines._search.whole_objective import improve
-from ..pipelines._shared.assessment import first_level_bound
-from ..pipelines._shared.start import started
+from ..pipelines._shared.assessment import first_level_bound, started
 from ._standings import Standings
 
 

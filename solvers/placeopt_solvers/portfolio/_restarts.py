@@ -41,7 +41,7 @@ from .._constructive.priorities import mean_costs, optimistic_costs, ready_order
 from .._constructive.sequences import Penalties, insert_tasks
 from .._runs.solve_run import SolveRun
 from .._runs.validity import valid, valid_forms
-from ..search._intervals.ranges import change_of, improved_range, joined, ranges
+from ..search._intervals.moves import change_of, improved_range, joined, ranges
 from ..search._intervals.state import State
 from ..search._intervals.sweep import swept
 

@@ -5,7 +5,7 @@ doi:10.1007/3-540-49481-2_30. Kinds and sizes of neighbourhoods adapt to their s
 Self-adapting large neighborhood search: application to single-mode scheduling problems, MISTA 2007.
 
 The schedule is kept as a sequence of the tasks by start. A neighbourhood frees all or some tasks of an interval of the
-sequence (`_lns.neighbourhoods`: consecutive tasks, those of two devices, clusters on the critical path); the others
+sequence (`_lns.search`: consecutive tasks, those of two devices, clusters on the critical path); the others
 keep their device and their order. CP-SAT gives the free tasks devices and starts (`_lns.search`). Exact heads and
 tails represent the rest of the schedule, so CP-SAT minimises the makespan of the whole with a model of the interval's
 size. The times of the whole schedule are then recomputed and checked, and the schedule is accepted unless it is longer.
@@ -46,8 +46,7 @@ from .._runs.solve_run import SolveRun, nothing_to_place, sufficient
 from .._runs.time_scaling import solve_coarsened
 from .._runs.validity import valid
 from .._starts.warm_start import best_start
-from ._lns.search import Search
-from ._lns.tuning import TUNING
+from ._lns.search import TUNING, Search
 
 
 class LnsSettings(Settings):

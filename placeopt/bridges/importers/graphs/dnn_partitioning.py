@@ -34,9 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.json_file import JsonFile
-from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import listing
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from placeopt.bridges.importers.graphs.attributes import AttributedGraph, Edge, Node
-from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.sample import Sample
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.task_graph import Place
 from placeopt.errors import DocumentError, Issue, visible
 from placeopt.io.document import reading

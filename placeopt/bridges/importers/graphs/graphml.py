@@ -16,8 +16,7 @@ from typing import Any
 from xml.parsers import expat
 
 from placeopt.bridges.importers.graphs.attributes import AttributedGraph, Edge, Node
-from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.sample import Sample
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.task_graph import Place
 from placeopt.errors import DocumentError, Issue
 from placeopt.io.document import reading

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from placeopt.bridges.importers.graphs.attributes import AttributedGraph, Edge, Node
-from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.json_file import JsonFile
-from placeopt.bridges.importers.sample import Sample
 from placeopt.bridges.importers.task_graph import Place
 from placeopt.bridges.networks import network_of
 from placeopt.errors import DocumentError, SpecError, in_file_order

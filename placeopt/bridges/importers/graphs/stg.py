@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.sample import Sample
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, costs_text, decimals, timed_network
 from placeopt.errors import DocumentError, Issue, counted, in_file_order, visible
 from placeopt.io.document import reading

@@ -13,13 +13,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.language_models.costs import CORE, LEVELS
-from placeopt.bridges.importers.language_models.gguf_files import MAGIC, GgufFile, Skipped, Tensor, read_gguf
-from placeopt.bridges.importers.language_models.gguf_names import BLOCK, place_of
-from placeopt.bridges.importers.language_models.settings import imported
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
+from placeopt.bridges.importers.language_models.costs import CORE, LEVELS, imported
+from placeopt.bridges.importers.language_models.gguf_files import (
+    BLOCK,
+    MAGIC,
+    GgufFile,
+    Skipped,
+    Tensor,
+    place_of,
+    read_gguf,
+)
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
-from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import DocumentError, Issue, counted, listing
 from placeopt.io.files import StrPath
 from placeopt.model.units import shown

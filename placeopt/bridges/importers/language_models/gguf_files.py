@@ -3,6 +3,9 @@
 The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Files are memory-mapped; their tensors' data is
 not read, and vocabularies are skipped. The package `gguf` states the sizes of the types of tensors. Its reader is not
 used: it states no byte offsets in errors, does not end on some broken files, and takes seconds for a large vocabulary.
+
+The names of tensors tell the parts of a model to which they belong. Their patterns are regular expressions in the
+common subset of Python and ECMAScript, which llama.cpp uses.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +24,34 @@ from placeopt.bridges.extras import require
 from placeopt.errors import DocumentError, Issue, counted, visible
 from placeopt.io.document import reading
 from placeopt.io.files import StrPath, check_input, checked_path, read_start
+
+BLOCK = r"blk\.(\d{1,4})\.(.+)"
+"""A tensor of a block, with its number and its name in the block."""
+ROPE = "rope_"
+"""Beginning of tensors of position encodings, which the attention of all blocks shares."""
+EMBEDDING = "(token|position|per_layer)_"
+"""Beginning of tensors of the input. All other tensors outside blocks are of the output."""
+FFN = "(ffn|post_ffw|exp_probs|channel_mix|layer_output_norm)"
+"""Beginning of tensors of the feed-forward network, after the block. All others are of the attention."""
+EXPERTS = r"ffn_\w+(_exps|\.\d)"
+"""Beginning of tensors of the routed experts."""
+
+
+def place_of(name: str) -> tuple[int | None, str]:
+    """Return the block of a tensor, or None, and its part: `embedding`, `attention`, `ffn`, `experts` or `head`."""
+    match = re.fullmatch(BLOCK, name)
+    if match is None:
+        if name.startswith(ROPE):
+            return 0, "attention"
+        return None, "embedding" if re.match(EMBEDDING, name) else "head"
+    return int(match[1]), _part_of_block(match[2])
+
+
+@lru_cache(maxsize=4096)
+def _part_of_block(name: str) -> str:
+    """The part of a tensor by its name in the block; all blocks have the same names."""
+    return "experts" if re.match(EXPERTS, name) else "ffn" if re.match(FFN, name) else "attention"
+
 
 MAGIC = b"GGUF"
 _VERSIONS = (2, 3)

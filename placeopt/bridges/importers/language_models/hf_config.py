@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.language_models.configuration import Configuration
+from placeopt.bridges.importers.language_models.costs import imported
 from placeopt.bridges.importers.language_models.families import ENCODER_DECODERS, FAMILIES, Family, unlike_llama
 from placeopt.bridges.importers.language_models.formats import Formats, weight_formats
-from placeopt.bridges.importers.language_models.settings import imported
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
-from placeopt.bridges.importers.sample import Sample
 from placeopt.errors import listing, visible
 from placeopt.io.files import StrPath
 

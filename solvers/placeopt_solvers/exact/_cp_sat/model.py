@@ -21,9 +21,8 @@ from ..._runs.exact_run import Level, TooLargeError, View, needs_times, transfer
 from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits
 from .memory import Memory
-from .placement import Placement
+from .placement import Moves, Placement
 from .timing import Timing, Variable
-from .transfers import Moves
 
 
 class Model:

@@ -11,7 +11,7 @@ from placeopt.model.arrays import Int
 
 from .base import Expression, Literal, weighted
 from .limits import Limits
-from .transfers import Move, Moves
+from .placement import Move, Moves
 
 Variable = cp_model.IntVar
 Interval = cp_model.IntervalVar

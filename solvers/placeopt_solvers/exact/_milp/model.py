@@ -19,10 +19,8 @@ from ..._runs.exact_run import Level, TooLargeError, needs_times, relabelled, tr
 from ..._runs.linear import Linear, total
 from .linear import Program
 from .memory import Memory
-from .placement import Placement
-from .times import Times
-from .timing import Timing
-from .transfers import Move, Moves
+from .placement import Move, Moves, Placement
+from .timing import Times, Timing
 
 LARGEST = 10**8
 """Largest number allowed in a row. Engines accept a binary that is off by their tolerance, 1e-6 for HiGHS; with larger

@@ -17,7 +17,7 @@ from ..._runs.linear import Linear
 from ..._runs.validity import valid_forms
 from .model import Model, model_size
 from .settings import MilpSettings
-from .times import times_of
+from .timing import times_of
 
 CHEAP = 20_000
 """Columns and rows up to which the linear relaxation is solved on its own first."""

@@ -101,12 +101,7 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
         np.add.at(up[row], cut[~later], _ticks(items, back)[~later])
     np.add.at(entering_down, cut[later & enters], items.payload[later & enters])
     np.add.at(entering_up, cut[~later & enters], items.payload[~later & enters])
-    ring = np.zeros((3, len(size)), dtype=np.int64)
-    ring[2] = 1
-    for c, members in enumerate(nodes.devices):
-        if len(members) > 1:
-            a, b = members[:2]
-            ring[:, c] = problem.latency[a, b], problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b]
+    ring = nodes.rings(problem)
     kept = {"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches)
     capacity = problem.capacity[leaders]
     mode = 2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders]

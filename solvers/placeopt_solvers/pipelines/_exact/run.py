@@ -16,9 +16,8 @@ from placeopt.solver import Answer, Termination
 from ..._runs.exact_run import TooLargeError
 from ..._runs.linear import Linear
 from ..._runs.solve_run import SolveRun
-from .._shared.assessment import assessed, first_level_bound, proved_period
+from .._shared.assessment import accepted, assessed, divisions, first_level_bound, proved_period
 from .._shared.contraction import contracted
-from .._shared.start import accepted, divisions
 from .data import data_of
 from .engines import Limits, Outcome
 from .model import Model, leaders

@@ -15,8 +15,8 @@ from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import backward, rules
 from placeopt.simulation.pipelines import periodic_schedule
 
+from .._shared.assessment import accepted, permitted
 from .._shared.contraction import Nodes, contracted
-from .._shared.start import accepted, permitted
 from .division import Division
 from .moves import COST, LONGEST, ROWS, SEED, SQUARES, State, assess, rebuild
 from .units import Units, finest_units

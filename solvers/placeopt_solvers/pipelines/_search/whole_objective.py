@@ -19,8 +19,7 @@ from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import rules, trivial_stages
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
-from .._shared.assessment import assessed
-from .._shared.start import accepted, permitted
+from .._shared.assessment import accepted, assessed, permitted
 
 PATIENCE = 40
 """Moves without a gain, per group and device, after which the descent ends."""

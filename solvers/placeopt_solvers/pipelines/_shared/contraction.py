@@ -96,6 +96,16 @@ class Nodes:
         """Number of nodes."""
         return len(self.fixed)
 
+    def rings(self, problem: Problem) -> Int:
+        """Latency, and the fraction of ticks per byte, (3, c) between two devices of each class; 0, 0 / 1 for one."""
+        ring = np.zeros((3, len(self.devices)), dtype=np.int64)
+        ring[2] = 1
+        for c, members in enumerate(self.devices):
+            if len(members) > 1:
+                a, b = members[:2]
+                ring[:, c] = problem.latency[a, b], problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b]
+        return ring
+
 
 def contracted(problem: Problem, *, optimistic: bool = True) -> Nodes:
     """Return the nodes of a problem; transfers take the ticks of the fastest link, or of the slowest."""

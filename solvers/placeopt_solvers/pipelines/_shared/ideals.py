@@ -174,12 +174,7 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
             rivals[i].add(j)
             rivals[j].add(i)
     apart_start, apart = _csr(rivals)
-    ring = np.zeros((3, len(size)), dtype=np.int64)
-    ring[2] = 1
-    for c, members in enumerate(nodes.devices):
-        if len(members) > 1:
-            a, b = members[:2]
-            ring[:, c] = problem.latency[a, b], problem.byte_ticks_num[a, b], problem.byte_ticks_den[a, b]
+    ring = nodes.rings(problem)
     stride = np.concatenate(([1], np.cumprod(size[:-1] + 1))).astype(np.int64)
     states = np.arange(int(np.prod(size + 1)))
     used = states[:, None] // stride % (size + 1)

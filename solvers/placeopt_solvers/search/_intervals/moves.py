@@ -2,25 +2,120 @@
 
 `placeopt_solvers._local_search.windows` has the moves. With more threads, the ranges are others in each turn, and the
 results of a turn are joined (`ranges`).
+
+Machines that share only the problem and the schedule improve ranges, too. A range is an interval of the sequence of
+tasks. In a range, moves (`WindowSearch`) or passes (`Sweep`) improve one window after the other, while the tasks
+outside keep their order and their devices. Results of disjoint ranges of one schedule are joined: each is accepted if
+the whole schedule does not become longer and breaks no rule. So all threads or machines work on different parts of the
+graph, and their gains add up, while searches with different seeds would find the same gains again.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, makespan
+from placeopt.model.schedule import Schedule, durations, makespan
+from placeopt.solver import Answer, Options, Termination
 
-from ..._local_search.windows.search import WindowSearch, rounds_in
+from ..._local_search.windows.search import WindowSearch, rounds_in, searches_windows
+from ..._runs.solve_run import SolveRun
 from ..._runs.validity import valid
-from .ranges import change_of, joined, ranges
-from .state import State
+from .state import State, decoded, positions
+from .subproblem import Neighbourhood
+from .sweep import Sweep
+
+SECONDS = 5.0
+"""Seconds of a job without a time limit."""
+
+LEAST = 900
+"""Least number of tasks of a range, for several windows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """The order and devices of a range's tasks in another schedule; the range begins at the position `first`."""
+
+    first: int
+    tasks: Int
+    device: Int
+
+
+def ranges(n: int, count: int, turn: int) -> list[tuple[int, int]]:
+    """Return at most `count` ranges [first, last) of n positions, divided elsewhere in each turn."""
+    count = max(min(count, n // LEAST), 1)
+    shift = (0.5 + turn * 0.618034) % 1 - 0.5  # by golden sections: 0, then far from all earlier ones
+    inner = [round((k + shift) * n / count) for k in range(1, count)]
+    return list(zip([0, *inner], [*inner, n], strict=True))
+
+
+class RangeSweep(Sweep):
+    """Improves windows of one range; the tasks outside keep their order."""
+
+    def __init__(self, run: SolveRun, start: Schedule, seed: int, first: int, last: int) -> None:
+        super().__init__(run.problem, start, seed, run.stopped, run.best.offer)
+        self.first, self.last = first, last
+        self.ahead = []
+        for operator in self.operators:
+            operator.size = min(operator.size, last - first)
+
+    def _areas(self, size: int) -> list[Neighbourhood]:
+        """Return a random window, which may be cut off at the ends of the range."""
+        begin = int(self.random.integers(self.first, self.last)) - size // 2
+        low, high = max(begin, self.first), min(begin + size, self.last)
+        return [Neighbourhood(low, high, np.ones(high - low, dtype=np.bool_))]
+
+    def _state(self, schedule: Schedule, sequence: Int) -> State:
+        return State(self.problem, schedule, sequence)
+
+
+def improved_range(problem: Problem, options: Options, *, first: int, last: int) -> Answer:
+    """Return the initial schedule with an improved range, for a job of a pool; None instead without a gain."""
+    assert options.initial is not None
+    run = SolveRun(problem, options)
+    if searches_windows(problem):
+        limit = SECONDS if options.time_limit is None else options.time_limit
+        rounds = rounds_in(limit)
+        search = WindowSearch(problem, options.initial, options.seed, rounds, part=(first, last))
+        search.run(rounds, run.stopped, run.best.offer)
+        return run.ended(run.stop_reason() or Termination.COMPLETED)
+    RangeSweep(run, options.initial, options.seed, first, last).run(math.inf, -math.inf)
+    return run.ended(run.stop_reason() or Termination.COMPLETED)
+
+
+def change_of(state: State, first: int, last: int, schedule: Schedule) -> Change:
+    """Return what a schedule changes in the range [first, last) of a state."""
+    problem, tasks = state.problem, state.sequence[first:last]
+    end = schedule.start + durations(problem, schedule.device)
+    place = np.lexsort((positions(problem.order)[tasks], end[tasks], schedule.start[tasks]))
+    return Change(first, tasks[place], schedule.device[tasks[place]])
+
+
+def joined(state: State, changes: Sequence[Change]) -> State:
+    """Return the state with changes of disjoint ranges that neither lengthen the schedule nor break a rule.
+
+    All are tried together; if that fails, the first half, and then the second half with it, so that a few changes that
+    fail cost O(log) decodings each.
+    """
+    if not changes:
+        return state
+    homes, order = state.device.copy(), state.sequence.copy()
+    for change in changes:
+        order[change.first : change.first + len(change.tasks)] = change.tasks
+        homes[change.tasks] = change.device
+    found = decoded(state.problem, order, homes)
+    if makespan(state.problem, found) <= state.span and valid(state.problem, found):
+        return State(state.problem, found, order)
+    half = len(changes) // 2
+    return joined(joined(state, changes[:half]), changes[half:]) if half else state
+
 
 TURN = 5.0
 """Maximum number of seconds of the ranges of one turn."""

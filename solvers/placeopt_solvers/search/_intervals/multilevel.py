@@ -24,9 +24,8 @@ from placeopt.model.building import by_first_appearance
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.passes.contraction import clusters, contraction
+from placeopt.passes.contraction import clusters, contraction, united
 from placeopt.passes.protocol import Reduction
-from placeopt.passes.uniting import united
 
 from ..._runs.validity import valid_forms
 from ..._starts.warm_start import annealed_start, best_start

@@ -1,14 +1,32 @@
-"""Print re-placements: changed devices, moves, their cost and benefit."""
+"""Print what-if studies, separated losses and re-placements."""
 
 from __future__ import annotations
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from placeopt.cli.terminal.console import new_table
+from placeopt.cli.terminal.console import new_table, print_wrapped, spaced
 from placeopt.errors import counted, listing, visible
 from placeopt.model.units import size_text, time_text
+from placeopt.studies.losses import Losses
 from placeopt.studies.replacement import Replacement
+from placeopt.studies.sensitivity.findings import LEGEND, WhatIf
+
+
+def print_losses(console: Console, found: Losses) -> None:
+    """Print the schedules and lower bounds, the losses, notes, and the conclusion."""
+    if found.chain:
+        print_wrapped(console, found.headline)
+        for headers, rows in (found.schedules(), found.table()):
+            table = new_table(*headers, wrap=headers[3:])
+            for row in rows:
+                table.add_row(*map(Text, row))
+            console.print(spaced(console, table))
+    for text in found.notes:
+        print_wrapped(console, f"note: {text}")
+    print_wrapped(console, Text(found.conclusion, style="bold"))
+
 
 _WHY = {"new": "new task", "gone": "its device is gone", "barred": "may no longer run there", "chosen": ""}
 
@@ -62,3 +80,20 @@ def _benefit(found: Replacement) -> list[str]:
             after = f"; the moves pay off after {counted(found.pays_after, 'run')}" if found.pays_after else ""
             lines.append(f"saved: {part:.2%} of the objective{after}")
     return lines
+
+
+def print_whatif(console: Console, found: WhatIf) -> None:
+    """Print the table of changes, notes, and the conclusion."""
+    headers, rows = found.table()
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column, header in enumerate(headers):
+        table.add_column(header, justify="right" if column else "left", no_wrap=column > 0, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(spaced(console, table))
+    soft = not console.is_terminal
+    for text in LEGEND:
+        console.print(Text(text, style="dim"), soft_wrap=soft)
+    for text in found.remarks():
+        console.print(Text(f"note: {text}"), soft_wrap=soft)
+    console.print(Text(found.conclusion, style="bold"), soft_wrap=soft)
