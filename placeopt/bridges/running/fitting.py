@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,21 +64,25 @@ def transfers(moved: Sequence[int], folder: Path, settings: Settings, runs: int)
     of the first copy to the start of the second one. The copy of the smallest size, a single number, is the segment
     without work. `moved` are the bytes of the tensors that the plan moves.
     """
-    cores = core_shares(2, settings.threads)
     sizes = measured_sizes(moved)
+    vectors = {f"x{k}": np.ones(size // 4, dtype=np.float32) for k, size in enumerate(sizes)}
+    given = _write_vectors(vectors, folder, settings)
+    first, second = [], []
+    for k, vector in enumerate(vectors.values()):
+        x, y, z = f"x{k}", f"y{k}", f"z{k}"
+        first.append(Segment(_write_copy(x, y, vector.size, folder, settings), (x,), (y,), {y: (1,)}))
+        second.append(Segment(_write_copy(y, z, vector.size, folder, settings), (y,), (z,), results=(z,)))
+    cores = core_shares(2, settings.threads)
+    jobs = [Job("sender", tuple(first), given, cores[0]), Job("receiver", tuple(second), {}, cores[1])]
     seconds, overhead = [], 0.0
-    for size in sizes:
-        count = size // 4
-        files, given = _write_copies(folder, count, settings)
-        first = Segment(files[0], ("x",), ("y",), {"y": (1,)})
-        second = Segment(files[1], ("y",), ("z",), results=("z",))
-        jobs = [Job("sender", (first,), {"x": given}, cores[0]), Job("receiver", (second,), {}, cores[1])]
-        with Pool(jobs, folder, settings) as pool:
-            pool.run()
-            times = [pool.run() for _ in range(max(runs, 5))]
-        seconds.append(float(np.median([b[0][0] - a[0][1] for a, b in times])) / 1e9)
-        if size == sizes[0]:
-            overhead = float(np.median([end - start for _, ((start, end),) in times])) / 1e9
+    with Pool(jobs, folder, settings) as pool:
+        for k in range(len(sizes)):
+            orders = [[(0, k)]] * 2
+            pool.run(orders)
+            times = [pool.run(orders) for _ in range(max(runs, 5))]
+            seconds.append(float(np.median([b[0][0] - a[0][1] for a, b in times])) / 1e9)
+            if k == 0:
+                overhead = float(np.median([end - start for _, ((start, end),) in times])) / 1e9
     return fit_transfers(TransferTimes(np.array(sizes, dtype=np.float64), np.array(seconds))), overhead
 
 
@@ -88,21 +93,21 @@ def measured_sizes(moved: Sequence[int]) -> list[int]:
     return sorted(found if len(found) > 1 else {4, 16})
 
 
-def _write_copies(folder: Path, count: int, settings: Settings) -> tuple[list[str], str]:
-    """Write models that copy a vector, from x to y and from y to z, and x; return the files."""
+def _write_vectors(vectors: Mapping[str, Any], folder: Path, settings: Settings) -> dict[str, str]:
+    """Write inputs of segments and return their files by name."""
     if settings.runtime == "torch":
         from placeopt.bridges.running.torch_files import write_values
 
-        return ["copy"] * 2, write_values({"x": np.ones(count, dtype=np.float32)}, folder, f"copy-{count}")["x"]
-    files = [f"copy-{count}-{k}.onnx" for k in range(2)]
-    for file, source, target in zip(files, ("x", "y"), ("y", "z"), strict=True):
-        _write_copy(folder / file, source, target, count)
-    write_array(folder / f"copy-{count}.npy", np.ones(count, dtype=np.float32))
-    return files, f"copy-{count}.npy"
+        return write_values(vectors, folder, "copy")
+    for name, vector in vectors.items():
+        write_array(folder / f"copy-{name}.npy", vector)
+    return {name: f"copy-{name}.npy" for name in vectors}
 
 
-def _write_copy(path: Path, source: str, target: str, count: int) -> None:
-    """Write a model that copies a vector."""
+def _write_copy(source: str, target: str, count: int, folder: Path, settings: Settings) -> str:
+    """Write a model that copies a vector and return its file; workers with PyTorch know it by a name."""
+    if settings.runtime == "torch":
+        return "copy"
     from onnx import TensorProto, helper
 
     kind = TensorProto.FLOAT
@@ -113,4 +118,5 @@ def _write_copy(path: Path, source: str, target: str, count: int) -> None:
         [helper.make_tensor_value_info(target, kind, [count])],
     )
     model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
-    path.write_bytes(model.SerializeToString())
+    (folder / f"copy-{target}.onnx").write_bytes(model.SerializeToString())
+    return f"copy-{target}.onnx"
