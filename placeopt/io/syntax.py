@@ -301,6 +301,8 @@ def _yaml_events(text: str) -> Iterator[Any]:
         if mark and mark.line < len(lines) and lines[mark.line][mark.column :].startswith("\t"):
             problem = "a tab in the indentation; expected spaces"
         place = (mark.line + 1, mark.column + 1) if mark else None
+        if problem == "exceeded maximum nesting depth":  # libyaml's own limit, 1000, which it meets ahead of the events
+            raise TextError(f"is nested too deeply, more than {DEEPEST} levels", place) from None
         raise TextError(f"is not valid YAML: {problem}", place) from None
     except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
         found = _UNPRINTABLE.search(text)
