@@ -77,7 +77,8 @@ class TestExamples:
         if arguments[0] in ("solve", "whatif", "losses") and not limited:  # defaults are long
             arguments += ["--time-limit", f"{LIMIT}s"]
         if arguments[0] == "run":
-            arguments += ["--runs", "1", "--warmup", "0"]
+            # Two threads: with one, the unsplit model runs again with the threads of all devices, a process more.
+            arguments += ["--runs", "1", "--warmup", "0", "--threads", "2"]
         done = run(*arguments)
         if missing := re.search(r".*pip install 'placeopt\[\w+\]'", done.err):
             pytest.skip(missing[0])

@@ -94,7 +94,7 @@ def test_schedules_stay_valid_and_get_shorter(search: type[Sweep] | type[Multile
         start = started(problem)
         heard: list[Schedule] = []
         found = search(problem, start, seed, never, heard.append)
-        found.run(0.2, 0)
+        found.run(0.05, 0)
         assert found.tried > 0
         spans = [makespan(problem, start)]
         for schedule in heard:
