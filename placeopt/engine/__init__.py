@@ -1,0 +1,1 @@
+"""The native engine: hot loops in C++, compiled when placeopt is installed."""
