@@ -56,14 +56,14 @@ def has_compiler() -> bool:
     """Return whether there is a C++ compiler that CMake finds by itself."""
     if os.environ.get("CXX") or any(map(shutil.which, COMPILERS)):
         return True
-    return Path(os.environ.get("ProgramFiles(x86)", "C:/Program Files (x86)"), *STUDIO).exists()
+    return Path(os.environ.get("PROGRAMFILES(X86)", "C:/Program Files (x86)"), *STUDIO).exists()
 
 
 @contextmanager
 def zig_compiler() -> Iterator[None]:
     """Let CMake use the compiler of the package `ziglang`.
 
-    CMake expects a program for each tool, and `ziglang` is a module with a command for each: small scripts connect them.
+    CMake expects a program for each tool. `ziglang` is a module with a command for each; small scripts call these.
     """
     with tempfile.TemporaryDirectory() as folder:
         tools = {name: _script(Path(folder), name) for name in ("c++", "ar", "ranlib")}
