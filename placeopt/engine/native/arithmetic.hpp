@@ -62,4 +62,7 @@ inline Int ratio_ceil(Int amount, Int num, Int den) {
     return add(multiply(whole, num), rest / den + (rest % den > 0));
 }
 
+// Raises all entries to at least `least`.
+void raise_all(std::span<Int> values, Int least);
+
 }  // namespace engine

@@ -42,10 +42,11 @@ Int insert_tasks(Line& line, Ints sequence, const Penalties& penalties, Stop& st
                 for (Int d = 0; d < m; ++d) {
                     // A task starts no earlier than its data arrives: this rules out most devices without a search for
                     // gaps.
-                    const Int work = add(problem.work(i, d), penalty[d]);
-                    if (add(line.ready[d], work) >= best_worth || !timeline.can_host(k, d)) continue;
+                    // Nothing overflows: durations and ends are at most NEVER, penalties below it.
+                    const Int work = problem.work(i, d) + penalty[d];
+                    if (work >= best_worth - line.ready[d] || !timeline.can_host(k, d)) continue;
                     const Slot found = timeline.earliest(i, d, line.ready[d]);
-                    const Int worth = add(found.start, work);
+                    const Int worth = found.start + work;
                     if (worth < best_worth) {
                         best = d;
                         best_worth = worth;

@@ -15,15 +15,20 @@ Int list_tasks(Line& line, Ints sequence, Measure measure, Stop& stop) {
             stop.poll(m * (1 + problem.in_start[i + 1] - problem.in_start[i]));
             const Int k = problem.group[i];
             Int best = line.home[k];
-            if (best < 0) {
+            Slot slot{0, NONE};
+            if (best >= 0) {
+                slot = timeline.slot(i, best, timeline.ready_time(i, best));
+            } else {
                 if (measure == Measure::end) timeline.compute_ready(i);
                 Int least = NEVER;
                 for (Int d = 0; d < m; ++d) {
                     Int worth = d;
+                    Slot found{0, NONE};
                     if (measure == Measure::end) {
                         const Int work = problem.work(i, d);
-                        if (add(line.ready[d], work) >= least) continue;
-                        worth = add(timeline.slot(i, d, line.ready[d]).start, work);
+                        if (work >= least - line.ready[d]) continue;
+                        found = timeline.slot(i, d, line.ready[d]);
+                        worth = add(found.start, work);
                     } else if (measure == Measure::work) {
                         worth = problem.work(i, d);
                     } else if (measure == Measure::idle) {
@@ -32,11 +37,13 @@ Int list_tasks(Line& line, Ints sequence, Measure measure, Stop& stop) {
                     if (worth < least && timeline.can_host(k, d)) {
                         best = d;
                         least = worth;
+                        slot = found;
                     }
                 }
                 if (best < 0) return i;
+                if (measure != Measure::end) slot = timeline.slot(i, best, timeline.ready_time(i, best));
             }
-            timeline.place(i, best);
+            timeline.occupy(i, best, slot);
         }
         return NONE;
     });

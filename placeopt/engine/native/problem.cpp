@@ -35,8 +35,8 @@ void check_starts(const char* name, Ints start, Int total) {
 }
 
 void Problem::prepare() {
-    check_range("duration", duration, 0, NEVER);
-    check_range("release", release, 0, NEVER);
+    check_range("duration", duration, 0, NEVER - 1);
+    check_range("release", release, 0, NEVER - 1);
     check_range("group", group, 0, g - 1);
     check_range("edge_source", edge_source, 0, n - 1);
     check_range("edge_target", edge_target, 0, n - 1);
@@ -45,7 +45,7 @@ void Problem::prepare() {
     check_range("order", order, 0, n - 1);
     check_starts("out_start", out_start, e);
     check_starts("in_start", in_start, e);
-    check_range("latency", latency, 0, NEVER);
+    check_range("latency", latency, 0, NEVER - 1);
     check_range("byte_ticks_num", num, 0, ANY);
     check_range("byte_ticks_den", den, 1, ANY);
     check_range("capacity", capacity, 0, ANY);

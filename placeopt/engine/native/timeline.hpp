@@ -10,6 +10,7 @@
 
 #include <numeric>
 
+#include "arithmetic.hpp"
 #include "memory.hpp"
 #include "stop.hpp"
 
@@ -25,6 +26,9 @@ struct Rules {
 struct Gap {
     Int start, end;
 };
+
+// In place of a gap: the open end after all tasks of the device.
+constexpr Int OPEN = -2;
 
 // The start of a task on a device, and the gap that it uses; NONE for a task that occupies no gap.
 struct Slot {
@@ -133,14 +137,16 @@ public:
             for (Int d = 0; d < m; ++d) ready[d] = through_ports<false>(i, d);
             return;
         }
-        for (Int d = 0; d < m; ++d) ready[d] = opens(i, d);
+        if constexpr (rules.tiers) {
+            for (Int d = 0; d < m; ++d) ready[d] = opens(i, d);
+        } else {
+            std::fill(ready.begin(), ready.end(), problem.release[i]);
+        }
         for (Int r = problem.in_start[i]; r < problem.in_start[i + 1]; ++r) {
             const Int u = problem.in_source[r], a = line.device[u], end = line.end[u];
             const Int own = std::max(ready[a], end);
             if (problem.kinds[a] == 2) {
-                // All links from this device are alike: without look-ups the loop compiles to vector instructions.
-                const Int there = arrival(r, a, 1, end);
-                for (Int b = 0; b < m; ++b) ready[b] = std::max(ready[b], there);
+                raise_all(ready, arrival(r, a, 1, end));  // all links from this device are alike
             } else {
                 line.arrival[0] = end;
                 for (Int c = 1; c < problem.kinds[a]; ++c) line.arrival[c] = arrival(r, a, c, end);
@@ -177,25 +183,19 @@ public:
                 if (line.device[u] == d && line.end[u] == ready) return {ready, NONE};
             }
         }
+        const Int start = std::max(ready, line.free[d]);
+        if (start >= NEVER - ticks) throw Overflow();
+        if (ticks > line.longest[d]) return {start, OPEN};
+        // Gaps that end too early are skipped by bisection; of the others the first that fits. The open end always does.
         const auto& gaps = line.gaps[d];
-        const Int last = static_cast<Int>(gaps.size()) - 1;
-        const Int end = add(ready, ticks);
-        if (end > NEVER) throw Overflow();
-        Int gap = last;
-        if (ticks <= line.longest[d]) {
-            // Gaps that end too early are skipped by bisection; of the others the first that fits.
-            Int low = 0, high = last;
-            while (low < high) {
-                const Int middle = (low + high) / 2;
-                if (gaps[middle].end >= end) high = middle;
-                else low = middle + 1;
-            }
-            while (std::max(gaps[low].start, ready) + ticks > gaps[low].end && low < last) ++low;
-            gap = low;
+        Int low = 0, high = static_cast<Int>(gaps.size()) - 1;
+        while (low < high) {
+            const Int middle = (low + high) / 2;
+            if (gaps[middle].end >= ready + ticks) high = middle;
+            else low = middle + 1;
         }
-        const Int start = std::max(ready, gaps[gap].start);
-        if (start > NEVER - ticks) throw Overflow();
-        return {start, gap};
+        while (std::max(gaps[low].start, ready) + ticks > gaps[low].end) ++low;
+        return {std::max(gaps[low].start, ready), low};
     }
 
     // The start of task i on device d: with insertion the earliest, otherwise after all tasks of the device.
@@ -222,13 +222,13 @@ public:
             through_ports<true>(i, d);
         }
         const Int end = add(slot.start, problem.work(i, d));
-        if (end > NEVER) throw Overflow();
+        if (end >= NEVER) throw Overflow();
         set(line.device[i], d);
         set(line.start[i], slot.start);
         set(line.end[i], end);
         set(line.first[d], std::min(line.first[d], slot.start));
         set(line.free[d], std::max(line.free[d], end));
-        if (slot.gap >= 0) use_gap(d, slot, end);
+        if (slot.gap != NONE) use_gap(d, slot, end);
     }
 
 private:
@@ -305,20 +305,20 @@ private:
     // Takes [slot.start, end) out of a gap of device d.
     void use_gap(Int d, Slot slot, Int end) {
         auto& gaps = line.gaps[d];
-        const Gap whole = gaps[slot.gap];
+        const Int open = static_cast<Int>(gaps.size()) - 1, gap = slot.gap == OPEN ? open : slot.gap;
+        const Gap whole = gaps[gap];
         const Int before = slot.start - whole.start, after = whole.end - end;
-        const bool open = slot.gap == static_cast<Int>(gaps.size()) - 1;
         Int longest = std::max(line.longest[d], before);
-        if (!open) longest = std::max(longest, after);
+        if (gap < open) longest = std::max(longest, after);
         set(line.longest[d], longest);
-        if (line.record) line.gap_changes.push_back({d, slot.gap, (before > 0) + (after > 0), whole});
+        if (line.record) line.gap_changes.push_back({d, gap, (before > 0) + (after > 0), whole});
         if (before > 0) {
-            gaps[slot.gap].end = slot.start;
-            if (after > 0) gaps.insert(gaps.begin() + slot.gap + 1, {end, whole.end});
+            gaps[gap].end = slot.start;
+            if (after > 0) gaps.insert(gaps.begin() + gap + 1, {end, whole.end});
         } else if (after > 0) {
-            gaps[slot.gap].start = end;
+            gaps[gap].start = end;
         } else {
-            gaps.erase(gaps.begin() + slot.gap);
+            gaps.erase(gaps.begin() + gap);
         }
     }
 };
