@@ -9,6 +9,7 @@ import numpy
 import numpy.typing
 from numpy.typing import NDArray
 
+
 class StoppedError(Exception):
     pass
 
@@ -45,6 +46,7 @@ class Timeline:
     """
 
     def __init__(self, problem: Problem, groups: object, insertion: bool = True, record: bool = False) -> None: ...
+
     @property
     def home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(g,) device of each group, -1 for groups without a home."""
@@ -101,13 +103,7 @@ class Timeline:
     def resume(self, placed: int) -> None:
         """Take back placements, the latest first, until so many are left."""
 
-def insert_tasks(
-    timeline: Timeline,
-    sequence: numpy.typing.NDArray[numpy.int64],
-    row: numpy.typing.NDArray[numpy.int64],
-    ticks: numpy.typing.NDArray[numpy.int64],
-    stop: Stop,
-) -> int:
+def insert_tasks(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], row: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
     """
     Place the tasks in turn where they end first, plus ticks[row[task], device]; return -1 or the task that no device can take.
     """
@@ -117,13 +113,7 @@ def list_tasks(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], 
     Place the tasks in turn on the device with the least measure: 0 their end, 1 their duration, 2 the end of the tasks there, 3 its index; return -1 or the task that no device can take.
     """
 
-def fill_devices(
-    timeline: Timeline,
-    sequence: numpy.typing.NDArray[numpy.int64],
-    weight: numpy.typing.NDArray[numpy.int64],
-    share: numpy.typing.NDArray[numpy.int64],
-    stop: Stop,
-) -> int:
+def fill_devices(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], share: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
     """
     Append the tasks in turn to the first device until it is full or holds its share (m,) of the weight (g,) of groups, then to the next; return -1 or the task that no device can take.
     """
@@ -133,13 +123,7 @@ def look_ahead(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], 
     Place the tasks in turn where the last of their consumers ends first; return -1 or the task that no device can take.
     """
 
-def longest_paths(
-    problem: Problem,
-    work: numpy.typing.NDArray[numpy.float64],
-    transfer: numpy.typing.NDArray[numpy.float64],
-    backwards: bool,
-    before: numpy.typing.NDArray[numpy.float64] | None = None,
-) -> numpy.typing.NDArray[numpy.float64]:
+def longest_paths(problem: Problem, work: numpy.typing.NDArray[numpy.float64], transfer: numpy.typing.NDArray[numpy.float64], backwards: bool, before: numpy.typing.NDArray[numpy.float64] | None = None) -> numpy.typing.NDArray[numpy.float64]:
     """
     Return the longest path (n,) that ends just before each task, at least `before` (n,), over work (n,) and transfer (e,); with `backwards` the longest path that begins just after it.
     """
@@ -154,19 +138,12 @@ def highest_first(problem: Problem, preference: numpy.typing.NDArray[numpy.int64
     Return the tasks (n,) in the order in which the ready task that comes first in `preference` (n,) comes next.
     """
 
-def optimistic_costs(
-    problem: Problem,
-    feasible: numpy.typing.NDArray[numpy.bool_],
-    transfer: numpy.typing.NDArray[numpy.int64],
-    stop: Stop,
-) -> numpy.typing.NDArray[numpy.int64]:
+def optimistic_costs(problem: Problem, feasible: numpy.typing.NDArray[numpy.bool_], transfer: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
     """
     Return the optimistic cost table (n, m) of PEFT in ticks, for the mean ticks (e,) of each edge.
     """
 
-def longest_path(
-    problem: Problem, first: int, behind: numpy.typing.NDArray[numpy.float64]
-) -> numpy.typing.NDArray[numpy.int64]:
+def longest_path(problem: Problem, first: int, behind: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.int64]:
     """
     Return the tasks of the path from `first` along the out-edges with the largest `behind` (e,).
     """
