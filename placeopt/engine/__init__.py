@@ -23,6 +23,7 @@ except ImportError as error:
 from placeopt.engine._core import Stop as Stop
 from placeopt.engine._core import StoppedError as StoppedError
 from placeopt.engine._core import Timeline as Timeline
+from placeopt.engine._core import balance_batches as balance_batches
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import highest_first as highest_first
 from placeopt.engine._core import insert_tasks as insert_tasks

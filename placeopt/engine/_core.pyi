@@ -123,6 +123,11 @@ def look_ahead(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], 
     Place the tasks in turn where the last of their consumers ends first; return -1 or the task that no device can take.
     """
 
+def balance_batches(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], bounds: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Place batches of independent tasks in turn, each balanced over the devices; return -1 or the task that no device can take.
+    """
+
 def longest_paths(problem: Problem, work: numpy.typing.NDArray[numpy.float64], transfer: numpy.typing.NDArray[numpy.float64], backwards: bool, before: numpy.typing.NDArray[numpy.float64] | None = None) -> numpy.typing.NDArray[numpy.float64]:
     """
     Return the longest path (n,) that ends just before each task, at least `before` (n,), over work (n,) and transfer (e,); with `backwards` the longest path that begins just after it.

@@ -162,6 +162,13 @@ def test_other_arguments() -> None:
         engine.insert_tasks(line, problem.order, zeros, np.full((1, 3), -1), stop)
     with pytest.raises(po.UsageError, match="ticks: an array of shape"):
         engine.insert_tasks(line, problem.order, zeros, np.zeros((1, 4), np.int64), stop)
+    wrong_bounds = {(0, 24): "batch 0 has task", (): "no entry", (0, 30): "24", (3, 24): "0", (0, 9, 4, 24): "at least"}
+    for bounds, text in wrong_bounds.items():
+        with pytest.raises(po.UsageError, match=f"bounds: .*{text}"):
+            engine.balance_batches(line, problem.order, np.array(bounds, dtype=np.int64), stop)
+    recording = engine.Timeline(native(problem), grouped(problem), record=True)
+    with pytest.raises(po.UsageError, match="timeline: records placements"):
+        engine.balance_batches(recording, problem.order, np.arange(25), stop)
     with pytest.raises(po.UsageError, match="measure: 4; expected 0 to 3"):
         engine.list_tasks(line, problem.order, 4, stop)
     with pytest.raises(po.UsageError, match="first: 24; expected a task"):

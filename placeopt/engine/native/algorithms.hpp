@@ -20,6 +20,8 @@ Int insert_tasks(Line& line, Ints sequence, const Penalties& penalties, Stop& st
 Int list_tasks(Line& line, Ints sequence, Measure measure, Stop& stop);
 Int fill_devices(Line& line, Ints sequence, Ints weight, std::vector<Int> share, Stop& stop);
 Int look_ahead(Line& line, Ints sequence, Stop& stop);
+// Batch k of the sequence is at bounds[k]..bounds[k + 1]; no task depends on another of its batch.
+Int balance_batches(Line& line, Ints sequence, Ints bounds, Stop& stop);
 
 void longest_paths(const Problem& problem, Floats work, Floats transfer, bool backwards, std::span<double> before);
 std::vector<Int> tied_depths(const Problem& problem, Floats rank);

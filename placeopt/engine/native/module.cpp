@@ -301,6 +301,35 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
         "take.");
 
     module.def(
+        "balance_batches",
+        [](BoundTimeline& timeline, nb::handle sequence, nb::handle bounds, Stop& stop) {
+            const Line& line = timeline.line;
+            const Problem& problem = line.problem;
+            const auto tasks = array<Int>("sequence", sequence, {ANY_LENGTH});
+            const auto parts = array<Int>("bounds", bounds, {ANY_LENGTH});
+            if (parts.empty()) throw Wrong("bounds: no entry; expected the first position of each batch, and the end");
+            if (line.record) throw Wrong("timeline: records placements, which batches do not; expected record=False");
+            const nb::gil_scoped_release unlocked;
+            line.check_sequence(tasks);
+            check_starts("bounds", parts, static_cast<Int>(tasks.size()));
+            std::vector<Int> batch(problem.n, NONE);
+            for (Int k = 0; k + 1 < static_cast<Int>(parts.size()); ++k)
+                for (Int at = parts[k]; at < parts[k + 1]; ++at) {
+                    batch[tasks[at]] = k;
+                    for (Int r = problem.in_start[tasks[at]]; r < problem.in_start[tasks[at] + 1]; ++r)
+                        if (batch[problem.in_source[r]] == k)
+                            throw Wrong("bounds: batch " + std::to_string(k) + " has task " + std::to_string(tasks[at]) +
+                                        " and its producer; expected independent tasks");
+                }
+            return balance_batches(timeline.line, tasks, parts, stop);
+        },
+        "timeline"_a, "sequence"_a, "bounds"_a, "stop"_a,
+        nb::sig("def balance_batches(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], "
+                "bounds: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int"),
+        "Place batches of independent tasks in turn, each balanced over the devices; return -1 or the task that no device "
+        "can take.");
+
+    module.def(
         "longest_paths",
         [](const BoundProblem& problem, nb::handle work, nb::handle transfer, bool backwards, nb::object before) {
             const Problem& p = of(problem);
