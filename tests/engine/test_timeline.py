@@ -99,7 +99,7 @@ def test_what_cannot_be_placed() -> None:
     problem = constrained(0)
     line = timeline(problem)
     consumer = int(problem.edge_target[0])
-    with pytest.raises(po.UsageError, match=f"entry 0 is {consumer}; expected its producer"):
+    with pytest.raises(po.UsageError, match=f"task: {consumer}; expected its producer"):
         line.place(consumer, 0)
     first = int(problem.order[0])
     with pytest.raises(po.UsageError, match="task: 24; expected 0 to 23"):
@@ -107,7 +107,7 @@ def test_what_cannot_be_placed() -> None:
     with pytest.raises(po.UsageError, match="device: -1; expected 0 to 2"):
         line.can_run(first, -1)
     line.place(first, 0)
-    with pytest.raises(po.UsageError, match=f"entry 0 is {first}; expected each task once"):
+    with pytest.raises(po.UsageError, match=f"task: {first}; expected a task that is not placed"):
         line.place(first, 0)
     with pytest.raises(po.UsageError, match="the timeline does not record"):
         line.resume(0)

@@ -100,10 +100,9 @@ struct BoundTimeline {
     BoundTimeline(nb::handle problem, nb::handle parts, bool insertion, bool record)
         : groups(problem, parts), line(nb::cast<const BoundProblem&>(problem).value, groups.value, insertion, record) {}
 
-    void check_task(Int i, bool placeable) const {
+    void check_task(Int i) const {
         if (i < 0 || i >= line.problem.n)
             throw Wrong("task: " + std::to_string(i) + "; expected 0 to " + std::to_string(line.problem.n - 1));
-        if (placeable) line.check_sequence(Ints(&i, 1));
     }
     void check_device(Int d) const {
         if (d < 0 || d >= line.problem.m)
@@ -197,7 +196,7 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
         .def(
             "can_run",
             [](BoundTimeline& self, Int task, Int device) {
-                self.check_task(task, false);
+                self.check_task(task);
                 self.check_device(device);
                 return with_rules(self.line, [&](auto& timeline) { return timeline.can_run(task, device); });
             },
@@ -206,7 +205,7 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
         .def(
             "earliest",
             [](BoundTimeline& self, Int task, Int device) {
-                self.check_task(task, true);
+                self.line.check_next(task);
                 self.check_device(device);
                 return with_rules(self.line, [&](auto& timeline) {
                     return timeline.slot(task, device, timeline.ready_time(task, device)).start;
@@ -216,7 +215,7 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
         .def(
             "place",
             [](BoundTimeline& self, Int task, Int device) {
-                self.check_task(task, true);
+                self.line.check_next(task);
                 self.check_device(device);
                 return with_rules(self.line, [&](auto& timeline) {
                     if (!timeline.can_run(task, device))
@@ -355,7 +354,13 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
         "tied_depths",
         [](const BoundProblem& problem, nb::handle rank) {
             const Problem& p = of(problem);
-            return moved(tied_depths(p, array<double>("rank", rank, {p.n})), {p.n});
+            const auto ranks = array<double>("rank", rank, {p.n});
+            std::vector<Int> found;
+            {
+                const nb::gil_scoped_release unlocked;
+                found = tied_depths(p, ranks);
+            }
+            return moved(std::move(found), {p.n});
         },
         "problem"_a, "rank"_a,
         nb::sig("def tied_depths(problem: Problem, rank: numpy.typing.NDArray[numpy.float64]) "
@@ -366,11 +371,16 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
         [](const BoundProblem& problem, nb::handle preference) {
             const Problem& p = of(problem);
             const auto preferred = array<Int>("preference", preference, {p.n});
-            check_range("preference", preferred, 0, p.n - 1);
-            std::vector<Int> rank(p.n, NONE);
-            for (Int k = 0; k < p.n; ++k) rank[preferred[k]] = k;
-            if (std::count(rank.begin(), rank.end(), NONE)) throw Wrong("preference: expected each task once");
-            return moved(highest_first(p, preferred, rank), {p.n});
+            std::vector<Int> found;
+            {
+                const nb::gil_scoped_release unlocked;
+                check_range("preference", preferred, 0, p.n - 1);
+                std::vector<Int> rank(p.n, NONE);
+                for (Int k = 0; k < p.n; ++k) rank[preferred[k]] = k;
+                if (std::count(rank.begin(), rank.end(), NONE)) throw Wrong("preference: expected each task once");
+                found = highest_first(p, preferred, rank);
+            }
+            return moved(std::move(found), {p.n});
         },
         "problem"_a, "preference"_a,
         nb::sig("def highest_first(problem: Problem, preference: numpy.typing.NDArray[numpy.int64]) "

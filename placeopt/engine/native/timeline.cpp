@@ -82,6 +82,17 @@ void Line::remove() {
     if (placed.homed) release_group(problem.group[placed.task]);
 }
 
+void Line::check_next(Int i) const {
+    const auto wrong = [&](const std::string& expected) {
+        throw Wrong("task: " + std::to_string(i) + "; expected " + expected);
+    };
+    if (i < 0 || i >= problem.n) wrong("0 to " + std::to_string(problem.n - 1));
+    if (device[i] != NONE) wrong("a task that is not placed");
+    for (Int r = problem.in_start[i]; r < problem.in_start[i + 1]; ++r)
+        if (const Int u = problem.in_source[r]; device[u] == NONE)
+            wrong("its producer " + std::to_string(u) + " to be placed before");
+}
+
 void Line::check_sequence(Ints sequence) const {
     // This order was checked with the problem.
     if (sequence.data() == problem.order.data() && std::all_of(device.begin(), device.end(), [](Int d) { return d == NONE; })) return;

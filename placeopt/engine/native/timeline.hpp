@@ -92,7 +92,8 @@ struct Line {
     // Takes back the latest placement.
     void remove();
 
-    // Checks that tasks can be placed in turn: each is in the problem, not placed yet, and after its producers.
+    // Check that a task, or tasks in turn, can be placed: each is in the problem, not placed yet, and after its producers.
+    void check_next(Int i) const;
     void check_sequence(Ints sequence) const;
 };
 
