@@ -43,7 +43,8 @@ ROOMS = table()
 
 
 def modules(folder: Path) -> list[Path]:
-    return sorted(folder.rglob("*.py"))
+    """The modules of a package; the sources of the native engine contain a script that only the build runs."""
+    return sorted(path for path in folder.rglob("*.py") if path.parent != CORE / "engine" / "native")
 
 
 def home(path: Path) -> str:
@@ -205,4 +206,7 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path: Path) -> None:
     }
     tree |= {f"placeopt/io/catalogue/{path.name}" for path in (CORE / "io" / "catalogue").glob("*.yaml")}
     tree |= {f"placeopt/learning/weights/{path.name}" for path in (CORE / "learning" / "weights").iterdir()}
-    assert names == tree | {"placeopt/py.typed", "placeopt_solvers/py.typed"}
+    tree |= {"placeopt/py.typed", "placeopt_solvers/py.typed", "placeopt/engine/_core.pyi"}
+    (engine,) = names - tree
+    assert re.fullmatch(r"placeopt/engine/_core\.\S+\.(so|pyd)", engine)
+    assert names == tree | {engine}

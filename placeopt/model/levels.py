@@ -27,8 +27,10 @@ from typing import Literal
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
+from placeopt.model.native import native
 from placeopt.model.problem import Problem
 
 PARTS_OF_A_TICK = 1000
@@ -55,11 +57,7 @@ def mean_transfers(problem: Problem) -> Float:
 
 def top_levels(problem: Problem) -> Float:
     """(n,) length of the longest path from a source to each task, its own duration excluded (equation 2)."""
-    before = np.zeros(problem.n_tasks)
-    run = longest_ways.select(_steps(problem))
-    work, transfer = mean_durations(problem), mean_transfers(problem)
-    run(problem.order, problem.out_start, problem.edge_target, work, transfer, before)
-    return before
+    return engine.longest_paths(native(problem), mean_durations(problem), mean_transfers(problem), backwards=False)
 
 
 def bottom_levels(problem: Problem, after: Float | None = None) -> Float:
@@ -76,10 +74,8 @@ def static_levels(problem: Problem) -> Float:
 
 
 def _levels_from_sinks(problem: Problem, transfer: Float, after: Float | None = None) -> Float:
-    behind = np.zeros(problem.n_tasks) if after is None else after.copy()
-    work, backwards = mean_durations(problem), problem.order[::-1].copy()
-    run = longest_ways.select(_steps(problem))
-    run(backwards, problem.in_start, problem.edge_source[problem.in_edge], work, transfer[problem.in_edge], behind)
+    work = mean_durations(problem)
+    behind = engine.longest_paths(native(problem), work, transfer, backwards=True, before=after)
     return np.asarray(work + behind, dtype=np.float64)
 
 
@@ -106,11 +102,6 @@ def falling(level: Float) -> Int:
     for shift in range(16, int(deepest).bit_length(), 16):
         order = order[np.argsort((key[order] >> shift).astype(np.uint16), kind="stable")]
     return order
-
-
-def _steps(problem: Problem) -> int:
-    """Elementary steps of a list scheduler that uses levels: if it needs compiled code, levels use it too."""
-    return (problem.n_tasks + problem.n_edges) * problem.n_devices
 
 
 @kernel(allocates=False)

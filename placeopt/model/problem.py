@@ -187,7 +187,7 @@ CONSOLIDATE = Fraction(1, 100)
 """The share by which plans of imported models may be worse, for fewer pieces; costs are hardly more accurate."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Problem:
     """A compiled placement problem.
 

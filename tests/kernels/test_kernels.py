@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from placeopt_solvers._constructive.sequences import insert_in_order
 from placeopt_solvers._local_search.walk import walk
 from placeopt_solvers._starts.warm_start import best_start
+from placeopt_solvers.ready_lists._pairs import place_pairs
 from typer.testing import CliRunner
 
 import placeopt as po
@@ -476,17 +476,17 @@ class TestWarming:
 
         def requested(part: Kernel[Any, Any], signature: Signature) -> compilation.Job:
             asked.append(part)
-            job = compilation.Job(part, signature, error="no compiler" if part is insert_in_order else None)
+            job = compilation.Job(part, signature, error="no compiler" if part is place_pairs else None)
             job.done.set()
             return job
 
         monkeypatch.setattr(compilation, "requested", requested)
         monkeypatch.setattr(warming, "BOUNDING", 0.2)
-        done = CliRunner().invoke(app, ["warm", "heft"])
+        done = CliRunner().invoke(app, ["warm", "etf"])
         assert done.exit_code == 1
-        assert insert_in_order in asked
+        assert place_pairs in asked
         assert walk not in asked
         assert f"{len(asked) - 1} kernels are compiled" in done.stdout
-        assert "insert_in_order is not compiled: no compiler" in done.stderr
+        assert "place_pairs is not compiled: no compiler" in done.stderr
         monkeypatch.setattr(warming, "kernel_calls", lambda *_, **__: [])
         assert CliRunner().invoke(app, ["warm", "--json"]).exit_code == 0

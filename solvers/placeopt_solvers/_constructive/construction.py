@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.errors import listing
 from placeopt.kernels import Kernel
 from placeopt.model.arrays import Int
 from placeopt.model.levels import ORDERS
 from placeopt.model.memory import used_memory
+from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.model.units import size_text, time_text
@@ -23,7 +25,7 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 from .groups import Groups, grouped, packings, with_homes, with_room_for
 from .live_memory import Tasks, missing_bytes, own_tasks, packed, room_made, time_order, timed
 from .profiles import total_peak
-from .timeline import DONE, Timeline, make_instance, make_timeline, schedule_of, work_steps
+from .timeline import DONE, Line, make_instance, make_timeline, schedule_of, work_steps
 
 REPAIRS = 8
 """Evictions before all groups are packed instead: each costs a run of the heuristic."""
@@ -41,7 +43,7 @@ EXACT = "the solver cp-sat can decide whether there is a placement"
 class PartialSchedule:
     """The timeline that a heuristic filled, and the group that no device could take; None if all tasks are placed."""
 
-    line: Timeline
+    line: Line
     stuck: int | None = None
 
 
@@ -101,7 +103,11 @@ class Constructive:
 
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
         """Return the schedule, or FAILED with the missing bytes if the heuristic finds no placement."""
-        return as_answer(problem, self.construct(problem, options, settings))
+        try:
+            with engine.stopping(options.should_stop):
+                return as_answer(problem, self.construct(problem, options, settings))
+        except engine.StoppedError:
+            return Answer(Termination.INTERRUPTED, message="stopped before all tasks were placed")
 
 
 def run_heuristic(problem: Problem, build: Build) -> Answer:
@@ -127,6 +133,18 @@ def run_loop(
     line = make_timeline(problem, groups)
     run = loop.select(work_steps(problem) if steps is None else steps, **options)
     task = run(make_instance(problem, groups, insertion, closing=closing), line, *arguments)
+    return PartialSchedule(line, None if task == DONE else int(problem.group[task]))
+
+
+def filled(
+    problem: Problem, groups: Groups, loop: Callable[..., int], *arguments: Any, insertion: bool = True
+) -> PartialSchedule:
+    """Fill a timeline of the native engine with one of its loops, which takes the timeline and the other arguments.
+
+    The loop returns DONE or the task that it could not place.
+    """
+    line = engine.Timeline(native(problem), groups, insertion)
+    task = loop(line, *arguments, engine.current_stop())
     return PartialSchedule(line, None if task == DONE else int(problem.group[task]))
 
 
@@ -178,7 +196,7 @@ def construct_by_sum(problem: Problem, build: Build) -> Construction:
 
 
 def _repaired(
-    build: Build, groups: Groups, repair: Callable[[Timeline, int], Int | None], repairs: int = REPAIRS
+    build: Build, groups: Groups, repair: Callable[[Line, int], Int | None], repairs: int = REPAIRS
 ) -> tuple[PartialSchedule, PartialSchedule, str]:
     """Return the first and the last of at most `repairs` + 1 runs of a heuristic, and a note.
 
@@ -226,7 +244,7 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
         return Construction(None, no_room(problem, bare, bare.stuck, bare.home, bare.room, lacking))
     found: list[Construction] = []
 
-    def add(line: Timeline, *sequences: Int, note: str = "") -> bool:
+    def add(line: Line, *sequences: Int, note: str = "") -> bool:
         """Time a placement along the first sequence that memory allows; return whether no task waits for memory."""
         finished = timed(tasks, problem, line, map(tasks.expand, sequences))
         if finished is not None:
@@ -320,7 +338,7 @@ def overflow(problem: Problem, schedule: Schedule) -> str:
     return listing([f"{problem.device_names[d]} by {size_text(int(over[d]))}" for d in full], 20) if full else ""
 
 
-def with_port_times(problem: Problem, line: Timeline) -> Schedule:
+def with_port_times(problem: Problem, line: Line) -> Schedule:
     """Return the schedule of a finished timeline.
 
     Under port contention it is re-timed twice, with transfers in the order in which they were booked and in the order

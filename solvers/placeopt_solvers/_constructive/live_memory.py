@@ -30,7 +30,7 @@ from .groups import Groups
 from .heaps import Heaps, make_heaps, pop, push
 from .placement_ops import append, assign_group, can_host, link_ticks, ready_time, release_group
 from .profiles import Live, count_group, fullest, make_live, most_bytes, reserved
-from .timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, schedule_of, work_steps
+from .timeline import DONE, NEVER, Instance, Line, Timeline, make_instance, make_timeline, schedule_of, work_steps
 
 EVICTIONS = 1000
 """Groups that `make_room` evicts at most: each costs a pass over all groups."""
@@ -131,7 +131,7 @@ def with_waits(problem: Problem, device: Int, sequence: Int) -> Timed | None:
     return Timed(schedule_of(problem, line), int(held.waits[0]))
 
 
-def timed(tasks: Tasks, problem: Problem, line: Timeline, sequences: Iterable[Int]) -> Timed | None:
+def timed(tasks: Tasks, problem: Problem, line: Line, sequences: Iterable[Int]) -> Timed | None:
     """Return the schedule of a placement in the first of several sequences (n,) that memory allows; None if none does.
 
     `problem` is the placed one, and `line` its timeline. Under port contention, schedules that are re-timed from the
@@ -222,7 +222,7 @@ class Moves(NamedTuple):
     """(m,) bytes that each device lacks for the group."""
 
 
-def room_made(problem: Problem, groups: Groups, line: Timeline, k: int) -> Int | None:
+def room_made(problem: Problem, groups: Groups, line: Line, k: int) -> Int | None:
     """Return homes (g,) for group k and all groups placed on the timeline, after evictions; None if none helps.
 
     On the device that lacks the least bytes for k, groups are evicted until k fits, then on the next: first those that
@@ -230,11 +230,12 @@ def room_made(problem: Problem, groups: Groups, line: Timeline, k: int) -> Int |
     the largest one if none does. Each goes to the device with the least room that can take it.
     """
     run = make_room.select(work_steps(problem))
-    trial = line._replace(home=line.home.copy(), room=line.room.copy(), trees=line.trees.copy())
+    trial = make_timeline(problem, groups)
+    trial = trial._replace(home=line.home.copy(), room=line.room.copy(), trees=line.trees.copy())
     return trial.home if run(make_instance(problem, groups), trial, make_moves(groups, problem), k) == DONE else None
 
 
-def missing_bytes(groups: Groups, line: Timeline, k: int) -> Int:
+def missing_bytes(groups: Groups, line: Line, k: int) -> Int:
     """Return the bytes (m,) that each device lacks for group k, which has no home on the timeline."""
     lacking = np.empty(len(line.room), dtype=np.int64)
     for d in range(len(lacking)):

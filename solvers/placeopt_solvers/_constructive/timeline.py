@@ -6,7 +6,7 @@ has its operations.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -115,6 +115,23 @@ class Timeline(NamedTuple):
     """With ports: (e,) the indices of each task's in-edges in the order of their transfers, and scratch for sorting."""
 
 
+class Line(Protocol):
+    """What repair and schedules read of a timeline: this one, or `placeopt.engine.Timeline`."""
+
+    @property
+    def home(self) -> Int: ...
+    @property
+    def room(self) -> Int: ...
+    @property
+    def trees(self) -> Int: ...
+    @property
+    def device(self) -> Int: ...
+    @property
+    def start(self) -> Int: ...
+    @property
+    def moves(self) -> Int: ...
+
+
 def work_steps(problem: Problem) -> int:
     """Return the elementary steps of list scheduling: on each device two for each edge, sixteen for each task."""
     return (16 * problem.n_tasks + 2 * problem.n_edges) * problem.n_devices
@@ -206,13 +223,14 @@ def make_timeline(problem: Problem, groups: Groups) -> Timeline:
     return line
 
 
-def schedule_of(problem: Problem, line: Timeline) -> Schedule:
+def schedule_of(problem: Problem, line: Line) -> Schedule:
     """Return the schedule of a finished timeline."""
+    device, start = line.device.copy(), line.start.copy()
     if problem.contention == "none":
-        return Schedule(line.device, line.start)
+        return Schedule(device, start)
     moved = np.flatnonzero(line.moves >= 0)
-    edge = edge_transfers(problem, line.device)[moved]
-    return Schedule(line.device, line.start, Transfers(edge, line.moves[moved]))
+    edge = edge_transfers(problem, device)[moved]
+    return Schedule(device, start, Transfers(edge, line.moves[moved]))
 
 
 def _link_kinds(problem: Problem) -> tuple[Int, Int]:

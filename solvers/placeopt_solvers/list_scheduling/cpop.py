@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Bool, Float, Int
+from placeopt import engine
+from placeopt.model.arrays import Bool, Float
 from placeopt.model.levels import bottom_levels, comparable, mean_transfers, top_levels
+from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Settings
 from placeopt.solver.citations import TOPCUOGLU
@@ -31,7 +32,6 @@ from placeopt.solver.citations import TOPCUOGLU
 from .._constructive.construction import Build, Constructive
 from .._constructive.priorities import ready_order
 from .._constructive.sequences import Penalties, insert_tasks
-from .._constructive.timeline import work_steps
 
 FAR = 2**60
 """Penalty in ticks of devices other than p_cp: longer than any schedule."""
@@ -64,8 +64,7 @@ def critical_path(problem: Problem, rank: Float) -> Bool:
     if problem.n_tasks:
         first = int(comparable(rank).argmax())
         behind = comparable(mean_transfers(problem) + rank[problem.edge_target])
-        run = mark_longest_way.select(work_steps(problem))
-        run(first, problem.out_start, problem.edge_target, behind, on_path)
+        on_path[engine.longest_path(native(problem), first, behind)] = True
     return on_path
 
 
@@ -73,17 +72,3 @@ def critical_device(problem: Problem, path: Bool) -> int:
     """Return p_cp: of the devices that may run most tasks of the path (n,), the fastest."""
     missing = (~problem.feasible[path]).sum(axis=0)
     return int(np.lexsort((problem.duration[path].sum(axis=0), missing))[0])
-
-
-@kernel(allocates=False)
-def mark_longest_way(first: int, out_start: Int, edge_target: Int, behind: Float, on_path: Bool) -> None:
-    """Mark the path from `first` along the out-edges with the largest `behind` (e,), the longest path from there."""
-    i = first
-    on_path[i] = True
-    while out_start[i] < out_start[i + 1]:
-        best = out_start[i]
-        for k in range(out_start[i] + 1, out_start[i + 1]):
-            if behind[k] > behind[best]:
-                best = k
-        i = edge_target[best]
-        on_path[i] = True

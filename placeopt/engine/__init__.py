@@ -1,0 +1,52 @@
+"""Hot loops in C++ over the arrays of a problem: a timeline, and the algorithms that fill it.
+
+    Problem      the checked arrays of a problem; `placeopt.model.native` keeps one for each
+    Timeline     a schedule under construction
+    Stop         whether loops must end
+
+The sources are in `native/`, with one algorithm in each file. `_core` is compiled when placeopt is installed. Its
+functions check every argument, and raise a UsageError that names the wrong one. They run without Python's lock, and
+raise StoppedError within milliseconds once they are to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+try:
+    from placeopt.engine._core import Problem as Problem
+except ImportError as error:
+    raise ImportError(f"placeopt's native engine is not compiled ({error}); run `pip install -e .` again") from error
+
+from placeopt.engine._core import Stop as Stop
+from placeopt.engine._core import StoppedError as StoppedError
+from placeopt.engine._core import Timeline as Timeline
+from placeopt.engine._core import balance_batches as balance_batches
+from placeopt.engine._core import fill_devices as fill_devices
+from placeopt.engine._core import highest_first as highest_first
+from placeopt.engine._core import insert_tasks as insert_tasks
+from placeopt.engine._core import list_tasks as list_tasks
+from placeopt.engine._core import longest_path as longest_path
+from placeopt.engine._core import longest_paths as longest_paths
+from placeopt.engine._core import look_ahead as look_ahead
+from placeopt.engine._core import optimistic_costs as optimistic_costs
+from placeopt.engine._core import tied_depths as tied_depths
+
+_should_stop: ContextVar[Callable[[], bool] | None] = ContextVar("_should_stop", default=None)
+
+
+@contextmanager
+def stopping(should_stop: Callable[[], bool]) -> Iterator[None]:
+    """In the block, loops raise StoppedError once `should_stop` is true."""
+    token = _should_stop.set(should_stop)
+    try:
+        yield
+    finally:
+        _should_stop.reset(token)
+
+
+def current_stop() -> Stop:
+    """Return when a loop must end: at a signal, or as the enclosing `stopping` states."""
+    return Stop(_should_stop.get())

@@ -1,0 +1,154 @@
+"""
+Loops in C++ over the arrays of a problem. They can be stopped, and run without Python's lock.
+"""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import numpy
+import numpy.typing
+from numpy.typing import NDArray
+
+
+class StoppedError(Exception):
+    pass
+
+class Stop:
+    """
+    Whether loops must end: at a signal, once `should_stop` is true, or after `seconds`.
+    """
+
+    def __init__(self, should_stop: Callable[[], bool] | None = None, seconds: float | None = None) -> None: ...
+
+class Problem:
+    """The checked arrays of a problem; they must not change while it exists."""
+
+    def __init__(self, problem: object) -> None:
+        """
+        Check the arrays; raises a UsageError that names the first wrong one. `model.native` keeps the result.
+        """
+
+    @property
+    def n(self) -> int:
+        """Number of tasks."""
+
+    @property
+    def m(self) -> int:
+        """Number of devices."""
+
+class Timeline:
+    """
+    A schedule under construction.
+
+    Tasks are placed in a topological order. Each starts as early as its data, its device and, under port contention, the
+    ports allow. With `insertion` it may use a gap between other tasks. The first task of a colocation group decides for the
+    group, whose memory is reserved at once. With `record`, placements can be taken back. Arrays are read-only views.
+    """
+
+    def __init__(self, problem: Problem, groups: object, insertion: bool = True, record: bool = False) -> None: ...
+
+    @property
+    def home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(g,) device of each group, -1 for groups without a home."""
+
+    @property
+    def room(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """
+        (m,) bytes left on each device; under live memory beyond resident ones.
+        """
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) device of each task, -1 before it is placed."""
+
+    @property
+    def start(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) start of each placed task."""
+
+    @property
+    def end(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) end of each placed task."""
+
+    @property
+    def free(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) end of the last task of each device."""
+
+    @property
+    def moves(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """
+        (e,) start of each edge's transfer, -1 without a separate one; empty without port contention.
+        """
+
+    @property
+    def trees(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """
+        (m, 2 leaves) the profile of each device under live memory, otherwise empty.
+        """
+
+    @property
+    def placed(self) -> int:
+        """Number of placements that can be taken back: a mark for `resume`."""
+
+    def can_run(self, task: int, device: int) -> bool:
+        """
+        Return whether a device can take a task: by its memory and its group, and apart from others.
+        """
+
+    def earliest(self, task: int, device: int) -> int:
+        """Return the earliest start of a task whose producers are placed."""
+
+    def place(self, task: int, device: int) -> int:
+        """Place a task at its earliest start, and return that."""
+
+    def resume(self, placed: int) -> None:
+        """Take back placements, the latest first, until so many are left."""
+
+def insert_tasks(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], row: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Place the tasks in turn where they end first, plus ticks[row[task], device]; return -1 or the task that no device can take.
+    """
+
+def list_tasks(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], measure: int, stop: Stop) -> int:
+    """
+    Place the tasks in turn on the device with the least measure: 0 their end, 1 their duration, 2 the end of the tasks there, 3 its index; return -1 or the task that no device can take.
+    """
+
+def fill_devices(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], share: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Append the tasks in turn to the first device until it is full or holds its share (m,) of the weight (g,) of groups, then to the next; return -1 or the task that no device can take.
+    """
+
+def look_ahead(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Place the tasks in turn where the last of their consumers ends first; return -1 or the task that no device can take.
+    """
+
+def balance_batches(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], bounds: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Place batches of independent tasks in turn, each balanced over the devices; return -1 or the task that no device can take.
+    """
+
+def longest_paths(problem: Problem, work: numpy.typing.NDArray[numpy.float64], transfer: numpy.typing.NDArray[numpy.float64], backwards: bool, before: numpy.typing.NDArray[numpy.float64] | None = None) -> numpy.typing.NDArray[numpy.float64]:
+    """
+    Return the longest path (n,) that ends just before each task, at least `before` (n,), over work (n,) and transfer (e,); with `backwards` the longest path that begins just after it.
+    """
+
+def tied_depths(problem: Problem, rank: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the most tasks (n,) of equal rank (n,) that precede each task on a path of such tasks.
+    """
+
+def highest_first(problem: Problem, preference: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the tasks (n,) in the order in which the ready task that comes first in `preference` (n,) comes next.
+    """
+
+def optimistic_costs(problem: Problem, feasible: numpy.typing.NDArray[numpy.bool_], transfer: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the optimistic cost table (n, m) of PEFT in ticks, for the mean ticks (e,) of each edge.
+    """
+
+def longest_path(problem: Problem, first: int, behind: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the tasks of the path from `first` along the out-edges with the largest `behind` (e,).
+    """

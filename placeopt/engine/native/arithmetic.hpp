@@ -1,0 +1,68 @@
+// Integers of the engine: 64-bit ticks and bytes, whose sums and products are checked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+
+namespace engine {
+
+using Int = std::int64_t;
+using Ints = std::span<const Int>;
+
+// Above any tick; adding a duration does not overflow.
+constexpr Int NEVER = Int{1} << 62;
+// In place of an index: none.
+constexpr Int NONE = -1;
+
+// A sum or product of amounts exceeds 64 bits. The binding raises it as a UsageError.
+struct Overflow : std::overflow_error {
+    Overflow() : std::overflow_error("an amount exceeds 63 bits") {}
+};
+
+#if defined(__GNUC__) || defined(__clang__)
+inline Int add(Int a, Int b) {
+    Int sum;
+    if (__builtin_add_overflow(a, b, &sum)) throw Overflow();
+    return sum;
+}
+inline Int subtract(Int a, Int b) {
+    Int difference;
+    if (__builtin_sub_overflow(a, b, &difference)) throw Overflow();
+    return difference;
+}
+inline Int multiply(Int a, Int b) {
+    Int product;
+    if (__builtin_mul_overflow(a, b, &product)) throw Overflow();
+    return product;
+}
+#else
+inline Int add(Int a, Int b) {
+    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b) throw Overflow();
+    return a + b;
+}
+inline Int subtract(Int a, Int b) {
+    if (b < 0 ? a > INT64_MAX + b : a < INT64_MIN + b) throw Overflow();
+    return a - b;
+}
+inline Int multiply(Int a, Int b) {
+    if (a == 0 || b == 0) return 0;
+    const bool minimum = (a == INT64_MIN && b == -1) || (b == INT64_MIN && a == -1);
+    if (minimum) throw Overflow();
+    const Int product = static_cast<Int>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    if (product / b != a) throw Overflow();
+    return product;
+}
+#endif
+
+// ceil(amount * num / den) for amount >= 0, num >= 0, den >= 1 and num * den < 2^62.
+inline Int ratio_ceil(Int amount, Int num, Int den) {
+    const Int whole = amount / den;
+    const Int rest = (amount - whole * den) * num;
+    return add(multiply(whole, num), rest / den + (rest % den > 0));
+}
+
+// Raises all entries to at least `least`.
+void raise_all(std::span<Int> values, Int least);
+
+}  // namespace engine

@@ -1,0 +1,69 @@
+// The problem as the engine sees it: spans over the arrays of placeopt.model.problem.Problem, which outlive it.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "arithmetic.hpp"
+
+namespace engine {
+
+enum class Contention { none, port, half_duplex };
+
+// An argument is wrong: the array, the entry, its value and what was expected. The binding raises it as a UsageError.
+struct Wrong : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+};
+
+// n tasks, m devices, e edges, g groups, t memory tiers. Matrices are in row-major order.
+struct Problem {
+    Int n = 0, m = 0, e = 0, g = 0, t = 0;
+    Ints duration;                            // (n, m) ticks
+    Ints release;                             // (n,) ticks
+    Ints group;                               // (n,)
+    Ints edge_source, edge_target, payload;   // (e,)
+    std::span<const bool> shared;             // (e,)
+    Ints out_start, in_start, in_edge, order; // (n + 1,), (n + 1,), (e,), (n,)
+    Ints latency, num, den;                   // (m, m): num ticks move den bytes
+    Ints capacity;                            // (m,) bytes
+    Ints tier_end, tier_num, tier_den;        // (m, t), t = 0 without tiers
+    Contention contention = Contention::none;
+
+    // Derived: the producers and bytes of in-edges in the order of `in_edge`, which most loops read.
+    std::vector<Int> in_source, in_payload;
+
+    // Derived: (m, m) the kind of the link from each device to each other, 0 for itself. Links of one kind from a device
+    // are alike; its kinds are 0..kinds - 1. `leader` (m, m) is the first device that each kind leads to.
+    std::vector<Int> kind, kinds, leader;
+
+    // Checks every array once, so that no loop needs to; throws Wrong. Fills what is derived.
+    void prepare();
+
+    Int work(Int i, Int d) const { return duration[i * m + d]; }
+
+    // Ticks that a payload takes from device a to another device b.
+    Int transfer(Int bytes, Int a, Int b) const {
+        const Int link = a * m + b;
+        return add(latency[link], ratio_ceil(bytes, num[link], den[link]));
+    }
+
+    // Ticks for which device d swaps with `used` bytes; those beyond its last tier do not count.
+    Int swap_time(Int d, Int used) const {
+        Int ticks = 0;
+        for (Int k = d * t + 1; k < (d + 1) * t; ++k) {
+            const Int before = tier_end[k - 1];
+            if (used <= before) break;
+            ticks = add(ticks, ratio_ceil(std::min(used, tier_end[k]) - before, tier_num[k], tier_den[k]));
+        }
+        return ticks;
+    }
+};
+
+// Checks that entries are at least `least` and at most `most`.
+void check_range(const char* name, Ints values, Int least, Int most);
+
+// Checks that `start` are the n + 1 bounds of n consecutive ranges in an array of `total` entries.
+void check_starts(const char* name, Ints start, Int total);
+
+}  // namespace engine

@@ -1,0 +1,212 @@
+"""Wrong arguments of the engine: a clear error that names the argument, never a crash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from constrained_problems import constrained
+from placeopt_solvers._constructive.groups import Groups, grouped
+from placeopt_solvers._constructive.live_memory import own_tasks
+
+import placeopt as po
+from placeopt import engine
+from placeopt.model.native import native
+from placeopt.model.problem import Problem
+
+CORE = Path(engine.__file__).parent
+OF_PROBLEM = (
+    "duration", "release", "capacity", "edge_source", "edge_target", "payload", "shared", "group", "out_start",
+    "in_start", "in_edge", "order", "latency", "byte_ticks_num", "byte_ticks_den",
+)  # fmt: skip
+OF_GROUPS = ("memory", "feasible", "apart_start", "apart", "home", "room")
+OF_LIVE = ("row", "first", "last", "output", "scratch", "peak")
+INDICES = ("edge_source", "edge_target", "group", "in_edge", "order", "apart", "home", "first", "last")
+
+
+def wrong_arrays(right: np.ndarray) -> list[Any]:
+    """Arrays and other values that are not what is expected."""
+    wider = np.zeros((*right.shape, 2), dtype=right.dtype)
+    flags = right.dtype == np.bool_
+    found = [
+        right.tolist(),
+        "12",
+        3,
+        right.astype(np.float32 if flags else np.int32),
+        right.astype(object),
+        right[None],
+        right.dtype.type(0),
+        wider[..., 0],  # strides
+        np.broadcast_to(right.dtype.type(0), (2**40,)),
+        right.astype(np.complex128),
+        np.zeros(right.shape, dtype="datetime64[s]"),
+    ]
+    if len(right) > 1:
+        found.append(right[::-1])
+    if not flags:
+        found.append(right.astype(right.dtype.newbyteorder()))
+        found.append(np.frombuffer(bytes(right.nbytes + 1), np.uint8)[1:].view(right.dtype).reshape(right.shape))
+    return found
+
+
+def wrong_entries(name: str, right: np.ndarray) -> list[np.ndarray]:
+    """Arrays of the right type and shape with entries that are not valid."""
+    found = []
+    for value in (-2, -(2**63), *((2**63 - 1, len(right) + 99) if name in INDICES else ())):
+        changed = right.copy()
+        changed.flat[right.size // 2] = value
+        found.append(changed)
+    return found
+
+
+class Changed:
+    """An object with one attribute replaced."""
+
+    def __init__(self, of: object, **changes: object) -> None:
+        self.of, self.changes = of, changes
+
+    def __getattr__(self, name: str) -> object:
+        return self.changes[name] if name in self.changes else getattr(self.of, name)
+
+
+def peaked() -> tuple[Problem, Groups]:
+    """A problem and its groups by live memory."""
+    problem = constrained(3, memory_model="peak", contention="port")
+    return problem, replace(grouped(problem), live=own_tasks(problem).live(problem.n_groups, problem.order))
+
+
+@pytest.mark.parametrize("name", OF_PROBLEM)
+def test_arrays_of_a_problem(name: str) -> None:
+    problem = constrained(2)
+    right = getattr(problem, name)
+    for wrong in wrong_arrays(right):
+        with pytest.raises(po.UsageError, match=r"\w+: .*expected"):
+            engine.Problem(Changed(problem, **{name: wrong}))
+    if right.dtype == np.bool_:
+        with pytest.raises(po.UsageError, match="entry 0 is neither False nor True"):
+            engine.Problem(Changed(problem, **{name: np.full(right.shape, 2, dtype=np.uint8).view(np.bool_)}))
+        return
+    for wrong in wrong_entries(name, right):
+        with pytest.raises(po.UsageError, match=r": entry \d+ is -?\d+; expected"):
+            engine.Problem(Changed(problem, **{name: wrong}))
+
+
+@pytest.mark.parametrize("name", [*OF_GROUPS, *OF_LIVE])
+def test_arrays_of_groups(name: str) -> None:
+    problem, groups = peaked()
+
+    def changed(wrong: object) -> engine.Timeline:
+        if name in OF_GROUPS:
+            return engine.Timeline(native(problem), Changed(groups, **{name: wrong}))
+        return engine.Timeline(native(problem), Changed(groups, live=Changed(groups.live, **{name: wrong})))
+
+    right = getattr(groups if name in OF_GROUPS else groups.live, name)
+    for wrong in wrong_arrays(right):
+        with pytest.raises(po.UsageError, match=r"[\w.]+: .*expected"):
+            changed(wrong)
+    if right.dtype != np.bool_ and name != "room":  # groups may overfill a device
+        for wrong in wrong_entries(name, right):
+            with pytest.raises(po.UsageError, match=r"[\w.]+: entry \d+ is -?\d+; expected"):
+                changed(wrong)
+
+
+@pytest.mark.parametrize("leaves", [0, -8, 3, 2**61, 2**62])
+def test_leaves_of_live_memory(leaves: int) -> None:
+    problem, groups = peaked()
+    with pytest.raises(po.UsageError, match=f"leaves: {leaves}; expected a power of two"):
+        engine.Timeline(native(problem), Changed(groups, live=Changed(groups.live, leaves=leaves)))
+
+
+def test_read_only_arrays_are_accepted() -> None:
+    problem = constrained(2)
+    assert all(not getattr(problem, name).flags.writeable for name in ("duration", "order"))
+    line = engine.Timeline(native(problem), grouped(problem))
+    assert engine.list_tasks(line, problem.order, 0, engine.Stop()) in range(-1, 24)
+    with pytest.raises(ValueError, match="read-only"):
+        line.start[0] = 1
+
+
+def test_sequences() -> None:
+    problem = constrained(2)
+    calls = {
+        "insert_tasks": lambda line, tasks: engine.insert_tasks(
+            line, tasks, np.zeros(24, np.int64), np.zeros((1, 3), np.int64), engine.Stop()
+        ),
+        "list_tasks": lambda line, tasks: engine.list_tasks(line, tasks, 0, engine.Stop()),
+        "fill_devices": lambda line, tasks: engine.fill_devices(
+            line, tasks, np.zeros(problem.n_groups, np.int64), np.zeros(3, np.int64), engine.Stop()
+        ),
+        "look_ahead": lambda line, tasks: engine.look_ahead(line, tasks, engine.Stop()),
+    }
+    for call in calls.values():
+        for wrong in (problem.order[::-1].copy(), problem.order.repeat(2), problem.order + 1, problem.order - 1):
+            with pytest.raises(po.UsageError, match=r"sequence: entry \d+ is -?\d+; expected"):
+                call(engine.Timeline(native(problem), grouped(problem)), wrong)
+        for wrong in wrong_arrays(problem.order):
+            with pytest.raises(po.UsageError, match=r"sequence: .*expected"):
+                call(engine.Timeline(native(problem), grouped(problem)), wrong)
+
+
+def test_other_arguments() -> None:
+    problem, stop = constrained(2), engine.Stop()
+    line = engine.Timeline(native(problem), grouped(problem))
+    zeros = np.zeros(24, np.int64)
+    with pytest.raises(po.UsageError, match="row: entry 0 is 1; expected at least 0 and at most 0"):
+        engine.insert_tasks(line, problem.order, zeros + 1, np.zeros((1, 3), np.int64), stop)
+    with pytest.raises(po.UsageError, match="ticks: entry 0 is -1; expected"):
+        engine.insert_tasks(line, problem.order, zeros, np.full((1, 3), -1), stop)
+    with pytest.raises(po.UsageError, match="ticks: an array of shape"):
+        engine.insert_tasks(line, problem.order, zeros, np.zeros((1, 4), np.int64), stop)
+    wrong_bounds = {(0, 24): "batch 0 has task", (): "no entry", (0, 30): "24", (3, 24): "0", (0, 9, 4, 24): "at least"}
+    for bounds, text in wrong_bounds.items():
+        with pytest.raises(po.UsageError, match=f"bounds: .*{text}"):
+            engine.balance_batches(line, problem.order, np.array(bounds, dtype=np.int64), stop)
+    recording = engine.Timeline(native(problem), grouped(problem), record=True)
+    with pytest.raises(po.UsageError, match="timeline: records placements"):
+        engine.balance_batches(recording, problem.order, np.arange(25), stop)
+    with pytest.raises(po.UsageError, match="measure: 4; expected 0 to 3"):
+        engine.list_tasks(line, problem.order, 4, stop)
+    with pytest.raises(po.UsageError, match="first: 24; expected a task"):
+        engine.longest_path(native(problem), 24, np.zeros(problem.n_edges))
+    with pytest.raises(po.UsageError, match="preference: expected each task once"):
+        engine.highest_first(native(problem), zeros)
+    with pytest.raises(po.UsageError, match="transfer: entry 0 is -1"):
+        engine.optimistic_costs(native(problem), problem.feasible, np.full(problem.n_edges, -1), stop)
+    with pytest.raises(po.UsageError, match="contention: duplex; expected none, port or half_duplex"):
+        engine.Problem(Changed(problem, contention="duplex"))
+    for wrong in (None, 3, "heft", problem):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            engine.list_tasks(wrong, problem.order, 0, stop)  # type: ignore[arg-type]
+        with pytest.raises((RuntimeError, TypeError), match=r"cast|incompatible"):
+            engine.Timeline(wrong, grouped(problem))  # type: ignore[arg-type]
+
+
+def test_arrays_outlive_their_owner() -> None:
+    problem = constrained(2)
+    starts = engine.Timeline(native(problem), grouped(problem)).start
+    table = engine.longest_paths(native(problem), np.ones(24), np.ones(problem.n_edges), backwards=True)
+    del problem
+    assert starts.sum() == 0
+    assert table.max() > 0
+
+
+def test_every_array_is_covered() -> None:
+    """A new array of a problem that the engine reads belongs in OF_PROBLEM."""
+    source = (CORE / "native" / "module.cpp").read_text()
+    names = {field.name for field in fields(Problem) if f'"{field.name}"' in source}
+    of_groups = {"feasible", "output", "scratch"}
+    assert names - of_groups == {*OF_PROBLEM, "tiers", "contention"}
+
+
+def test_the_stub_is_up_to_date(tmp_path: Path) -> None:
+    stub = tmp_path / "_core.pyi"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "placeopt.engine._core", "-o", str(stub)]
+    subprocess.run(command, check=True)
+    assert stub.read_text() == (CORE / "_core.pyi").read_text(), (
+        "run `python -m nanobind.stubgen -m placeopt.engine._core -o placeopt/engine/_core.pyi`"
+    )
