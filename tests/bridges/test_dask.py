@@ -253,6 +253,18 @@ class TestRun:
         assert (run.durations >= 5000).all()
         assert run.results == dict.fromkeys(names, 0)
 
+    @pytest.mark.parametrize(("in_order", "first"), [(False, "b"), (True, "a")])
+    def test_a_later_task_starts_while_inputs_are_missing(self, in_order: bool, first: str) -> None:
+        """The plan has a before b, and a waits for a result of the other worker."""
+        found = problem({"slow": {"time": "1 ms"}, "a": {"time": "1 ms", "after": ["slow"]}, "b": {"time": "1 ms"}})
+        plan = po.Schedule(np.array([1, 0, 0]), np.array([0, 1000, 2000]))
+        functions = {"slow": noted, "a": nap, "b": nap}
+        with cluster("cpu", "gpu") as workers, distributed.Client(workers) as client:
+            run = po.run_on_dask(client, found, plan, functions, in_order=in_order)
+        start = dict(zip(found.task_names, run.schedule.start.tolist(), strict=True))
+        assert min("ab", key=start.__getitem__) == first
+        assert run.report.feasible
+
     def test_two_devices_may_share_a_worker(self, client: Any) -> None:
         found = problem({"a": {"time": "50 ms"}, "b": {"time": "50 ms"}})
         shared = {"cpu": "gpu", "gpu": "gpu"}

@@ -1,19 +1,21 @@
 """Run a plan on a Dask cluster, and compare measured times with predicted ones.
 
-Each task is submitted with the address of its worker, and to no other worker. The tasks of a device run one after the
-other in the order of the plan, also on a worker with several threads, because each depends on the one before it. The
-result of a task therefore stays on its worker until the next task of the device ends.
+Each task is submitted with the address of its worker, and to no other worker. The place of a task in the plan is its
+priority: of the tasks whose inputs have arrived, a worker with one thread runs the first one. So the worker fetches
+inputs of later tasks meanwhile, and no task waits for an answer of the scheduler. Where the order must be that of the
+plan, or where a worker has several threads or runs several devices, each task also depends on the one before it on its
+device. The result of a task then stays on its worker until the next task of the device ends.
 
-Tasks start as soon as their inputs have arrived and the task before them has ended. Starts in the plan are not waited
-for; only the order counts. Times are those of the clocks of the workers' machines, which must agree: Dask's own
-estimate of their difference is off by milliseconds.
+Starts in the plan are not waited for; only the order counts. Times are those of the clocks of the workers' machines,
+which must agree: Dask's own estimate of their difference is off by milliseconds.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_in_threads
 from dataclasses import dataclass
@@ -157,9 +159,10 @@ def run_on_dask(
     *,
     workers: Mapping[str, str] | None = None,
     gather: Sequence[str] | None = None,
+    in_order: bool = False,
     compare: bool = False,
 ) -> DaskRun:
-    """Run each task on the worker that a plan names, in the order of the plan.
+    """Run each task on the worker that a plan names, with the order of the plan as priority.
 
     Placeopt must be installed on the workers.
 
@@ -175,6 +178,9 @@ def run_on_dask(
         the device. Two devices may share a worker with two threads.
     gather
         The tasks whose results are returned. Default: the tasks without consumers.
+    in_order
+        Whether a task also waits for the task before it in the plan. Otherwise a worker with one thread runs a later
+        task if the inputs of earlier ones have not arrived. On other workers, tasks always wait.
     compare
         Whether the graph runs a second time, without the plan: Dask chooses the order, and for each task any worker of
         the cluster. Every function is then called twice.
@@ -201,10 +207,11 @@ def run_on_dask(
     if lacking := [name for name in names if name not in functions]:
         raise UsageError(f"functions: {counted(len(lacking), 'task')} without a function: {listing(lacking)}")
     addresses = _addresses(client, problem, schedule, workers)
-    times, results = _Run(client, problem, schedule, addresses).execute(functions, gathered)
+    free = set() if in_order else _free(client, addresses)
+    times, results = _Run(client, problem, schedule, addresses, free).execute(functions, gathered)
     own = None
     if compare and problem.n_tasks:
-        spans, _ = _Run(client, problem, schedule, addresses, planned=False).execute(functions, [])
+        spans, _ = _Run(client, problem, schedule, addresses, free, planned=False).execute(functions, [])
         start, end = min(row[0] for row in spans.values()), max(row[1] for row in spans.values())
         own = int(Fraction(end - start) / problem.resolution)
     return _measured(problem, schedule, times, results, own)
@@ -256,6 +263,18 @@ def _addresses(
     return found
 
 
+def _free(client: Client, addresses: Mapping[int, str]) -> set[int]:
+    """The devices that are alone on a worker with one thread, which runs one task at a time without being told."""
+    threads = client.run_on_scheduler(worker_threads)
+    devices = Counter(addresses.values())
+    return {d for d, address in addresses.items() if threads.get(address) == devices[address] == 1}
+
+
+def worker_threads(dask_scheduler: Any) -> dict[str, int]:
+    """Return the number of threads of each worker by address; runs on the scheduler."""
+    return {worker.address: worker.nthreads for worker in dask_scheduler.workers.values()}
+
+
 def worker_names(dask_scheduler: Any) -> dict[str, str]:
     """Return the name of each worker by address; runs on the scheduler."""
     return {worker.address: str(worker.name) for worker in dask_scheduler.workers.values()}
@@ -270,11 +289,14 @@ class _Run:
         problem: Problem,
         schedule: Schedule,
         addresses: Mapping[int, str],
+        free: Collection[int],
         *,
         planned: bool = True,
     ) -> None:
         self._client, self._problem, self._schedule = client, problem, schedule
         self._addresses, self._number = addresses, uuid.uuid4().hex
+        self._free = free
+        """Devices whose tasks need not wait for the one before them."""
         self._planned = planned
         """Whether the plan, and not Dask, chooses workers and order."""
         self._futures: dict[str, Future] = {}
@@ -313,7 +335,7 @@ class _Run:
                     names[i],
                     functions[names[i]],
                     producers,
-                    last.get(d) if self._planned else None,
+                    last.get(d) if self._planned and d not in self._free else None,
                     *(self._futures[producer] for producer in producers),
                     key=f"{names[i]}-{self._number}",
                     pure=False,
@@ -410,7 +432,7 @@ def run_task(
 ) -> Any:
     """Run a task of a run and store its times on the worker; runs on the worker.
 
-    `_previous` is the result of the task before it on the same device.
+    `_previous` is the result of the task before it on the same device, if it must wait for it.
     """
     from distributed import get_worker
 
