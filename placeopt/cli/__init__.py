@@ -51,8 +51,10 @@ def _run() -> int:
 
     try:
         from placeopt.cli.app import app
+        from placeopt.cli.options import as_json
         from placeopt.errors import InternalError, PlaceoptError, UsageError
 
+        as_json.set(None)  # an earlier command of this process may have set it
         try:
             if _folder_is_deleted():
                 raise UsageError("the current folder has been deleted; change to another one with `cd`")

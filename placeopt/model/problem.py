@@ -312,6 +312,13 @@ class Problem:
     order: Int
     device_class: Int
 
+    def __post_init__(self) -> None:
+        """Copy arrays that are not contiguous, such as columns of another problem: loops expect entries in a row."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+                object.__setattr__(self, field.name, np.ascontiguousarray(value))
+
     def __repr__(self) -> str:
         name = f"{visible(self.name)}: " if self.name else ""
         return f"<Problem {name}{sizes(self)}>"

@@ -393,3 +393,12 @@ def test_arrays_in_another_order_are_brought_into_that_of_c() -> None:
     for name, array in tables.items():
         assert not isinstance(array, np.ndarray) or array.flags.c_contiguous, name
     assert built.duration.tolist() == [[1, 2, 0], [4, 5, 6]]
+
+
+def test_columns_of_another_problem_become_contiguous() -> None:
+    problem = build_problem(task_names="ab", device_names="xyz", duration=np.arange(6).reshape(2, 3))
+    arrays = {name: getattr(problem, name)[:, ::2] for name in ("duration", "feasible")}
+    made = replace(problem, device_names=("x", "z"), **arrays)
+    assert made.duration.tolist() == [[0, 2], [3, 5]]
+    assert made.duration.flags.c_contiguous
+    assert made.feasible.flags.c_contiguous
