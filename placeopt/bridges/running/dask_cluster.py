@@ -264,7 +264,7 @@ def _addresses(
 
 
 def _free(client: Client, addresses: Mapping[int, str]) -> set[int]:
-    """The devices that are alone on a worker with one thread, which runs one task at a time without being told."""
+    """The devices that are alone on a worker with one thread, which runs one task at a time anyway."""
     threads = client.run_on_scheduler(worker_threads)
     devices = Counter(addresses.values())
     return {d for d, address in addresses.items() if threads.get(address) == devices[address] == 1}

@@ -45,7 +45,7 @@ LEVELS = {
 """Graph optimizations by the name of their level."""
 
 SPIN = 0.05
-"""Seconds for which a process with cores of its own reads its sockets again and again before it sleeps."""
+"""Seconds for which a process with separate cores reads its sockets again and again before it sleeps."""
 
 
 class LostPeerError(Exception):
