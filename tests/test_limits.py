@@ -19,13 +19,21 @@ ROOT = Path(__file__).parents[1]
 PARTS = {"metrics": 60, "slow": 8, "exact": 10, "heuristics": 8, "pipelines": 16}
 """Problems of each part."""
 
+FOUND = {
+    # Heads of `intervals` were ends minus durations that the quick bounds had clipped.
+    "slow": (2_000_036, 2_000_175, 2_000_682, 2_000_823, 2_001_138),
+    # CP-SAT refuses a sum of costs over all devices.
+    "exact": (2_002_060,),
+}
+"""Seeds of each part with which `benchmarks/limits.py` found a fault."""
+
 
 @pytest.mark.parametrize("part", list(PARTS))
 def test_nothing_is_wrong_at_the_limits(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     limits = import_module("limits")
     tried: Counter[str] = Counter()
-    for seed in range(PARTS[part]):
+    for seed in (*range(PARTS[part]), *FOUND.get(part, ())):
         for name, wrong in limits.PARTS[part](seed, lambda _: True):
             assert wrong is None, f"seed {seed}: {name}"
             tried[name] += 1

@@ -174,6 +174,8 @@ class Heads:
 
     def __post_init__(self) -> None:
         self.parts = Parts(self.problem, self.head)
+        # Those of the classes are clipped: sums must not overflow. A head below an end takes the duration of the parts.
+        self.stated = self.problem.duration[:, self.classes.leader]
         self._settings = checked_settings(SOLVER, find_solver(SOLVER).settings_type, {"work": WORK, "series": False})
         members = np.bincount(self.problem.group)[self.problem.group]
         joins = [len(np.unique(producers(self.problem, v))) > 1 for v in range(self.problem.n_tasks)]
@@ -249,7 +251,7 @@ class Heads:
             self.close(v, c)
         elif self.head[v, c] < FAR:
             end = origin + bound
-            self.head[v, c] = max(int(self.head[v, c]), end - int(self.classes.duration[v, c]))
+            self.head[v, c] = max(int(self.head[v, c]), end - int(self.stated[v, c]))
         return True
 
     def _solved(self, part: Problem) -> int | None:

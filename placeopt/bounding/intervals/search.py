@@ -214,5 +214,5 @@ def raise_anchor(heads: Heads, v: int, ancestors: Int) -> bool:
         bound = max(bound, packed_bound(classes, windows(classes), heads.should_stop))
     row = heads.head[v]
     least, open_ = int(row.min()), row < FAR
-    row[open_] = np.maximum(row, origin + bound - heads.classes.duration[v])[open_]
+    row[open_] = np.maximum(row, origin + bound - heads.stated[v])[open_]
     return int(row.min()) > least

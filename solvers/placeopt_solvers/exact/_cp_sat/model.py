@@ -77,6 +77,17 @@ class Model:
                 Level(added(w * metrics[term.metric] for w, term in zip(weights, level, strict=True)), step)
             )
 
+        if self.magnitude > cp_sat.PRESOLVED:
+            self._check_sums()
+
+    def _check_sums(self) -> None:
+        """Reject sums that CP-SAT refuses: it adds up the coefficients of a task on all devices, though one counts."""
+        rows = self.base.cp.clone()
+        for level in self.levels:
+            rows.add(level.expression >= 0)
+        if "overflow" in rows.validate():
+            raise TooLargeError("an objective, summed over all devices,")
+
     def _metric(self, metric: Metric) -> Expression:
         if metric == "makespan":
             assert self.timing is not None
