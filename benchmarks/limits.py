@@ -115,7 +115,9 @@ def slow(seed: int, needed: Needed) -> Check:
         yield "sct-lp", above(sct_bound(quick.narrowed_classes(problem))[0], best)
         if needed("intervals"):
             proved: list[int] = []
-            Search(problem, known=None, on_bound=proved.append, should_stop=lambda: False).run(1)
+            # Propagation over huge domains may take CP-SAT longer than its deterministic limit.
+            clock = Clock(LIMIT)
+            Search(problem, known=None, on_bound=proved.append, should_stop=lambda: clock.over).run(1)
             yield "intervals", next(filter(None, (above(each, best) for each in proved)), None)
     if needed("relaxation-lp") or needed("relaxation-mip"):
         relaxed: dict[str, quick.Bound] = {}
