@@ -1,4 +1,4 @@
-"""Loops of the engine end when they are told to, and run without Python's lock."""
+"""Loops of the engine end when they are to stop, and run without Python's lock."""
 
 from __future__ import annotations
 

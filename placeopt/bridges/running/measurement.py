@@ -118,7 +118,8 @@ def measure(
     devices = list(dict.fromkeys(split.segments.device.tolist()))
     jobs = _jobs(problem, model, devices, settings.threads)
     fill = 0 if problem.pipeline is None else warmup + _fill(problem, schedule, len(split.segments))
-    orders = stream_orders(problem, schedule, split, devices, runs + 2 * fill) if fill else None
+    streamed = runs + 2 * fill if fill else 0
+    orders = stream_orders(problem, schedule, split, devices, streamed) if fill else None
     cores = _cores(jobs, settings.threads)
     fitting, several = None, None
     turns = Turns()
@@ -140,7 +141,7 @@ def measure(
         planned = turns.add(pool)
         spans = turns.take(runs, warmup)
         results = None if orders is None else _results(pool, orders, fill, runs)
-        for _ in range(runs + 2 * fill if fill else 0):
+        for _ in range(streamed):
             whole.run()
         outputs, reference = pool.outputs(), whole.outputs()
         times, one_device = spans[planned], spans[alone][:, 0, 1]
@@ -148,7 +149,7 @@ def measure(
         fitted, measured = (None, None) if fitting is None else fitting.result(schedule, spans, one_device)
     differences = _differences(outputs, reference)
     unequal = any(each.relative > tolerance for each in differences)
-    again = _again(model, folder, settings, runs + warmup + (runs + 2 * fill if fill else 0)) if unequal else reference
+    again = _again(model, folder, settings, runs + warmup + streamed) if unequal else reference
     place = np.concatenate([split.segments.on_device(d) for d in devices])
     ordered = np.empty_like(times)
     ordered[:, place] = times

@@ -63,7 +63,7 @@ class Link(Protocol):
         """Return the parts of the message of a tensor."""
 
     def offer(self, parts: list[Any]) -> list[Any]:
-        """Send what can be sent at once; return the other parts."""
+        """Send what the connection takes at once; return the rest."""
 
     def send(self, parts: list[Any]) -> None:
         """Send all parts."""

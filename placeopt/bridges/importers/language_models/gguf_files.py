@@ -4,7 +4,7 @@ The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Files are
 not read, and vocabularies are skipped. The package `gguf` states the sizes of the types of tensors. Its reader is not
 used: it states no byte offsets in errors, does not end on some broken files, and takes seconds for a large vocabulary.
 
-The names of tensors tell the parts of a model to which they belong. Their patterns are regular expressions in the
+The names of tensors state the parts of a model to which they belong. Their patterns are regular expressions in the
 common subset of Python and ECMAScript, which llama.cpp uses.
 """
 
