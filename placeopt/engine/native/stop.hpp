@@ -15,7 +15,7 @@ struct Stopped : std::runtime_error {
     Stopped() : std::runtime_error("stopped before the result was complete") {}
 };
 
-// Loops call `poll` in every iteration, with the elementary steps of the iteration, about 1 ns each. The clock is read
+// Loops call `poll` or `over` in every iteration, with the elementary steps of the iteration, about 1 ns each. The clock is read
 // every 20 us or so, and Python is asked every 10 ms, which takes its lock.
 class Stop {
 public:
@@ -30,23 +30,28 @@ public:
             deadline_ = asked_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
     }
 
+    // Throws Stopped if the loop must end: for loops whose result is then incomplete.
     void poll(Int steps) {
+        if (over(steps)) throw Stopped();
+    }
+
+    // Whether the loop must end: for loops that then return what they have.
+    bool over(Int steps) {
         left_ -= steps;
-        if (left_ <= 0) check();
+        return left_ <= 0 && check();
     }
 
 private:
     static constexpr Int STEPS = 20'000;
     static constexpr std::chrono::milliseconds PAUSE{10};
 
-    void check() {
+    bool check() {
         left_ = STEPS;
         const auto now = Clock::now();
-        if (deadline_ && now >= *deadline_) throw Stopped();
-        if (ask_ && now - asked_ >= PAUSE) {
-            asked_ = now;
-            if (ask_()) throw Stopped();
-        }
+        if (deadline_ && now >= *deadline_) return true;
+        if (!ask_ || now - asked_ < PAUSE) return false;
+        asked_ = now;
+        return ask_();
     }
 
     Ask ask_;

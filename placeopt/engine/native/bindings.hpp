@@ -1,0 +1,121 @@
+// What Python holds of the engine: checked arguments, and the arrays that they refer to.
+//
+// A binding converts and checks its arguments, releases Python's lock, and calls an algorithm. Each file binding_NAME.cpp
+// adds the functions of one family to the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include "algorithms.hpp"
+#include "arrays.hpp"
+
+namespace engine {
+
+using namespace nb::literals;
+
+// A C++ object with spans, and the arrays that it refers to.
+template <class T>
+struct Owning {
+    T value;
+    std::vector<nb::object> arrays;
+
+    template <class Entry>
+    std::span<const Entry> keep(const char* name, nb::handle given, Shape shape) {
+        const auto found = array<Entry>(name, given, shape);
+        arrays.push_back(nb::borrow(given));
+        return found;
+    }
+};
+
+struct BoundProblem : Owning<Problem> {
+    explicit BoundProblem(nb::handle of) {
+        const auto ints = [&](const char* name, Shape shape) { return keep<Int>(name, of.attr(name), shape); };
+        Problem& p = value;
+        p.release = ints("release", {ANY_LENGTH});
+        p.capacity = ints("capacity", {ANY_LENGTH});
+        p.edge_source = ints("edge_source", {ANY_LENGTH});
+        const Int n = p.n = static_cast<Int>(p.release.size()), m = p.m = static_cast<Int>(p.capacity.size());
+        const Int e = p.e = static_cast<Int>(p.edge_source.size());
+        p.duration = ints("duration", {n, m});
+        p.edge_target = ints("edge_target", {e});
+        p.payload = ints("payload", {e});
+        p.shared = keep<bool>("shared", of.attr("shared"), {e});
+        p.group = ints("group", {n});
+        for (const Int k : p.group) p.g = std::max(p.g, k < n ? k + 1 : 0);
+        p.out_start = ints("out_start", {n + 1});
+        p.in_start = ints("in_start", {n + 1});
+        p.in_edge = ints("in_edge", {e});
+        p.order = ints("order", {n});
+        p.latency = ints("latency", {m, m});
+        p.num = ints("byte_ticks_num", {m, m});
+        p.den = ints("byte_ticks_den", {m, m});
+        if (const nb::object tiers = of.attr("tiers"); !tiers.is_none()) {
+            p.tier_end = keep<Int>("tiers.end", tiers.attr("end"), {m, ANY_LENGTH});
+            p.t = m == 0 ? 0 : static_cast<Int>(p.tier_end.size()) / m;
+            p.tier_num = keep<Int>("tiers.byte_ticks_num", tiers.attr("byte_ticks_num"), {m, p.t});
+            p.tier_den = keep<Int>("tiers.byte_ticks_den", tiers.attr("byte_ticks_den"), {m, p.t});
+        }
+        const auto contention = nb::cast<std::string>(nb::str(of.attr("contention")));
+        if (contention == "port") p.contention = Contention::port;
+        else if (contention == "half_duplex") p.contention = Contention::half_duplex;
+        else if (contention != "none") throw Wrong("contention: " + contention + "; expected none, port or half_duplex");
+        p.prepare();
+    }
+};
+
+struct BoundGroups : Owning<Groups> {
+    nb::object problem;
+
+    BoundGroups(nb::handle of, nb::handle groups) : problem(nb::borrow(of)) {
+        const Problem& p = nb::cast<const BoundProblem&>(of).value;
+        Groups& found = value;
+        const auto ints = [&](const char* name, Shape shape) { return keep<Int>(name, groups.attr(name), shape); };
+        found.memory = ints("memory", {p.g});
+        found.feasible = keep<bool>("feasible", groups.attr("feasible"), {p.g, p.m});
+        found.apart_start = ints("apart_start", {p.g + 1});
+        found.apart = ints("apart", {ANY_LENGTH});
+        found.home = ints("home", {p.g});
+        found.room = ints("room", {p.m});
+        const nb::object live = groups.attr("live");
+        if (nb::cast<bool>(live.attr("on"))) {
+            Live& held = found.live;
+            held.on = true;
+            held.leaves = nb::cast<Int>(live.attr("leaves"));
+            held.row = keep<Int>("live.row", live.attr("row"), {p.g + 1});
+            held.first = keep<Int>("live.first", live.attr("first"), {ANY_LENGTH});
+            const Int rows = static_cast<Int>(held.first.size());
+            held.last = keep<Int>("live.last", live.attr("last"), {rows});
+            held.output = keep<Int>("live.output", live.attr("output"), {rows});
+            held.scratch = keep<Int>("live.scratch", live.attr("scratch"), {rows});
+            held.peak = keep<Int>("live.peak", live.attr("peak"), {p.g});
+        }
+        found.check(p);
+    }
+};
+
+struct BoundTimeline {
+    BoundGroups groups;
+    Line line;
+
+    BoundTimeline(nb::handle problem, nb::handle parts, bool insertion, bool record)
+        : groups(problem, parts), line(nb::cast<const BoundProblem&>(problem).value, groups.value, insertion, record) {}
+
+    void check_task(Int i) const {
+        if (i < 0 || i >= line.problem.n)
+            throw Wrong("task: " + std::to_string(i) + "; expected 0 to " + std::to_string(line.problem.n - 1));
+    }
+    void check_device(Int d) const {
+        if (d < 0 || d >= line.problem.m)
+            throw Wrong("device: " + std::to_string(d) + "; expected 0 to " + std::to_string(line.problem.m - 1));
+    }
+};
+
+inline const Problem& of(const BoundProblem& bound) { return bound.value; }
+
+void bind_timeline(nb::module_& module);
+void bind_lists(nb::module_& module);
+void bind_ranks(nb::module_& module);
+
+}  // namespace engine
