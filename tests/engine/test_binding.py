@@ -197,7 +197,7 @@ def test_arrays_outlive_their_owner() -> None:
 
 def test_every_array_is_covered() -> None:
     """A new array of a problem that the engine reads belongs in OF_PROBLEM."""
-    source = (CORE / "native" / "module.cpp").read_text()
+    source = (CORE / "native" / "bindings.hpp").read_text()
     names = {field.name for field in fields(Problem) if f'"{field.name}"' in source}
     of_groups = {"feasible", "output", "scratch"}
     assert names - of_groups == {*OF_PROBLEM, "tiers", "contention"}
