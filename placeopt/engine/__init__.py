@@ -24,6 +24,7 @@ from placeopt.engine._core import Stop as Stop
 from placeopt.engine._core import StoppedError as StoppedError
 from placeopt.engine._core import Timeline as Timeline
 from placeopt.engine._core import balance_batches as balance_batches
+from placeopt.engine._core import draw_pairs as draw_pairs
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import highest_first as highest_first
 from placeopt.engine._core import insert_tasks as insert_tasks
@@ -32,6 +33,14 @@ from placeopt.engine._core import longest_path as longest_path
 from placeopt.engine._core import longest_paths as longest_paths
 from placeopt.engine._core import look_ahead as look_ahead
 from placeopt.engine._core import optimistic_costs as optimistic_costs
+from placeopt.engine._core import place_by_clock as place_by_clock
+from placeopt.engine._core import place_by_imaginary_level as place_by_imaginary_level
+from placeopt.engine._core import place_by_level as place_by_level
+from placeopt.engine._core import place_by_type as place_by_type
+from placeopt.engine._core import place_favourites as place_favourites
+from placeopt.engine._core import place_neediest as place_neediest
+from placeopt.engine._core import place_on_two as place_on_two
+from placeopt.engine._core import place_pairs as place_pairs
 from placeopt.engine._core import tied_depths as tied_depths
 
 _should_stop: ContextVar[Callable[[], bool] | None] = ContextVar("_should_stop", default=None)

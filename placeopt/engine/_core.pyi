@@ -152,3 +152,46 @@ def longest_path(problem: Problem, first: int, behind: numpy.typing.NDArray[nump
     """
     Return the tasks of the path from `first` along the out-edges with the largest `behind` (e,).
     """
+
+def place_pairs(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], work: numpy.typing.NDArray[numpy.int64], batches: bool, closing: bool, stop: Stop) -> int:
+    """
+    Place the pair of a ready task and a device with the least start plus work (n, m), until none is left; ties go by `sequence` (n,), then by device. With `batches`, all ready tasks come before those that become ready meanwhile; with `closing`, a device without room for a task that is chosen for it takes no further groups. Return -1 or the first ready task that no device can take.
+    """
+
+def place_neediest(timeline: Timeline, by_gap: bool, batches: bool, stop: Stop) -> int:
+    """
+    Place the ready task with the latest earliest end, or with the widest gap to the second, where it ends first; return -1 or the first ready task that no device can take.
+    """
+
+def place_favourites(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], work: numpy.typing.NDArray[numpy.int64], parent: numpy.typing.NDArray[numpy.int64], urgent_first: bool, closing: bool, stop: Stop) -> int:
+    """
+    Place all tasks as m-SCT, with the favourite parent (n,) of each task, -1 for none; the rest is as for `place_pairs`.
+    """
+
+def place_by_clock(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], child: numpy.typing.NDArray[numpy.int64], closing: bool, stop: Stop) -> int:
+    """
+    Place all tasks as Baechi's released m-SCT, with the favourite child (n,) of each task, -1 for none; the rest is as for `place_pairs`.
+    """
+
+def place_by_level(timeline: Timeline, median: numpy.typing.NDArray[numpy.int64], level: numpy.typing.NDArray[numpy.int64], heaviest: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Place all tasks as GDL, with the median duration (n,), the static level (n,) and the out-edge with most data (n,) of each task, -1 for exits; return -1 or the task that no device can take.
+    """
+
+def place_on_two(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], detour: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Place the tasks in turn as FCP; a device counts as idle later by detour (n, m). Return -1 or the task with the lowest index that no device can take.
+    """
+
+def place_by_type(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], detour: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Place all tasks as FLB; a start counts as later by detour (n, m), and ties go by `sequence` (n,). Return -1 or the first ready task that no device can take.
+    """
+
+def draw_pairs(timeline: Timeline, chance: numpy.typing.NDArray[numpy.float64], alpha: float, stop: Stop) -> int:
+    """
+    Place all tasks as WBA, with a random number (n,) for each step and the share alpha of the range of increases; return -1 or the task that no device can take.
+    """
+
+def place_by_imaginary_level(timeline: Timeline, stop: Stop) -> int:
+    """Place all tasks as BIL; return -1 or the task that no device can take."""

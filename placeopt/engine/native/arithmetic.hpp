@@ -1,6 +1,7 @@
 // Integers of the engine: 64-bit ticks and bytes, whose sums and products are checked.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -60,6 +61,24 @@ inline Int ratio_ceil(Int amount, Int num, Int den) {
     const Int whole = amount / den;
     const Int rest = (amount - whole * den) * num;
     return add(multiply(whole, num), rest / den + (rest % den > 0));
+}
+
+// A whole number of up to 127 bits, not negative.
+struct Wide {
+    std::uint64_t high = 0, low = 0;
+    auto operator<=>(const Wide&) const = default;
+    Wide operator+(const Wide& other) const {
+        const std::uint64_t sum = low + other.low;
+        return {high + other.high + (sum < low), sum};
+    }
+};
+
+// The product of two numbers that are not negative, by halves of 32 bits.
+inline Wide product(Int a, Int b) {
+    const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+    const std::uint64_t mask = 0xffffffff, low = (x & mask) * (y & mask);
+    const std::uint64_t first = (x >> 32) * (y & mask) + (low >> 32), second = (x & mask) * (y >> 32) + (first & mask);
+    return {(x >> 32) * (y >> 32) + (first >> 32) + (second >> 32), (second << 32) | (low & mask)};
 }
 
 // Raises all entries to at least `least`.

@@ -117,5 +117,6 @@ inline const Problem& of(const BoundProblem& bound) { return bound.value; }
 void bind_timeline(nb::module_& module);
 void bind_lists(nb::module_& module);
 void bind_ranks(nb::module_& module);
+void bind_ready(nb::module_& module);
 
 }  // namespace engine

@@ -56,6 +56,7 @@ NB_MODULE(_core, module) {
     bind_timeline(module);
     bind_lists(module);
     bind_ranks(module);
+    bind_ready(module);
 }
 
 }  // namespace engine

@@ -56,6 +56,7 @@ struct Line {
     std::vector<Int> moves;         // (e,) with ports: start of each edge's transfer; -1 without a separate one
     std::vector<Int> inputs;        // (e,) with ports: positions of each task's in-edges in the order of transfers
     std::vector<Int> arrival;       // scratch: (m,) of each kind of link
+    std::vector<char> closed;       // (m,) devices that take no further groups, for `contends`; empty if none ever closes
 
     // With `record`: what each placement changed, the latest last.
     struct Change {
@@ -115,18 +116,30 @@ public:
         return true;
     }
 
-    // Whether device d can take group k, which has no home.
-    bool can_host(Int k, Int d) {
-        if (!groups.feasible[k * problem.m + d] || !has_room(k, d)) return false;
+    // Whether device d holds no group that must be apart from group k.
+    bool stays_apart(Int k, Int d) const {
         for (Int r = groups.apart_start[k]; r < groups.apart_start[k + 1]; ++r)
             if (line.home[groups.apart[r]] == d) return false;
         return true;
     }
 
+    // Whether device d can take group k, which has no home.
+    bool can_host(Int k, Int d) { return groups.feasible[k * problem.m + d] && has_room(k, d) && stays_apart(k, d); }
+
     // Whether device d can take task i: if its group has a home, only that.
     bool can_run(Int i, Int d) {
         const Int k = problem.group[i], home = line.home[k];
         return home >= 0 ? home == d : can_host(k, d);
+    }
+
+    // Whether task i competes for device d: if it can run there, or if devices close, also with too little room there.
+    //
+    // A task that is chosen for a device without room closes the device: only groups with a home there remain.
+    bool contends(Int i, Int d) {
+        const Int k = problem.group[i], home = line.home[k];
+        if (home >= 0) return home == d;
+        if (line.closed.empty()) return can_host(k, d);
+        return groups.feasible[k * problem.m + d] && !line.closed[d] && stays_apart(k, d);
     }
 
     // Fills `line.ready` with the tick from which task i can start on each device; its producers must be placed.
@@ -232,15 +245,15 @@ public:
         if (slot.gap != NONE) use_gap(d, slot, end);
     }
 
+    // Arrival of in-edge r, whose producer ends at `end`, over a link of kind c from device a.
+    Int arrival(Int r, Int a, Int c, Int end) const {
+        return add(end, problem.transfer(problem.in_payload[r], a, problem.leader[a * problem.m + c]));
+    }
+
 private:
     void set(Int& cell, Int value) {
         if (line.record) line.changes.push_back({&cell, cell});
         cell = value;
-    }
-
-    // Arrival of in-edge r over a link of kind c from device a.
-    Int arrival(Int r, Int a, Int c, Int end) const {
-        return add(end, problem.transfer(problem.in_payload[r], a, problem.leader[a * problem.m + c]));
     }
 
     // The tick from which task i can start on device d regardless of its inputs.

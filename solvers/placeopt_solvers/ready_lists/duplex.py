@@ -8,16 +8,13 @@ shorter one, then that of min-min.
 
 from __future__ import annotations
 
-import numpy as np
-
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Options
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Construction, Constructive, best_of, construct_with_repair
-from .._constructive.ready_list import ReadySettings
-from ._pairs import schedule_pairs
-from ._selection import schedule_neediest
+from ._pairs import ReadySettings, schedule_neediest
+from .min_min import MinMin
 
 
 class Duplex(Constructive):
@@ -33,9 +30,8 @@ class Duplex(Constructive):
     settings_type = ReadySettings
 
     def construct(self, problem: Problem, options: Options, settings: ReadySettings) -> Construction:
-        by_index = np.arange(problem.n_tasks)
         builds: list[Build] = [
-            lambda groups: schedule_pairs(problem, groups, by_index, problem.duration, settings),
+            MinMin().builder(problem, settings),
             lambda groups: schedule_neediest(problem, groups, settings, by_gap=False),
         ]
         return best_of(problem, [construct_with_repair(problem, build) for build in builds])

@@ -14,14 +14,14 @@ Departures from the paper:
   Starts never decrease from one decision to the next. So choosing the pair of a ready task and a device with the
   earliest start, as here, gives the same decisions. Only at equal starts may a task that has just become ready come
   before one that waited.
-- The paper examines every pair in each step, O(n² m). A queue of pairs makes it O(n m log n), see `_pairs`.
+- The paper examines every pair in each step, O(n² m). A queue of pairs makes it O(n m log n), see `pairs.hpp`.
 - The paper leaves ties to a list of the user. Here the higher static level comes first, then the lower index of the
   task, then of the device. Static levels that differ by less than a thousandth of a tick are equal. `m-etf` differs
   only in ties.
 - On heterogeneous devices a start counts as later by the ticks that the task takes longer there than on its fastest
   device (`_pairs.detours`). On identical devices durations decide only ties, as in the paper.
 - A pair leaves the queue if its device cannot take the task. Under port contention queued pairs are delayed by later
-  transfers, see `_pairs`.
+  transfers, see `pairs.hpp`.
 """
 
 from __future__ import annotations

@@ -20,17 +20,14 @@ Departures from the paper:
 
 from __future__ import annotations
 
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Int
+from placeopt import engine
 from placeopt.model.levels import bottom_levels
 from placeopt.model.problem import Problem
 from placeopt.solver import Info
 
-from .._constructive.construction import Build, Constructive, run_loop
-from .._constructive.placement_ops import append, can_host, ready_time
+from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import ready_order
-from .._constructive.timeline import DONE, Instance, Timeline
-from ._pairs import StartSettings, detours, first_idle, last_message
+from ._pairs import StartSettings, detours
 
 
 class Fcp(Constructive):
@@ -55,42 +52,4 @@ class Fcp(Constructive):
     def builder(self, problem: Problem, settings: StartSettings) -> Build:
         detour = detours(problem, settings)
         sequence = ready_order(problem, bottom_levels(problem))
-        return lambda groups: run_loop(problem, groups, place_on_two, sequence, detour)
-
-
-@kernel(allocates=False)
-def is_ready(instance: Instance, line: Timeline, i: int) -> bool:
-    """Return whether all producers of task i are placed."""
-    for k in range(instance.in_start[i], instance.in_start[i + 1]):  # noqa: SIM110 - Numba has no all() of a generator
-        if line.device[instance.in_source[k]] < 0:
-            return False
-    return True
-
-
-@kernel(append, can_host, first_idle, is_ready, last_message, ready_time, allocates=False)
-def place_on_two(instance: Instance, line: Timeline, sequence: Int, detour: Int) -> int:
-    """Place the tasks in turn, each on the better of its two devices; return DONE or the first that has none.
-
-    A task without a device does not end the loop: all tasks that do not depend on it are placed.
-    """
-    stuck = DONE
-    for i in sequence:
-        if stuck != DONE and not is_ready(instance, line, i):
-            continue
-        g = instance.group[i]
-        best = line.home[g]
-        if best >= 0:
-            start = max(ready_time(instance, line, i, best), line.free[best])
-        else:
-            best = first_idle(instance, line, detour, i)
-            if best < 0:
-                stuck = i if stuck == DONE else min(stuck, i)
-                continue
-            start = max(ready_time(instance, line, i, best), line.free[best])
-            _, d = last_message(instance, line, i)
-            if d >= 0 and d != best and can_host(instance, line, g, d):
-                there = max(ready_time(instance, line, i, d), line.free[d])
-                if there + instance.duration[i, d] <= start + instance.duration[i, best]:
-                    best, start = d, there
-        append(instance, line, i, best, start)
-    return stuck
+        return lambda groups: filled(problem, groups, engine.place_on_two, sequence, detour, insertion=False)

@@ -25,7 +25,7 @@ Departures from the paper:
   the paper fails; here groups are evicted to make room.
 - Co-placement, fusion and forward-only placement (sections 3.2 and 3.3) are passes, not part of the solver.
 - Under port contention a device sends and receives at the same time. In the released code each device has one channel
-  for both directions (`contention: half_duplex`). Queued pairs are delayed by later transfers, see `_pairs`.
+  for both directions (`contention: half_duplex`). Queued pairs are delayed by later transfers, see `pairs.hpp`.
 """
 
 from __future__ import annotations

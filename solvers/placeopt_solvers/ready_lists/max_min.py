@@ -9,7 +9,7 @@ Departures from the paper:
   Completion times include the arrival of all data.
 - The paper has no gaps. Here a task may start in one, unless `insertion=false`.
 - The paper recomputes every completion time in each step. Here only those of tasks whose best device was used last are
-  recomputed, see `_selection`; the module also describes port contention.
+  recomputed, see `neediest.cpp`; the file also describes port contention.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.ready_list import ReadySettings
-from ._selection import schedule_neediest
+from ._pairs import ReadySettings, schedule_neediest
 
 
 class MaxMin(Constructive):

@@ -12,9 +12,9 @@ Departures from the paper:
 - The paper has no gaps. Here a task may start in one, unless `insertion=false`. With `batches=false` this changes
   nothing, if durations are positive and there is no port contention: each task placed ends no earlier than the one
   before, so tasks that become ready later start after all gaps, and no ready task fits into a gap that another leaves.
-- The paper examines every pair in each step, O(n² m). A queue of pairs makes it O(n m log n), see `_pairs`.
+- The paper examines every pair in each step, O(n² m). A queue of pairs makes it O(n m log n), see `pairs.hpp`.
 - A pair leaves the queue if its device cannot take the task. Under port contention queued pairs are delayed by later
-  transfers, see `_pairs`.
+  transfers, see `pairs.hpp`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from placeopt.solver import Info
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.ready_list import ReadySettings
-from ._pairs import schedule_pairs
+from ._pairs import ReadySettings, schedule_pairs
 
 
 class MinMin(Constructive):
@@ -44,4 +43,7 @@ class MinMin(Constructive):
 
     def builder(self, problem: Problem, settings: ReadySettings) -> Build:
         by_index = np.arange(problem.n_tasks)
-        return lambda groups: schedule_pairs(problem, groups, by_index, problem.duration, settings)
+        batches, insertion = settings.batches, settings.insertion
+        return lambda groups: schedule_pairs(
+            problem, groups, by_index, problem.duration, batches=batches, insertion=insertion
+        )

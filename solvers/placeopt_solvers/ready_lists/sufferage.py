@@ -13,7 +13,7 @@ Departures from the paper:
 - The paper maps at most one task to each machine before it recomputes the completion times. Here, as in the later work,
   they are current after each placement.
 - A task that only one device can take comes before tasks with a choice; of several such tasks the one that ends first.
-- Port contention: see `_selection`.
+- Port contention: see `neediest.cpp`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from placeopt.model.problem import Problem
 from placeopt.solver import Info
 
 from .._constructive.construction import Build, Constructive
-from .._constructive.ready_list import ReadySettings
-from ._selection import schedule_neediest
+from ._pairs import ReadySettings, schedule_neediest
 
 
 class Sufferage(Constructive):

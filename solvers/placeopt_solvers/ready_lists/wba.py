@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field
 
-from placeopt.kernels import kernel
+from placeopt import engine
 from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
 from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
@@ -34,11 +34,8 @@ from .._constructive.construction import (
     as_answer,
     best_of,
     construct_with_repair,
-    run_loop,
+    filled,
 )
-from .._constructive.placement_ops import can_run
-from .._constructive.ready_list import Ready, admit_sources, make_ready, place_ready, scan_steps
-from .._constructive.timeline import DONE, NEVER, Instance, Timeline
 
 
 class WbaSettings(Settings):
@@ -88,59 +85,4 @@ class Wba(Constructive):
 
 def drawn(problem: Problem, chance: Float, alpha: float) -> Build:
     """Return a randomised heuristic; `chance` (n,) holds the random number of each step, in [0, 1)."""
-    # Each step examines every ready task on every device up to three times.
-    steps = 3 * scan_steps(problem) * max(problem.n_devices, 1)
-    return lambda groups: run_loop(
-        problem, groups, draw_pairs, make_ready(problem), chance, alpha, steps=steps, chunked=True
-    )
-
-
-@kernel(can_run, allocates=False)
-def increase(instance: Instance, line: Timeline, ready: Ready, i: int, d: int, makespan: int) -> int:
-    """Return I, the growth of the makespan if ready task i runs on device d next; -1 if it cannot."""
-    if not can_run(instance, line, i, d):
-        return -1
-    end: int = max(ready.data[i, d], line.free[d]) + instance.duration[i, d]
-    return max(end - makespan, 0)
-
-
-@kernel(admit_sources, place_ready, increase, allocates=False)
-def draw_pairs(instance: Instance, line: Timeline, ready: Ready, chance: Float, alpha: float) -> int:
-    """Place all tasks batch by batch; return DONE or the task that no device can take."""
-    m = len(line.room)
-    admit_sources(instance, line, ready)
-    makespan, step, batch_end = 0, 0, ready.span[1]
-    while ready.span[0] < batch_end:
-        least, most = NEVER, -1
-        for position in range(ready.span[0], batch_end):
-            possible = False
-            for d in range(m):
-                growth = increase(instance, line, ready, ready.task[position], d, makespan)
-                if growth >= 0:
-                    possible = True
-                    least, most = min(least, growth), max(most, growth)
-            if not possible:
-                return int(ready.task[position])
-        threshold = least + alpha * (most - least)
-        count = 0
-        for position in range(ready.span[0], batch_end):
-            for d in range(m):
-                if 0 <= increase(instance, line, ready, ready.task[position], d, makespan) <= threshold:
-                    count += 1
-        left = int(chance[step] * count)
-        chosen, device = -1, -1
-        for position in range(ready.span[0], batch_end):
-            for d in range(m):
-                if chosen < 0 and 0 <= increase(instance, line, ready, ready.task[position], d, makespan) <= threshold:
-                    if left == 0:
-                        chosen, device = position, d
-                    left -= 1
-            if chosen >= 0:
-                break
-        i = ready.task[chosen]
-        place_ready(instance, line, ready, chosen, device)
-        makespan = max(makespan, line.end[i])
-        step += 1
-        if ready.span[0] == batch_end:
-            batch_end = ready.span[1]
-    return DONE
+    return lambda groups: filled(problem, groups, engine.draw_pairs, chance, alpha, insertion=False)
