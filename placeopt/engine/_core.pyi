@@ -123,6 +123,16 @@ def look_ahead(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], 
     Place the tasks in turn where the last of their consumers ends first; return -1 or the task that no device can take.
     """
 
+def fill_in_order(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], overfill: bool, stop: Stop) -> int:
+    """
+    Append the tasks in turn by Celeritas's Order-Place; the rest is as for `adjust_in_order`.
+    """
+
+def adjust_in_order(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], overfill: bool, stop: Stop) -> int:
+    """
+    Place the tasks in turn by Celeritas's Adjusting Placement; return -1 or the task that no device can take. With `overfill`, it goes to the device with the most memory left.
+    """
+
 def balance_batches(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], bounds: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
     """
     Place batches of independent tasks in turn, each balanced over the devices; return -1 or the task that no device can take.
@@ -195,3 +205,95 @@ def draw_pairs(timeline: Timeline, chance: numpy.typing.NDArray[numpy.float64], 
 
 def place_by_imaginary_level(timeline: Timeline, stop: Stop) -> int:
     """Place all tasks as BIL; return -1 or the task that no device can take."""
+
+def make_room(timeline: Timeline, fixed: numpy.typing.NDArray[numpy.int64], group: int, stop: Stop) -> bool:
+    """
+    Assign a group, for which no device has room by live memory, to one after evictions of groups without a home in `fixed` (g,); return False if none can take it.
+    """
+
+def pack_groups(timeline: Timeline, fixed: numpy.typing.NDArray[numpy.int64], turn: numpy.typing.NDArray[numpy.int64], stay: bool, stop: Stop) -> int:
+    """
+    Assign the groups in turn to the device with the most room by live memory, or `stay` on the last one while it has room; evictions are those of `make_room`. Return -1 or the group that no device can take.
+    """
+
+def missing_bytes(timeline: Timeline, group: int) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the bytes (m,) that each device lacks for a group without a home, by live memory.
+    """
+
+def append_with_waits(timeline: Timeline, output: numpy.typing.NDArray[numpy.int64], scratch: numpy.typing.NDArray[numpy.int64], room: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], sequence: numpy.typing.NDArray[numpy.int64], stop: Stop) -> tuple[int, int]:
+    """
+    Append all tasks in a topological sequence (n,) on their device (n,), each as soon as the device has the memory for it: `output` and `scratch` (n,) of `room` (m,) bytes. Return -1 or the first task that finds no memory, and the number of tasks that waited.
+    """
+
+def dominant_sequence_clusters(problem: Problem, work: numpy.typing.NDArray[numpy.int64], transfer: numpy.typing.NDArray[numpy.int64], blevel: numpy.typing.NDArray[numpy.int64], stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return the cluster (n,) and the start (n,) of each task by DSC, for work (n,), transfer (e,), and the longest path blevel (n,) from each task.
+    """
+
+def linear_clusters(problem: Problem, work: numpy.typing.NDArray[numpy.int64], transfer: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the path (n,) of each task in linear clustering, for work (n,) and transfer (e,); longer paths first.
+    """
+
+def greedy_matching(source: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], nodes: int) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the edges of a greedy matching of nodes 0 to nodes - 1: in turn, each edge of which both ends are free.
+    """
+
+def map_clusters(timeline: Timeline, members: numpy.typing.NDArray[numpy.int64], start: numpy.typing.NDArray[numpy.int64], cluster: numpy.typing.NDArray[numpy.int64], turn: numpy.typing.NDArray[numpy.int64], work: numpy.typing.NDArray[numpy.int64], wrap: bool, stop: Stop) -> tuple[int, int]:
+    """
+    Assign a home to every group by clusters: members[start[c]:start[c + 1]] are the groups of cluster c, `cluster` (g,) that of each group, `turn` (c,) the order of mapping and `work` (g, m) the ticks of groups. Return -1 or the group that no device can take, and the number of clusters that no device could take whole.
+    """
+
+def keep_parts(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], wanted: numpy.typing.NDArray[numpy.int64], start: numpy.typing.NDArray[numpy.int64], neighbours: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], work: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+    """
+    Assign each group to the device `wanted` (g,) if that can take it, the others where most weight of their edges to placed groups leads: neighbours[start[k]:start[k + 1]] of group k. Return -1 or the group that no device takes.
+    """
+
+class Passes:
+    """
+    Forward and backward passes over a part of a schedule.
+
+    Each pass places all tasks again, with the schedule of the pass before as its knowledge of what follows. `head` (n, m) are
+    the ticks from which a device is free and data from outside is there, `behind` (n, m) those that follow outside. `device`
+    and `tail` (n,) are the devices of a schedule of `span` ticks, and the ticks from the start of each task to its end.
+    """
+
+    def __init__(self, problem: Problem, groups: object, head: numpy.typing.NDArray[numpy.int64], behind: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], span: int, seed: int) -> None: ...
+
+    def run(self, passes: int, noise: int, aim: int, stop: Stop) -> None:
+        """
+        Make passes in alternating directions, until stopped.
+
+        With `noise`, random ticks up to this many thousandths of it are added to each duration when devices are compared. With `aim`, devices with which a task keeps a makespan of this many thousandths of the best one count as equal.
+        """
+
+    @property
+    def span(self) -> int:
+        """Makespan of the best schedule."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """
+        (n,) devices of the best arrangement, once one is shorter than the schedule at the start.
+        """
+
+    @property
+    def start(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) its starts."""
+
+def earliest_starts(problem: Problem, sequence: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the earliest starts (n,) of a topological sequence (n,) of tasks on their devices (n,), without ports.
+    """
+
+def tails(problem: Problem, sequence: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the ticks (n,) from the start of each task to the end of the longest path from it, of tasks, transfers and the sequence (n,) of its device (n,).
+    """
+
+def latest_starts(problem: Problem, sequence: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], deadline: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the latest starts (n,) with which each task and its followers meet their deadlines (n,), 2^63 - 1 for none.
+    """

@@ -20,6 +20,8 @@ Int insert_tasks(Line& line, Ints sequence, const Penalties& penalties, Stop& st
 Int list_tasks(Line& line, Ints sequence, Measure measure, Stop& stop);
 Int fill_devices(Line& line, Ints sequence, Ints weight, std::vector<Int> share, Stop& stop);
 Int look_ahead(Line& line, Ints sequence, Stop& stop);
+Int fill_in_order(Line& line, Ints sequence, bool overfill, Stop& stop);
+Int adjust_in_order(Line& line, Ints sequence, bool overfill, Stop& stop);
 // Batch k of the sequence is at bounds[k]..bounds[k + 1]; no task depends on another of its batch.
 Int balance_batches(Line& line, Ints sequence, Ints bounds, Stop& stop);
 

@@ -63,6 +63,16 @@ inline Int ratio_ceil(Int amount, Int num, Int den) {
     return add(multiply(whole, num), rest / den + (rest % den > 0));
 }
 
+// floor(amount * num / den) under the same conditions.
+inline Int ratio_floor(Int amount, Int num, Int den) {
+    const Int whole = amount / den;
+    return add(multiply(whole, num), (amount - whole * den) * num / den);
+}
+
+// Park and Miller's generator of random numbers; its state is from 1 to MODULUS - 1.
+constexpr Int MODULUS = 2147483647;
+inline Int next_random(Int state) { return state * 48271 % MODULUS; }
+
 // A whole number of up to 127 bits, not negative.
 struct Wide {
     std::uint64_t high = 0, low = 0;

@@ -65,6 +65,24 @@ void bind_lists(nb::module_& module) {
         "Place the tasks in turn where the last of their consumers ends first; return -1 or the task that no device can "
         "take.");
 
+    for (const bool adjusting : {false, true})
+        module.def(
+            adjusting ? "adjust_in_order" : "fill_in_order",
+            [adjusting](BoundTimeline& timeline, nb::handle sequence, bool overfill, Stop& stop) {
+                const auto tasks = array<Int>("sequence", sequence, {ANY_LENGTH});
+                const nb::gil_scoped_release unlocked;
+                timeline.line.check_sequence(tasks);
+                return (adjusting ? adjust_in_order : fill_in_order)(timeline.line, tasks, overfill, stop);
+            },
+            "timeline"_a, "sequence"_a, "overfill"_a, "stop"_a,
+            nb::sig(adjusting ? "def adjust_in_order(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], "
+                                "overfill: bool, stop: Stop) -> int"
+                              : "def fill_in_order(timeline: Timeline, sequence: numpy.typing.NDArray[numpy.int64], "
+                                "overfill: bool, stop: Stop) -> int"),
+            adjusting ? "Place the tasks in turn by Celeritas's Adjusting Placement; return -1 or the task that no device "
+                        "can take. With `overfill`, it goes to the device with the most memory left."
+                      : "Append the tasks in turn by Celeritas's Order-Place; the rest is as for `adjust_in_order`.");
+
     module.def(
         "balance_batches",
         [](BoundTimeline& timeline, nb::handle sequence, nb::handle bounds, Stop& stop) {

@@ -118,5 +118,8 @@ void bind_timeline(nb::module_& module);
 void bind_lists(nb::module_& module);
 void bind_ranks(nb::module_& module);
 void bind_ready(nb::module_& module);
+void bind_live_memory(nb::module_& module);
+void bind_clustering(nb::module_& module);
+void bind_passes(nb::module_& module);
 
 }  // namespace engine

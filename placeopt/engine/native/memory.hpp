@@ -65,6 +65,35 @@ public:
         return fits;
     }
 
+    // The greatest of the leaves first..last.
+    Int most(Int first, Int last) const {
+        const Int leaves = static_cast<Int>(tree_.size()) / 2;
+        Int low = leaves + first, high = leaves + last;
+        Int left = tree_[low], right = tree_[high];
+        while (low >> 1 != high >> 1) {
+            if ((low & 1) == 0) left = std::max(left, tree_[low + 1]);
+            if ((high & 1) == 1) right = std::max(right, tree_[high - 1]);
+            low >>= 1;
+            high >>= 1;
+            left = add(left, tree_[low]);
+            right = add(right, tree_[high]);
+        }
+        Int found = std::max(left, right);
+        while (low > 1) {
+            low >>= 1;
+            found = add(found, tree_[low]);
+        }
+        return found;
+    }
+
+    // The first leaf with the greatest number.
+    Int fullest() const {
+        const Int leaves = static_cast<Int>(tree_.size()) / 2;
+        Int at = 1;
+        while (at < leaves) at = 2 * at + (tree_[2 * at] == 0 ? 0 : 1);
+        return at - leaves;
+    }
+
 private:
     // Moves what a node and its sibling have in common to their parent.
     void level_pair(Int at) {
@@ -89,27 +118,6 @@ private:
             high >>= 1;
         }
         for (; low > 1; low >>= 1) level_pair(low);
-    }
-
-    // The greatest of the leaves first..last.
-    Int most(Int first, Int last) const {
-        const Int leaves = static_cast<Int>(tree_.size()) / 2;
-        Int low = leaves + first, high = leaves + last;
-        Int left = tree_[low], right = tree_[high];
-        while (low >> 1 != high >> 1) {
-            if ((low & 1) == 0) left = std::max(left, tree_[low + 1]);
-            if ((high & 1) == 1) right = std::max(right, tree_[high - 1]);
-            low >>= 1;
-            high >>= 1;
-            left = add(left, tree_[low]);
-            right = add(right, tree_[high]);
-        }
-        Int found = std::max(left, right);
-        while (low > 1) {
-            low >>= 1;
-            found = add(found, tree_[low]);
-        }
-        return found;
     }
 
     std::span<Int> tree_;

@@ -57,6 +57,9 @@ NB_MODULE(_core, module) {
     bind_lists(module);
     bind_ranks(module);
     bind_ready(module);
+    bind_live_memory(module);
+    bind_clustering(module);
+    bind_passes(module);
 }
 
 }  // namespace engine

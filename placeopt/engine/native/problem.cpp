@@ -80,6 +80,10 @@ void Problem::prepare() {
         in_source[k] = edge_source[in_edge[k]];
         in_payload[k] = payload[in_edge[k]];
     }
+    classify_links();
+}
+
+void Problem::classify_links() {
     kind.assign(m * m, 0);
     leader.assign(m * m, 0);
     kinds.assign(m, 1);

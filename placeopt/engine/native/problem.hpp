@@ -39,6 +39,8 @@ struct Problem {
 
     // Checks every array once, so that no loop needs to; throws Wrong. Fills what is derived.
     void prepare();
+    // Fills `kind`, `kinds` and `leader`.
+    void classify_links();
 
     Int work(Int i, Int d) const { return duration[i * m + d]; }
 

@@ -82,6 +82,15 @@ void Line::remove() {
     if (placed.homed) release_group(problem.group[placed.task]);
 }
 
+void Line::clear() {
+    std::copy(groups.home.begin(), groups.home.end(), home.begin());
+    std::copy(groups.room.begin(), groups.room.end(), room.begin());
+    std::fill(free.begin(), free.end(), 0);
+    std::fill(first.begin(), first.end(), NEVER);
+    std::fill(longest.begin(), longest.end(), 0);
+    for (auto& each : gaps) each.assign(1, {0, NEVER});
+}
+
 void Line::check_next(Int i) const {
     const auto wrong = [&](const std::string& expected) {
         throw Wrong("task: " + std::to_string(i) + "; expected " + expected);

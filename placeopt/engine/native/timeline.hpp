@@ -92,6 +92,9 @@ struct Line {
     void release_group(Int k);
     // Takes back the latest placement.
     void remove();
+    // Takes back all placements at once, without live memory, ports and `record`. `device`, `start` and `end` stay: they are
+    // valid again once the tasks are placed.
+    void clear();
 
     // Check that a task, or tasks in turn, can be placed: each is in the problem, not placed yet, and after its producers.
     void check_next(Int i) const;

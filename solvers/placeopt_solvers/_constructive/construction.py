@@ -11,7 +11,6 @@ import numpy as np
 
 from placeopt import engine
 from placeopt.errors import listing
-from placeopt.kernels import Kernel
 from placeopt.model.arrays import Int
 from placeopt.model.levels import ORDERS
 from placeopt.model.memory import used_memory
@@ -25,7 +24,7 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 from .groups import Groups, grouped, packings, with_homes, with_room_for
 from .live_memory import Tasks, missing_bytes, own_tasks, packed, room_made, time_order, timed
 from .profiles import total_peak
-from .timeline import DONE, Line, make_instance, make_timeline, schedule_of, work_steps
+from .timeline import DONE, Line, schedule_of
 
 REPAIRS = 8
 """Evictions before all groups are packed instead: each costs a run of the heuristic."""
@@ -113,27 +112,6 @@ class Constructive:
 def run_heuristic(problem: Problem, build: Build) -> Answer:
     """Run a heuristic with repair, and build the answer."""
     return as_answer(problem, construct_with_repair(problem, build))
-
-
-def run_loop(
-    problem: Problem,
-    groups: Groups,
-    loop: Kernel[..., int],
-    *arguments: Any,
-    steps: int | None = None,
-    insertion: bool = False,
-    closing: bool = False,
-    **options: bool,
-) -> PartialSchedule:
-    """Fill a timeline with a kernel that takes an `Instance`, a `Timeline` and the other arguments.
-
-    The kernel returns DONE or the task that it could not place. `steps` are its elementary steps, by default
-    `work_steps`; `insertion` and `closing` are as in `Instance`; `options` are those of `Kernel.select`.
-    """
-    line = make_timeline(problem, groups)
-    run = loop.select(work_steps(problem) if steps is None else steps, **options)
-    task = run(make_instance(problem, groups, insertion, closing=closing), line, *arguments)
-    return PartialSchedule(line, None if task == DONE else int(problem.group[task]))
 
 
 def filled(
@@ -282,7 +260,7 @@ def shortage(problem: Problem, groups: Groups, found: PartialSchedule) -> str:
     """Explain why a heuristic finds no place for a group by live memory, or none for those with a single device."""
     line = found.line
     if found.stuck is not None:
-        lacking = missing_bytes(groups, line, found.stuck)
+        lacking = missing_bytes(problem, groups, line, found.stuck)
         return no_room(problem, groups, found.stuck, line.home, line.room, lacking)
     over = line.trees[:, 1] - line.room
     short = [f"{problem.device_names[d]} lacks {size_text(int(over[d]))}" for d in np.flatnonzero(over > 0).tolist()]

@@ -83,6 +83,14 @@ def with_homes(groups: Groups, home: Int) -> Groups:
     return replace(groups, home=home, room=room)
 
 
+def without_memory(problem: Problem) -> Groups:
+    """Return groups without memory, separation and homes, for tasks whose devices are known."""
+    g, m = problem.n_groups, problem.n_devices
+    nothing, nowhere = np.zeros(g, dtype=np.int64), np.full(g, -1, dtype=np.int64)
+    everywhere = np.ones((g, m), dtype=np.bool_)
+    return Groups(nothing, everywhere, np.zeros(g + 1, dtype=np.int64), nothing[:0], nowhere, problem.capacity, None)
+
+
 def packings(problem: Problem, groups: Groups) -> Iterator[Int]:
     """Yield placements (g,) of all groups that keep memory, feasibility and separation.
 

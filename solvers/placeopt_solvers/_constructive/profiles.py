@@ -5,10 +5,8 @@ last consumer, and scratch at the task's own position. If that fits at every pos
 its tasks, some schedule in this sequence fits: every task waits until what is to be freed before it is freed
 (`live_memory`). The rule is sufficient, not necessary: an output that only another device needs is freed sooner.
 
-The profile of a device is a segment tree over positions, in one row of an array: a leaf for each position, and in each
-node what all positions below it have in common, such that the greater of two siblings is 0 and the root is the peak.
-A change and a maximum of an interval take O(log n). With many devices neighbouring positions share a leaf, as if they
-were one; this counts too much, never too little.
+The engine keeps the profile of each device in a segment tree over positions (`memory.hpp`). With many devices
+neighbouring positions share a leaf, as if they were one; this counts too much, never too little.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 
 WORDS = 2**25
@@ -67,10 +64,8 @@ def make_live(
     held = held[np.argsort(group[held], kind="stable")]
     row = np.searchsorted(group[held], np.arange(n_groups + 1)).astype(np.int64)
     leaves = 1 << (max(n - 1, 0) >> shift).bit_length()
-    peak = np.zeros(n_groups, dtype=np.int64)
-    live = Live(True, leaves, row, position[held] >> shift, last[held] >> shift, output[held], scratch[held], peak)
-    fill_peaks.select(20 * len(held))(live, np.zeros(2 * leaves, dtype=np.int64))
-    return live
+    columns = position[held] >> shift, last[held] >> shift, output[held], scratch[held]
+    return Live(True, leaves, row, *columns, _peaks(group[held], n_groups, *columns))
 
 
 def reserved(live: Live, group: Int, sequence: Int) -> Live:
@@ -101,135 +96,24 @@ def reserved(live: Live, group: Int, sequence: Int) -> Live:
     order = np.argsort(owner, kind="stable")
     start = np.searchsorted(owner[order], np.arange(g + 1)).astype(np.int64)
     begin, end, output, scratch = (column[order] for column in columns)
-    wider = Live(True, live.leaves, start, begin, end, output, scratch, np.zeros(g, dtype=np.int64))
-    fill_peaks.select(20 * len(order))(wider, np.zeros(2 * live.leaves, dtype=np.int64))
-    return wider
-
-
-def make_trees(live: Live, home: Int, m: int) -> Int:
-    """Return the trees (m, 2 leaves) of m devices; groups with a home (g,), -1 for none, are counted there."""
-    if not live.on:
-        return np.zeros((0, 0), dtype=np.int64)
-    trees = np.zeros((m, 2 * live.leaves), dtype=np.int64)
-    if (home >= 0).any():
-        count_homes.select(20 * len(live.first))(live, trees, home)
-    return trees
+    return Live(
+        True, live.leaves, start, begin, end, output, scratch, _peaks(owner[order], g, begin, end, output, scratch)
+    )
 
 
 def total_peak(live: Live) -> int:
     """Return the most bytes that all groups hold at one position, without resident ones."""
-    return int(make_trees(live, np.zeros(len(live.peak), dtype=np.int64), 1)[0, 1])
+    return int(
+        _peaks(np.zeros(len(live.first), dtype=np.int64), 1, live.first, live.last, live.output, live.scratch)[0]
+    )
 
 
-@kernel(allocates=False, inline=True)
-def level_pair(tree: Int, at: int) -> None:
-    """Move what a node and its sibling have in common to their parent."""
-    most = max(tree[at], tree[at ^ 1])
-    tree[at] -= most
-    tree[at ^ 1] -= most
-    tree[at >> 1] += most
-
-
-@kernel(level_pair, allocates=False)
-def add_bytes(tree: Int, first: int, last: int, amount: int) -> None:
-    """Add an amount to the leaves first..last."""
-    low, high = len(tree) // 2 + first, len(tree) // 2 + last
-    tree[low] += amount
-    if low != high:
-        tree[high] += amount
-    while low >> 1 != high >> 1:
-        if low & 1 == 0:
-            tree[low + 1] += amount
-        if high & 1 == 1:
-            tree[high - 1] += amount
-        level_pair(tree, low)
-        level_pair(tree, high)
-        low >>= 1
-        high >>= 1
-    while low > 1:
-        level_pair(tree, low)
-        low >>= 1
-
-
-@kernel(allocates=False)
-def most_bytes(tree: Int, first: int, last: int) -> int:
-    """Return the greatest of the leaves first..last."""
-    low, high = len(tree) // 2 + first, len(tree) // 2 + last
-    left, right = tree[low], tree[high]
-    while low >> 1 != high >> 1:
-        if low & 1 == 0:
-            left = max(left, tree[low + 1])
-        if high & 1 == 1:
-            right = max(right, tree[high - 1])
-        low >>= 1
-        high >>= 1
-        left += tree[low]
-        right += tree[high]
-    most = max(left, right)
-    while low > 1:
-        low >>= 1
-        most += tree[low]
-    return int(most)
-
-
-@kernel(allocates=False)
-def fullest(tree: Int) -> int:
-    """Return the first leaf with the greatest number."""
-    leaves = len(tree) // 2
-    at = 1
-    while at < leaves:
-        at = 2 * at if tree[2 * at] == 0 else 2 * at + 1
-    return at - leaves
-
-
-@kernel(add_bytes, allocates=False)
-def count_group(live: Live, tree: Int, g: int, sign: int) -> None:
-    """Add what group g holds to the tree of a device (sign 1), or take it away (-1)."""
-    for k in range(live.row[g], live.row[g + 1]):
-        if live.output[k] > 0:
-            add_bytes(tree, live.first[k], live.last[k], sign * live.output[k])
-        if live.scratch[k] > 0:
-            add_bytes(tree, live.first[k], live.first[k], sign * live.scratch[k])
-
-
-@kernel(count_group, allocates=False)
-def count_homes(live: Live, trees: Int, home: Int) -> None:
-    """Add all groups with a home (g,) to the trees of these devices."""
-    for g in range(len(home)):
-        if home[g] >= 0:
-            count_group(live, trees[home[g]], g, 1)
-
-
-@kernel(count_group, allocates=False)
-def fill_peaks(live: Live, tree: Int) -> None:
-    """Fill `live.peak`; `tree` is empty, and empty again afterwards."""
-    for g in range(len(live.peak)):
-        low, high = live.row[g], live.row[g + 1]
-        if high == low + 1:
-            live.peak[g] = live.output[low] + live.scratch[low]
-        elif high > low:
-            count_group(live, tree, g, 1)
-            live.peak[g] = tree[1]
-            count_group(live, tree, g, -1)
-
-
-@kernel(count_group, most_bytes, allocates=False)
-def holds(live: Live, tree: Int, g: int, room: int) -> bool:
-    """Return whether a device has room for group g; `room` are its bytes beyond all resident ones, also those of g."""
-    if tree[1] + live.peak[g] <= room:
-        return True
-    if tree[1] > room:
-        return False
-    low, high = live.row[g], live.row[g + 1]
-    if high == low + 1:
-        output, scratch = live.output[low], live.scratch[low]
-        most = most_bytes(tree, live.first[low], live.last[low]) + output
-        if most > room:
-            return False
-        return bool(
-            most + scratch <= room or most_bytes(tree, live.first[low], live.first[low]) + output + scratch <= room
-        )
-    count_group(live, tree, g, 1)
-    fits = tree[1] <= room
-    count_group(live, tree, g, -1)
-    return bool(fits)
+def _peaks(owner: Int, n_groups: int, first: Int, last: Int, output: Int, scratch: Int) -> Int:
+    """Return the most bytes (g,) that each group holds at one position; `owner` (r,) are the groups of the rows."""
+    owner, position = np.tile(owner, 4), np.concatenate([first, last + 1, first, first + 1])
+    change = np.concatenate([output, -output, scratch, -scratch])
+    # What is freed at a position is freed first. After the last position of a group the sum is 0 again.
+    order = np.lexsort((change, position, owner))
+    peak = np.zeros(n_groups, dtype=np.int64)
+    np.maximum.at(peak, owner[order], np.cumsum(change[order]))
+    return peak

@@ -23,25 +23,25 @@ Departures from the papers:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from placeopt.kernels import Kernel, kernel
+from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.levels import mean_durations, mean_transfers
-from placeopt.model.problem import Problem
+from placeopt.model.native import native
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups, with_homes
-from .._constructive.placement_ops import assign_group, can_host
 from .._constructive.priorities import longest_paths_after, priority_list
-from .._constructive.profiles import count_group
 from .._constructive.sequences import insert_tasks
-from .._constructive.timeline import DONE, NEVER, Instance, Timeline, make_instance, make_timeline, work_steps
+from .._constructive.timeline import DONE
 
 _PARTS = 1000
 """Parts of a tick in which clusterings count, because means are not whole ticks; fewer if sums exceed 61 bits."""
@@ -85,20 +85,23 @@ class ClusterSolver(Constructive):
         member_start = np.searchsorted(cluster[members], np.arange(count + 1)).astype(np.int64)
         turn = np.arange(count)
         if settings.mapping == "glb":
-            start = np.full(count, NEVER, dtype=np.int64)
+            start = np.full(count, UNLIMITED, dtype=np.int64)
             np.minimum.at(start, cluster[problem.group], clustering.start)
             turn = np.argsort(start, kind="stable")
         work = group_work(problem)
         split_on: dict[bytes, int] = {}  # by the devices of the groups
 
         def build(groups: Groups) -> PartialSchedule:
-            load, ticks = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
-            there = np.flatnonzero(groups.home >= 0)
-            np.add.at(load, groups.home[there], work[there, groups.home[there]])
-            splits, wrap = np.zeros(1, dtype=np.int64), int(settings.mapping == "wrap")
-            clusters = members, member_start, cluster, turn
-            found = schedule_by_homes(problem, groups, map_clusters, *clusters, work, load, ticks, wrap, splits)
-            split_on[found.line.home.tobytes()] = int(splits[0])
+            splits = 0
+
+            def assign(line: engine.Timeline, stop: engine.Stop) -> int:
+                nonlocal splits
+                clusters, wrap = (members, member_start, cluster, turn), settings.mapping == "wrap"
+                stuck, splits = engine.map_clusters(line, *clusters, work, wrap, stop)
+                return stuck
+
+            found = schedule_by_homes(problem, groups, assign)
+            split_on[found.line.home.tobytes()] = splits
             return found
 
         answer = run_heuristic(problem, build)
@@ -132,20 +135,15 @@ def mean_weights(problem: Problem) -> tuple[Int, Int]:
     return np.rint(work * scale).astype(np.int64), np.rint(transfer * scale).astype(np.int64)
 
 
-def cluster_steps(problem: Problem) -> int:
-    """Return the elementary steps of clustering and mapping: some twenty for a task or an edge, because of heaps."""
-    return 20 * (problem.n_tasks + problem.n_edges) + work_steps(problem)
-
-
 def schedule_by_homes(
-    problem: Problem, groups: Groups, loop: Kernel[..., int], *arguments: Int | int
+    problem: Problem, groups: Groups, assign: Callable[[engine.Timeline, engine.Stop], int]
 ) -> PartialSchedule:
-    """Assign homes to all groups with a kernel, then schedule with insertion by decreasing bottom level on them.
+    """Assign homes to all groups, then schedule with insertion by decreasing bottom level on them.
 
-    The kernel takes an `Instance`, a `Timeline` and the arguments. It returns DONE or a group that no device can take.
+    `assign` fills the homes of a timeline. It returns DONE or a group that no device can take.
     """
-    line = make_timeline(problem, groups)
-    stuck = loop.select(cluster_steps(problem))(make_instance(problem, groups), line, *arguments)
+    line = engine.Timeline(native(problem), groups)
+    stuck = assign(line, engine.current_stop())
     if stuck != DONE:
         return PartialSchedule(line, stuck)
     device = line.home[problem.group]
@@ -163,87 +161,3 @@ def group_work(problem: Problem) -> Int:
     work = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
     np.add.at(work, problem.group, problem.duration)
     return work
-
-
-@kernel(count_group, allocates=False)
-def fits_whole(instance: Instance, line: Timeline, members: Int, low: int, high: int, memory: int, d: int) -> bool:
-    """Return whether device d has room for the groups without a home among members[low:high], `memory` in all."""
-    room = line.room[d] - memory
-    if room < 0 or not instance.live.on:
-        return bool(room >= 0)
-    tree = line.trees[d]
-    for k in range(low, high):
-        if line.home[members[k]] < 0:
-            count_group(instance.live, tree, members[k], 1)
-    fits = tree[1] <= room
-    for k in range(low, high):
-        if line.home[members[k]] < 0:
-            count_group(instance.live, tree, members[k], -1)
-    return bool(fits)
-
-
-@kernel(assign_group, can_host, fits_whole, allocates=False)
-def map_clusters(
-    instance: Instance, line: Timeline, members: Int, member_start: Int, cluster: Int, turn: Int, work: Int, load: Int,
-    ticks: Int, wrap: int, split: Int,
-) -> int:  # fmt: skip
-    """Assign a home to every group; return DONE or the group that no device can take.
-
-    The groups of cluster c are members[member_start[c]:member_start[c + 1]]. `load` (m,) are the ticks of each device,
-    `ticks` (m,) is scratch, `split[0]` counts clusters that no device could take whole.
-    """
-    m = len(load)
-    for position in range(len(turn)):
-        c = turn[position]
-        low, high = member_start[c], member_start[c + 1]
-        memory, free, whole = 0, 0, True
-        ticks[:] = 0
-        for k in range(low, high):
-            g = members[k]
-            if line.home[g] >= 0:
-                continue
-            free += 1
-            memory += instance.memory[g]
-            for d in range(m):
-                if instance.feasible[g, d] and ticks[d] >= 0:
-                    ticks[d] += work[g, d]
-                else:
-                    ticks[d] = -1
-            for r in range(instance.apart_start[g], instance.apart_start[g + 1]):
-                rival = instance.apart[r]
-                if line.home[rival] >= 0:
-                    ticks[line.home[rival]] = -1
-                elif cluster[rival] == c:
-                    whole = False
-        if free == 0:
-            continue
-        best, least = -1, NEVER
-        for step in range(m):
-            d = (position + step) % m if wrap else step
-            if whole and ticks[d] >= 0:
-                worth = step if wrap else load[d] + ticks[d]
-                if worth < least and fits_whole(instance, line, members, low, high, memory, d):
-                    best, least = d, worth
-        if best >= 0:
-            for k in range(low, high):
-                assign_group(instance, line, members[k], best)
-            load[best] += ticks[best]
-            continue
-        if free > 1:
-            split[0] += 1
-        for k in range(low, high):
-            g = members[k]
-            if line.home[g] >= 0:
-                continue
-            if best < 0 or not can_host(instance, line, g, best):
-                best, least = -1, NEVER
-                for step in range(m):
-                    d = (position + step) % m if wrap else step
-                    worth = step if wrap else load[d] + work[g, d]
-                    if worth < least and can_host(instance, line, g, d):
-                        best, least = d, worth
-                if best < 0:
-                    return int(g)
-            assign_group(instance, line, g, best)
-            load[best] += work[g, best]
-    return DONE

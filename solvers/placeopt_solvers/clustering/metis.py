@@ -26,8 +26,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from placeopt import engine
 from placeopt.errors import MissingExtraError
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
@@ -35,8 +35,6 @@ from placeopt.solver import Answer, Info, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups
-from .._constructive.placement_ops import assign_group, can_host
-from .._constructive.timeline import DONE, NEVER, Instance, Timeline
 from ._clusters import as_placed, group_work, schedule_by_homes
 
 TOTAL = 2**30
@@ -91,9 +89,8 @@ class Metis(Constructive):
         sequence = np.argsort(-group_sums(problem, problem.memory), kind="stable")
 
         def build(groups: Groups) -> PartialSchedule:
-            load, pull = (np.zeros(problem.n_devices, dtype=np.int64) for _ in range(2))
-            edges = graph.starts, graph.neighbours, graph.weight
-            return schedule_by_homes(problem, groups, keep_parts, sequence, wanted, *edges, work, load, pull)
+            parts = sequence, wanted, graph.starts, graph.neighbours, graph.weight, work
+            return schedule_by_homes(problem, groups, lambda line, stop: engine.keep_parts(line, *parts, stop))
 
         answer = run_heuristic(problem, build)
         if answer.schedule is None:
@@ -140,45 +137,6 @@ def _device_shares(problem: Problem, balance: Balance) -> Float:
 def group_sums(problem: Problem, amount: NDArray[np.generic]) -> Float:
     """Return the sum (g,) of an amount over the tasks of each group."""
     return np.bincount(problem.group, weights=amount, minlength=problem.n_groups).astype(np.float64)
-
-
-@kernel(assign_group, can_host, allocates=False)
-def keep_parts(
-    instance: Instance, line: Timeline, sequence: Int, wanted: Int, starts: Int, neighbours: Int, weight: Int,
-    work: Int, load: Int, pull: Int,
-) -> int:  # fmt: skip
-    """Assign each group to the device `wanted` (g,) if that can take it; return DONE or the group that no device takes.
-
-    The others follow in the same sequence: each to the device with the largest weight of its edges to placed groups.
-    `load` (m,) is zero at first, `pull` (m,) is scratch.
-    """
-    m = len(load)
-    for g in sequence:
-        d = line.home[g]
-        if d < 0 and can_host(instance, line, g, wanted[g]):
-            d = wanted[g]
-            assign_group(instance, line, g, d)
-        if d >= 0:
-            load[d] += work[g, d]
-    for g in sequence:
-        if line.home[g] >= 0:
-            continue
-        pull[:] = 0
-        for k in range(starts[g], starts[g + 1]):
-            home = line.home[neighbours[k]]
-            if home >= 0:
-                pull[home] += weight[k]
-        best, most, least = -1, -1, NEVER
-        for d in range(m):
-            if (pull[d] > most or (pull[d] == most and load[d] + work[g, d] < least)) and can_host(
-                instance, line, g, d
-            ):
-                best, most, least = d, pull[d], load[d] + work[g, d]
-        if best < 0:
-            return int(g)
-        assign_group(instance, line, g, best)
-        load[best] += work[g, best]
-    return DONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -383,8 +383,7 @@ class Run(SolveRun):
             self.sweep = sweep
         elif sweep.state.span > makespan(self.problem, start):
             sweep.go_to(start)
-        if sweep.run(seconds, float(self._bound_known()), seconds + LOADING):
-            self._cut()
+        sweep.run(seconds, float(self._bound_known()))
         return seconds
 
     def _move(self, start: Schedule, seconds: float, number: int) -> float:
@@ -408,8 +407,7 @@ class Run(SolveRun):
         )
         search.cycles = self.refined  # the first cycle may move to other devices than those of the best schedule
         self.refined += 1
-        if search.cycle(seconds, float(self._bound_known()), seconds + LOADING):
-            self._cut()
+        search.cycle(seconds, float(self._bound_known()))
         return seconds
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:

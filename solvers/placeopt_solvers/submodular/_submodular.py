@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from placeopt import engine
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.metrics import carbonari_jct
+from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Clock, Options, Termination
@@ -31,7 +33,6 @@ from .._constructive.construction import (
 from .._constructive.groups import Groups, with_homes
 from .._constructive.priorities import upward_ranks
 from .._constructive.sequences import by_rank
-from .._constructive.timeline import make_timeline
 
 LEAST_SHARE = 16
 """The search of time capacities ends at the mean duration divided by this."""
@@ -91,9 +92,9 @@ class Maximising:
     def build(self, groups: Groups) -> PartialSchedule:
         """Place the groups without a home, and order all tasks."""
         found = self.found = self._maximised(groups)
-        line = make_timeline(self.ground, groups)
         if found.stuck is not None:
-            return PartialSchedule(line._replace(home=found.home, room=found.room), found.stuck)
+            line = engine.Timeline(native(self.ground), with_homes(groups, found.home))
+            return PartialSchedule(line, found.stuck)
         return by_rank(self.ground, upward_ranks(self.ground))(with_homes(groups, found.home))
 
     def _maximised(self, groups: Groups) -> Found:

@@ -42,8 +42,8 @@ class Search(Protocol):
         """The makespan of the best schedule so far."""
         ...
 
-    def run(self, seconds: float, bound: float, patience: float = float("inf")) -> bool:
-        """Continue for about `seconds` of work; return whether plain Python was cut short after `patience` seconds."""
+    def run(self, seconds: float, bound: float) -> object:
+        """Continue for about `seconds` of work, or until the makespan is at most a bound."""
         ...
 
 
@@ -74,12 +74,12 @@ def improved_by(problem: Problem, options: Options, settings: SweepSettings, mak
         return run.stopped() or search.tried - gained >= settings.patience
 
     search = make(problem, start, options.seed, stopped, better, options.workers)
-    limit, cut = options.planned_seconds, False
+    limit = options.planned_seconds
     if limit is not None and options.workers == 1:
         before = START[0] + START[1] * (problem.n_tasks + problem.n_edges)
-        cut = search.run(max(SHARE * limit - before, limit / 2), enough, limit)
+        search.run(max(SHARE * limit - before, limit / 2), enough)
     else:
         search.run(float("inf"), enough)
     why = Termination.OPTIMAL if best.values == (bound,) else run.stop_reason() or Termination.COMPLETED
-    varies = "threads" if options.workers > 1 else "clock" if cut else ""
+    varies = "threads" if options.workers > 1 else ""
     return Answer(why, best.schedule, best.bound, "", {"windows": search.tried}, varies_by=varies)

@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Bool, Int
+from placeopt import engine
+from placeopt.model.arrays import Int
 from placeopt.model.building import by_first_appearance
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import Problem
@@ -66,9 +66,8 @@ def coarser(problem: Problem, device: Int | None, heaviest: float) -> Reduction 
         able &= device[source] == device[target]
     edge = np.flatnonzero(able)
     edge = edge[np.lexsort((edge, -mean_transfers(problem)[edge]))]
-    chosen = np.zeros(len(edge), dtype=np.bool_)
-    match.select(2 * len(edge))(source[edge], target[edge], np.zeros(n, dtype=np.bool_), chosen)
-    source, target = source[edge[chosen]], target[edge[chosen]]
+    edge = edge[engine.greedy_matching(source[edge], target[edge], n)]
+    source, target = source[edge], target[edge]
     groups = united(problem, problem.group[source], problem.group[target])
     group = groups.parent[problem.group]
     together = group[source] == group[target]
@@ -77,14 +76,6 @@ def coarser(problem: Problem, device: Int | None, heaviest: float) -> Reduction 
     if n - int(together.sum()) > SHRINK * n:
         return None
     return contraction(problem, clusters(by_first_appearance(label), problem.order), group)
-
-
-@kernel(allocates=False)
-def match(source: Int, target: Int, taken: Bool, chosen: Bool) -> None:
-    """Mark in `chosen` (e,) the edges of a greedy matching, in turn."""
-    for e in range(len(source)):
-        if not taken[source[e]] and not taken[target[e]]:
-            taken[source[e]] = taken[target[e]] = chosen[e] = True
 
 
 class Multilevel:
@@ -111,22 +102,18 @@ class Multilevel:
         """Windows so far."""
         return self._done + (0 if self._sweep is None else self._sweep.tried)
 
-    def run(self, seconds: float, bound: float, patience: float = float("inf")) -> bool:
-        """Continue for about `seconds` of work; return whether plain Python was cut short after `patience` seconds.
-
-        The first cycle fuses tasks of different devices, too.
-        """
-        left, cut = min(seconds, LONGEST), False
-        while left > 0 and not cut and not self.stopped() and self.span > bound:
+    def run(self, seconds: float, bound: float) -> None:
+        """Continue for about `seconds` of work. The first cycle fuses tasks of different devices, too."""
+        left = min(seconds, LONGEST)
+        while left > 0 and not self.stopped() and self.span > bound:
             share = max(ROUND * left, min(left, LEAST))
-            cut = self.cycle(share, bound, patience)
+            self.cycle(share, bound)
             left -= share
             if seconds == float("inf"):
                 left = LONGEST
-        return cut
 
-    def cycle(self, seconds: float, bound: float, patience: float) -> bool:
-        """Coarsen, and improve the schedule on every level; return whether the work was cut."""
+    def cycle(self, seconds: float, bound: float) -> None:
+        """Coarsen, and improve the schedule on every level."""
         device = None if self.cycles == 0 else self.schedule.device
         self.cycles += 1
         mean = float(mean_durations(self.problem).sum()) / COARSEST
@@ -145,37 +132,31 @@ class Multilevel:
         if device is None:
             started = best_start(problem, None, True)
             if started is None:
-                return False
+                return
             schedule = started
         tasks = np.array([self.problem.n_tasks, *(level.problem.n_tasks for level in levels)], dtype=float)
         for depth in range(len(levels), -1, -1):
             problem = levels[depth - 1].problem if depth else self.problem
-            schedule, cut = self._improved(problem, schedule, seconds * tasks[depth] / tasks.sum(), bound, patience)
+            schedule = self._improved(problem, schedule, seconds * tasks[depth] / tasks.sum(), bound)
             found = schedule if depth == 0 else levels[depth - 1].restore(schedule)
             below = self.problem if depth <= 1 else levels[depth - 2].problem
             forms = list(valid_forms(below, found))
             if not forms:
-                return cut
+                return
             schedule = min(forms, key=lambda each: makespan(below, each))
         if makespan(self.problem, schedule) < self.span:
             self.schedule, self.span = schedule, makespan(self.problem, schedule)
             self.on_better(schedule)
-        return cut
 
-    def _improved(
-        self, problem: Problem, schedule: Schedule, seconds: float, bound: float, patience: float
-    ) -> tuple[Schedule, bool]:
-        """Improve a schedule of a level; return it, and whether the work was cut.
-
-        Windows ignore ports, so under contention the level is annealed.
-        """
+    def _improved(self, problem: Problem, schedule: Schedule, seconds: float, bound: float) -> Schedule:
+        """Return an improved schedule of a level. Windows ignore ports, so under contention the level is annealed."""
         seed = self.seed + 31 * self.cycles
         if problem.contention != "none":
             seconds = min(seconds, ANNEALED * problem.n_tasks)
-            better, cut = annealed_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
+            better, _ = annealed_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
             self._done += 1
-            return schedule if better is None else better, cut
+            return schedule if better is None else better
         self._sweep = sweep = Sweep(problem, schedule, seed, self.stopped, lambda _: None, self.workers)
-        cut = sweep.run(seconds, bound, patience)
+        sweep.run(seconds, bound)
         self._done, self._sweep = self.tried, None
-        return sweep.state.schedule, cut
+        return sweep.state.schedule

@@ -13,11 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from placeopt.kernels import kernel
+from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.memory import sum_memory
+from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.schedule import Schedule, durations, edge_ticks, sequence
+from placeopt.model.schedule import Schedule, durations, sequence
 from placeopt.simulation import retime
 
 
@@ -46,15 +47,10 @@ class State:
         self.end: Int = self.start + ticks
         self.span = int(self.end.max(initial=0))
         self.sequence = sequence(problem, schedule) if order is None else order
-        self.tail, self.latest = np.zeros_like(ticks), np.full_like(ticks, UNLIMITED)
-        moving = edge_ticks(problem, self.device)
-        chain = problem.out_start, problem.edge_target, moving, self.device, ticks
-        behind = np.zeros(problem.n_devices, dtype=np.int64)
-        work = problem.n_tasks + problem.n_edges
-        tails.select(work, chunked=True)(self.sequence, *chain, behind, self.tail)
+        self.tail = engine.tails(native(problem), self.sequence, self.device)
+        self.latest = np.full_like(ticks, UNLIMITED)
         if (problem.deadline != UNLIMITED).any():
-            due = np.full(problem.n_devices, UNLIMITED, dtype=np.int64)
-            latest_starts.select(work, chunked=True)(self.sequence, *chain, problem.deadline, due, self.latest)
+            self.latest = engine.latest_starts(native(problem), self.sequence, self.device, problem.deadline)
 
     @cached_property
     def position(self) -> Int:
@@ -117,20 +113,7 @@ def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
     """Return the earliest schedule of a topological order of the tasks; ports are booked in that order. O(n + e)."""
     if problem.contention != "none":
         return retime(problem, Schedule(device, positions(sequence)))
-    start, free = np.zeros(problem.n_tasks, dtype=np.int64), np.zeros(problem.n_devices, dtype=np.int64)
-    starts.select(problem.n_tasks + problem.n_edges, chunked=True)(
-        sequence,
-        problem.in_start,
-        problem.in_edge,
-        problem.edge_source,
-        edge_ticks(problem, device),
-        device,
-        durations(problem, device),
-        problem.release,
-        free,
-        start,
-    )
-    return Schedule(device, start)
+    return Schedule(device, engine.earliest_starts(native(problem), sequence, device))
 
 
 def positions(sequence: Int) -> Int:
@@ -138,68 +121,3 @@ def positions(sequence: Int) -> Int:
     position = np.empty_like(sequence)
     position[sequence] = np.arange(len(sequence))
     return position
-
-
-@kernel(allocates=False)
-def starts(
-    sequence: Int,
-    in_start: Int,
-    in_edge: Int,
-    source: Int,
-    moving: Int,
-    device: Int,
-    ticks: Int,
-    release: Int,
-    free: Int,
-    start: Int,
-) -> None:
-    """Fill `start` (n,): every task of the sequence as early as device, release and data allow."""
-    for i in sequence:
-        d = device[i]
-        begin = max(free[d], release[i])
-        for k in range(in_start[i], in_start[i + 1]):
-            e = in_edge[k]
-            u = source[e]
-            begin = max(begin, start[u] + ticks[u] + moving[e])
-        start[i] = begin
-        free[d] = begin + ticks[i]
-
-
-@kernel(allocates=False)
-def tails(
-    sequence: Int, out_start: Int, target: Int, moving: Int, device: Int, ticks: Int, behind: Int, tail: Int
-) -> None:
-    """Fill `tail` (n,), the ticks from the start of each task to the end of the longest path from it."""
-    for k in range(len(sequence) - 1, -1, -1):
-        i = sequence[k]
-        d = device[i]
-        after = behind[d]
-        for e in range(out_start[i], out_start[i + 1]):
-            after = max(after, moving[e] + tail[target[e]])
-        tail[i] = ticks[i] + after
-        behind[d] = tail[i]
-
-
-@kernel(allocates=False)
-def latest_starts(
-    sequence: Int,
-    out_start: Int,
-    target: Int,
-    moving: Int,
-    device: Int,
-    ticks: Int,
-    deadline: Int,
-    due: Int,
-    latest: Int,
-) -> None:
-    """Fill `latest` (n,): the latest start with which each task and its followers meet their deadlines."""
-    for k in range(len(sequence) - 1, -1, -1):
-        i = sequence[k]
-        d = device[i]
-        end = min(deadline[i], due[d])
-        for e in range(out_start[i], out_start[i + 1]):
-            if latest[target[e]] != UNLIMITED:
-                end = min(end, latest[target[e]] - moving[e])
-        if end != UNLIMITED:
-            latest[i] = end - ticks[i]
-        due[d] = latest[i]

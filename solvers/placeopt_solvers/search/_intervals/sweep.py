@@ -10,20 +10,20 @@ Work is measured in steps of list scheduling, not in time: with one worker the s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, makespan
 
 from ..._runs.validity import valid
-from .passes import Arrangement, Passes, both_links
+from .passes import Arrangement, Passes
 from .state import State, decoded
 from .subproblem import Neighbourhood, Subproblem, changed, inserted, subproblem_of
 
@@ -34,7 +34,6 @@ class Tuning:
 
     passes: int = 8  # of a window
     step: float = 6e-10  # seconds of an elementary step of list scheduling
-    chunk: float = 0.05  # seconds between two checks whether to stop
     fixed: float = 4e-3  # seconds of a window apart from its passes
     task: float = 1e-7  # seconds to insert a window, per task and edge of the whole graph
     cells: int = 20_000_000  # largest product of tasks and devices of a window
@@ -114,7 +113,6 @@ class Sweep:
         # Under ports the result of a window depends on the transfers of the whole, so windows are taken one by one.
         self.lanes = workers if problem.contention == "none" else 1
         self.state = State(problem, schedule)
-        self.links = both_links(problem)
         self.random = np.random.default_rng([seed, 11])
         n = problem.n_tasks
         ones = np.ones(n, dtype=np.int64)
@@ -127,8 +125,6 @@ class Sweep:
         ]  # the whole graph first, once in each way
         self.spent = 0.0  # work so far, in seconds
         self.tried = 0  # windows
-        self.compiled = True  # whether passes run in compiled code
-        self.late: Callable[[], bool] = lambda: False
 
     @property
     def span(self) -> int:
@@ -139,17 +135,12 @@ class Sweep:
         """Continue from a schedule."""
         self.state = State(self.problem, schedule)
 
-    def run(self, seconds: float, bound: float, patience: float = float("inf")) -> bool:
-        """Continue for about `seconds` of work, or until the makespan is at most a bound; return whether it was cut.
-
-        Plain Python, which runs while kernels are compiled, ends after `patience` seconds.
-        """
-        limit, begun = self.spent + seconds, time.monotonic()
-        self.late = lambda: not self.compiled and time.monotonic() - begun > patience
+    def run(self, seconds: float, bound: float) -> None:
+        """Continue for about `seconds` of work, or until the makespan is at most a bound."""
+        limit = self.spent + seconds
         with ThreadPoolExecutor(self.lanes, thread_name_prefix="windows") as pool:
-            while self.spent < limit and self.state.span > bound and not self.stopped() and not self.late():
+            while self.spent < limit and self.state.span > bound and not self.stopped():
                 self._step(pool)
-        return self.late()
 
     def _step(self, pool: ThreadPoolExecutor) -> None:
         """Improve a window in each lane, all by the same operator."""
@@ -193,16 +184,12 @@ class Sweep:
         state = self.state
         sub = subproblem_of(state, area)
         tail = state.tail[sub.tasks] - sub.rest
-        passes = Passes(sub, state.device[sub.tasks], tail, self.links, self.seed + 7919 * number, TUNING.passes)
-        left = TUNING.passes
-        while left > 0 and not self.stopped() and not self.late():
-            # The first pass shows whether code is compiled; plain Python makes one pass at a time.
-            each = int(TUNING.chunk / (passes.steps * TUNING.step)) if passes.compiled else 1
-            passes.run(min(max(each, 1), left), operator.noise, operator.aim)
-            self.compiled = passes.compiled
-            left -= max(each, 1)
+        passes = Passes(sub, state.device[sub.tasks], tail, self.seed + 7919 * number)
+        passes.run(TUNING.passes, operator.noise, operator.aim, engine.Stop(self.stopped))
+        part = sub.problem
+        steps = (16 * part.n_tasks + 2 * part.n_edges) * part.n_devices  # of list scheduling
         fixed = TUNING.fixed + TUNING.task * (self.problem.n_tasks + self.problem.n_edges)
-        return Improved(area, sub, passes.best, fixed + TUNING.passes * passes.steps * TUNING.step)
+        return Improved(area, sub, passes.best, fixed + TUNING.passes * steps * TUNING.step)
 
     def _take(self, windows: list[Improved]) -> None:
         """Insert each shorter window with which the whole schedule is not longer."""
