@@ -34,14 +34,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.quick import Bound, narrowed_classes
 from placeopt.bounding.quick.classes import Classes, Subset
 from placeopt.bounding.quick.jackson import coarser, priced_subsets, sharing_of_tasks
 from placeopt.bounding.quick.loads import Prices
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.errors import counted
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.units import time_text
 
@@ -104,12 +104,11 @@ def _confined_bound(
             continue
         memory_worth = min(price.memory_worth(sharing), MOST_WORTH)
         worth = (sharing.memory >> price.shift)[:, None] * price.memory
-        sweep = best_interval.select(4 * len(starts) * len(ends) * head.size)
-        value = sweep(
+        value = engine.best_interval(
             starts, ends, head, sharing.amount, tail, open_, price.amount, worth, scale, memory_worth,
-            max(least, best),
+            max(least, best), TOO_LONG, engine.current_stop(),
         )  # fmt: skip
-        best = max(best, int(value))
+        best = max(best, value)
     return best, len(tasks)
 
 
@@ -119,48 +118,3 @@ def _breakpoints(near: Int, duration: Int, most: int) -> Int:
     if len(values) > most:
         values = np.unique(np.quantile(values, np.arange(most) / most, method="lower"))
     return values
-
-
-@kernel(allocates=False)
-def demand(
-    a: int, q: int, length: int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int
-) -> int:
-    """The least priced work of all tasks in the interval [a, C - q) of this length."""
-    n, k = duration.shape
-    total = 0
-    for i in range(n):
-        cheapest = -1
-        for c in range(k):
-            if allowed[i, c]:
-                w = min(duration[i, c], head[i, c] + duration[i, c] - a, tail[i, c] + duration[i, c] - q, length)
-                cost = price[c] * max(w, 0) + worth[i, c]
-                cheapest = cost if cheapest < 0 else min(cheapest, cost)
-        total += max(cheapest, 0)
-    return total
-
-
-@kernel(demand, allocates=False)
-def best_interval(
-    starts: Int, ends: Int, head: Int, duration: Int, tail: Int, allowed: Bool, price: Int, worth: Int,
-    scale: int, memory_worth: int, least: int,
-) -> int:  # fmt: skip
-    """The largest a + q + L over all `starts` a and `ends` q, given a makespan of at least `least`; or 0.
-
-    `head`, `duration`, `tail`, `allowed` and `worth` (priced memory) are (n, k), `price` is (k,). `scale` is the price
-    of a tick on all devices, `memory_worth` the worth of all memory.
-    """
-    best = 0
-    for a in starts:
-        for q in ends:
-            room = max(least, best) - a - q
-            if room <= 0:
-                break  # ends are ascending
-            if demand(a, q, room, head, duration, tail, allowed, price, worth) <= memory_worth + scale * room:
-                continue
-            most = demand(a, q, TOO_LONG, head, duration, tail, allowed, price, worth) - memory_worth
-            length = -(-most // scale) - 1
-            if length >= room and (
-                demand(a, q, length, head, duration, tail, allowed, price, worth) > memory_worth + scale * length
-            ):
-                best = a + q + length + 1
-    return best

@@ -24,19 +24,31 @@ from placeopt.engine._core import Passes as Passes
 from placeopt.engine._core import Stop as Stop
 from placeopt.engine._core import StoppedError as StoppedError
 from placeopt.engine._core import Timeline as Timeline
+from placeopt.engine._core import Unions as Unions
 from placeopt.engine._core import adjust_in_order as adjust_in_order
 from placeopt.engine._core import append_with_waits as append_with_waits
 from placeopt.engine._core import balance_batches as balance_batches
+from placeopt.engine._core import best_interval as best_interval
+from placeopt.engine._core import best_spread as best_spread
+from placeopt.engine._core import best_window as best_window
+from placeopt.engine._core import components as components
 from placeopt.engine._core import dominant_sequence_clusters as dominant_sequence_clusters
 from placeopt.engine._core import draw_pairs as draw_pairs
+from placeopt.engine._core import earliest_heads as earliest_heads
 from placeopt.engine._core import earliest_starts as earliest_starts
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import fill_in_order as fill_in_order
 from placeopt.engine._core import greedy_matching as greedy_matching
 from placeopt.engine._core import highest_first as highest_first
 from placeopt.engine._core import insert_tasks as insert_tasks
+from placeopt.engine._core import join_consumers as join_consumers
+from placeopt.engine._core import join_neighbours as join_neighbours
+from placeopt.engine._core import join_producers as join_producers
 from placeopt.engine._core import keep_parts as keep_parts
+from placeopt.engine._core import last_ready_first as last_ready_first
+from placeopt.engine._core import latest_ends as latest_ends
 from placeopt.engine._core import latest_starts as latest_starts
+from placeopt.engine._core import least_cuts as least_cuts
 from placeopt.engine._core import linear_clusters as linear_clusters
 from placeopt.engine._core import list_tasks as list_tasks
 from placeopt.engine._core import longest_path as longest_path
@@ -45,6 +57,7 @@ from placeopt.engine._core import look_ahead as look_ahead
 from placeopt.engine._core import make_room as make_room
 from placeopt.engine._core import map_clusters as map_clusters
 from placeopt.engine._core import missing_bytes as missing_bytes
+from placeopt.engine._core import not_implied as not_implied
 from placeopt.engine._core import optimistic_costs as optimistic_costs
 from placeopt.engine._core import pack_groups as pack_groups
 from placeopt.engine._core import place_by_clock as place_by_clock
@@ -55,8 +68,12 @@ from placeopt.engine._core import place_favourites as place_favourites
 from placeopt.engine._core import place_neediest as place_neediest
 from placeopt.engine._core import place_on_two as place_on_two
 from placeopt.engine._core import place_pairs as place_pairs
+from placeopt.engine._core import raise_float_paths as raise_float_paths
+from placeopt.engine._core import raise_paths as raise_paths
+from placeopt.engine._core import siblings as siblings
 from placeopt.engine._core import tails as tails
 from placeopt.engine._core import tied_depths as tied_depths
+from placeopt.engine._core import topological_order as topological_order
 
 _should_stop: ContextVar[Callable[[], bool] | None] = ContextVar("_should_stop", default=None)
 

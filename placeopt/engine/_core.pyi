@@ -297,3 +297,122 @@ def latest_starts(problem: Problem, sequence: numpy.typing.NDArray[numpy.int64],
     """
     Return the latest starts (n,) with which each task and its followers meet their deadlines (n,), 2^63 - 1 for none.
     """
+
+def topological_order(start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return a topological order of the nodes, first in first out, with successors target[start[i]:start[i + 1]]; shorter than the graph if there is a cycle.
+    """
+
+def last_ready_first(problem: Problem, preference: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the topological order (n,) in which the task that became ready last comes first; tasks that become ready together come as in `preference` (n,).
+    """
+
+def raise_paths(order: numpy.typing.NDArray[numpy.int64], start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], work: numpy.typing.NDArray[numpy.int64], transfer: numpy.typing.NDArray[numpy.int64] | None, before: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the longest path (n,) that ends just before each node, at least `before` (n,), over work (n,) and transfer (e,), None for none; `order` is topological.
+    """
+
+def raise_float_paths(order: numpy.typing.NDArray[numpy.int64], start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], work: numpy.typing.NDArray[numpy.float64], transfer: numpy.typing.NDArray[numpy.float64] | None, before: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+    """Return the same for floating-point weights."""
+
+def components(left: numpy.typing.NDArray[numpy.int64], right: numpy.typing.NDArray[numpy.int64], nodes: int) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the smallest member of the component of each node, for edges between left[k] and right[k].
+    """
+
+def siblings(start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return labels that two nodes share if and only if they have the same set of predecessors.
+    """
+
+def latest_ends(problem: Problem, least: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the latest ends (n,) of tasks of at least `least` (n,) ticks that meet the deadlines `end` (n,).
+    """
+
+def not_implied(problem: Problem, level: numpy.typing.NDArray[numpy.int64], required: numpy.typing.NDArray[numpy.int64], covers: numpy.typing.NDArray[numpy.int64], removable: numpy.typing.NDArray[numpy.bool_], triangle: bool, budget: int, stop: Stop) -> numpy.typing.NDArray[numpy.bool_]:
+    """
+    Return the edges (e,) that remain after those that paths over others imply (placeopt.passes.dominated_edges).
+    """
+
+def join_producers(problem: Problem, candidate: numpy.typing.NDArray[numpy.bool_], free: numpy.typing.NDArray[numpy.bool_], least: numpy.typing.NDArray[numpy.int64], release: numpy.typing.NDArray[numpy.int64], deadline: numpy.typing.NDArray[numpy.int64], sharing: numpy.typing.NDArray[numpy.bool_]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return the representative, the release time and the deadline (n,) of each task after candidates have joined their producers (placeopt.passes.zero_time); -1 represents a task that is removed.
+    """
+
+def join_consumers(problem: Problem, candidate: numpy.typing.NDArray[numpy.bool_], free: numpy.typing.NDArray[numpy.bool_], least: numpy.typing.NDArray[numpy.int64], release: numpy.typing.NDArray[numpy.int64], deadline: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """Return the same after candidates have joined their consumers."""
+
+def join_neighbours(problem: Problem, candidate: numpy.typing.NDArray[numpy.bool_], least: numpy.typing.NDArray[numpy.int64], deadline: numpy.typing.NDArray[numpy.int64], allowed: numpy.typing.NDArray[numpy.bool_], moves_free: bool) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return the group (n,) of each task after single zero-time tasks have moved into a neighbour's group, and when those that moved run (n,): 1 when the last producer ends, 2 when the first consumer starts; 0 for the others.
+    """
+
+class Unions:
+    """
+    Colocation groups in a union-find structure; a union is represented by its smallest group.
+
+    `feasible` (g, m) are the devices of each group, `memory` (g,) and `capacity` (m,) bytes. The groups left[k] and right[k]
+    must be apart.
+    """
+
+    def __init__(self, feasible: numpy.typing.NDArray[numpy.bool_], memory: numpy.typing.NDArray[numpy.int64], capacity: numpy.typing.NDArray[numpy.int64], left: numpy.typing.NDArray[numpy.int64], right: numpy.typing.NDArray[numpy.int64]) -> None: ...
+
+    @property
+    def parent(self) -> numpy.typing.NDArray[numpy.int64]:
+        """(g,) the representative of each group's union."""
+
+    @property
+    def feasible(self) -> numpy.typing.NDArray[numpy.bool_]:
+        """
+        (g, m), whether every task of each group's union may run on the device.
+        """
+
+    def unite(self, left: numpy.typing.NDArray[numpy.int64], right: numpy.typing.NDArray[numpy.int64]) -> None:
+        """
+        Unite the groups left[k] and right[k] in turn, where allowed: some device may run both and has the memory, and they need not be apart.
+        """
+
+    def join(self, left: int, right: int) -> bool:
+        """Unite two groups if that is allowed; return whether they are united."""
+
+    def unite_clusters(self, order: numpy.typing.NDArray[numpy.int64], group: numpy.typing.NDArray[numpy.int64], first: numpy.typing.NDArray[numpy.bool_]) -> numpy.typing.NDArray[numpy.bool_]:
+        """
+        Unite all groups (n,) that meet between two positions with `first` (n,) of an order (n,); where that is not allowed, the cluster is split. Return `first` with these cuts.
+        """
+
+    def unite_meeting(self, capacity: numpy.typing.NDArray[numpy.int64], work: numpy.typing.NDArray[numpy.float64], most: float, growth: float, order: numpy.typing.NDArray[numpy.int64], group: numpy.typing.NDArray[numpy.int64], several: numpy.typing.NDArray[numpy.bool_], first: numpy.typing.NDArray[numpy.bool_]) -> bool:
+        """
+        Unite the groups that `several` (g,) selects where they meet between two positions with `first` (n,), for devices of `capacity` (m,) bytes. A union has at most `most` of the work (g,), or `growth` times the work of its largest group. Return whether some groups that meet could not be united.
+        """
+
+    def first_positions(self, order: numpy.typing.NDArray[numpy.int64], group: numpy.typing.NDArray[numpy.int64], memory: numpy.typing.NDArray[numpy.int64], apart_start: numpy.typing.NDArray[numpy.int64], apart: numpy.typing.NDArray[numpy.int64], longest: int, most: int) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        Return the first position (n + 1,) from which all tasks before a position of the order (n,) may be one cluster: of at most `longest` tasks and `most` bytes of memory (n,) that one device may run, without groups that must be apart, those of group k at apart[apart_start[k]:apart_start[k + 1]]. A larger task is a cluster by itself.
+        """
+
+def least_cuts(start: numpy.typing.NDArray[numpy.int64], source: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], low: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the last cut (n + 1,) before each position such that the edges between clusters weigh least; source[start[j]:start[j + 1]] lead to the node at position j, and `low` (n + 1,) are the first positions of its cluster.
+    """
+
+def earliest_heads(edges: tuple[numpy.typing.NDArray[numpy.int64], ...], links: tuple[numpy.typing.NDArray[numpy.generic], ...], tasks: tuple[numpy.typing.NDArray[numpy.generic], ...], most: int, budget: int, head: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the heads (n, k) of placeopt.bounding.quick.paths, from release times or 2^61 where not allowed. `edges` are order (n,), start (n + 1,), edge and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity (k,), duration and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, the heads are weaker.
+    """
+
+def best_window(by_tail: numpy.typing.NDArray[numpy.int64], rank: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], scale: int) -> int:
+    """
+    Return the largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q (n,). `by_tail` is the order of decreasing tails, `rank` the position of each task by increasing heads.
+    """
+
+def best_spread(order: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64], duration: numpy.typing.NDArray[numpy.int64], far: numpy.typing.NDArray[numpy.int64], level: int, count: int) -> int:
+    """
+    Return the largest sum of durations, `count` smallest near ends and `count` smallest far ends (n,) over the tasks with far >= level, in the order of decreasing near: all prefixes with at least `count` tasks; -2^62 without one.
+    """
+
+def best_interval(starts: numpy.typing.NDArray[numpy.int64], ends: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], duration: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], allowed: numpy.typing.NDArray[numpy.bool_], price: numpy.typing.NDArray[numpy.int64], worth: numpy.typing.NDArray[numpy.int64], scale: int, memory_worth: int, least: int, too_long: int, stop: Stop) -> int:
+    """
+    Return the largest bound by energetic reasoning (placeopt.bounding.energetic) over the starts and the ascending ends of intervals, beyond a makespan of `least`, or 0; matrices are (n, k).
+    """

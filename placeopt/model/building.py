@@ -10,9 +10,10 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from placeopt import engine
 from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Bool, Int, checked_share, choice, flags, names, task_pairs, whole_numbers
-from placeopt.model.graph import find_cycle, topological_order
+from placeopt.model.graph import find_cycle
 from placeopt.model.pipeline import Pipeline, build_pipeline
 from placeopt.model.problem import (
     NANO,
@@ -111,9 +112,8 @@ def build_problem(
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
     in_edge = np.argsort(target, kind="stable").astype(np.int64)
     in_start = np.searchsorted(target[in_edge], np.arange(n + 1)).astype(np.int64)
-    order = np.empty(n, dtype=np.int64)
-    placed = topological_order.select(n + e)(out_start, target, np.diff(in_start), order)
-    if placed < n:
+    order = engine.topological_order(out_start, target)
+    if len(order) < n:
         around = [tasks[i] for i in find_cycle(pairs, n)]
         raise UsageError(f"the edges contain a cycle: {listing(around, 8, ' -> ')} -> {visible(around[0])}")
 

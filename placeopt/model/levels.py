@@ -28,7 +28,6 @@ from typing import Literal
 import numpy as np
 
 from placeopt import engine
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Float, Int
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
@@ -104,19 +103,6 @@ def falling(level: Float) -> Int:
     return order
 
 
-@kernel(allocates=False)
-def longest_ways(order: Int, start: Int, neighbour: Int, work: Float, transfer: Float, before: Float) -> None:
-    """Raise `before` (n,) to the longest path that ends just before each task, over `work` (n,) and `transfer` (e,).
-
-    Edges lead from task i to neighbour[start[i]:start[i + 1]].
-    """
-    for i in order:
-        length = before[i] + work[i]
-        for e in range(start[i], start[i + 1]):
-            j = neighbour[e]
-            before[j] = max(before[j], length + transfer[e])
-
-
 def m_topo(problem: Problem) -> Int:
     """(n,) the tasks breadth first."""
     return problem.order
@@ -137,49 +123,10 @@ def depth_first(problem: Problem, preference: Int) -> Int:
 
     Tasks that become ready together are ordered as in `preference` (n,), which lists all tasks.
     """
-    order = np.empty(problem.n_tasks, dtype=np.int64)
-    run = last_ready_first.select(4 * (problem.n_tasks + problem.n_edges))
-    run(problem.out_start, problem.in_start, problem.edge_source[problem.in_edge], preference, order)
-    return order
+    return engine.last_ready_first(native(problem), preference)
 
 
 OrderName = Literal["cpd-topo", "dfs-topo", "m-topo"]
 
 ORDERS: dict[OrderName, Callable[[Problem], Int]] = {"m-topo": m_topo, "dfs-topo": dfs_topo, "cpd-topo": cpd_topo}
 """The orders by their names in the papers."""
-
-
-@kernel()
-def last_ready_first(out_start: Int, in_start: Int, producer: Int, preference: Int, order: Int) -> None:
-    """Fill `order` (n,); the producers of task i are producer[in_start[i]:in_start[i + 1]]."""
-    n = len(order)
-    # Consumers of each task from least to most preferred: the order in which they are pushed.
-    consumer = np.empty(len(producer), dtype=np.int64)
-    end = out_start.copy()
-    for position in range(n - 1, -1, -1):
-        j = preference[position]
-        for k in range(in_start[j], in_start[j + 1]):
-            i = producer[k]
-            consumer[end[i]] = j
-            end[i] += 1
-    waiting = np.empty(n, dtype=np.int64)
-    head = np.empty(n, dtype=np.int64)  # a stack
-    top = 0
-    for position in range(n - 1, -1, -1):
-        i = preference[position]
-        waiting[i] = in_start[i + 1] - in_start[i]
-        if waiting[i] == 0:
-            head[top] = i
-            top += 1
-    done = 0
-    while top > 0:
-        top -= 1
-        i = head[top]
-        order[done] = i
-        done += 1
-        for k in range(out_start[i], out_start[i + 1]):
-            j = consumer[k]
-            waiting[j] -= 1
-            if waiting[j] == 0:
-                head[top] = j
-                top += 1

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
-from placeopt.model.levels import longest_ways
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule, durations
 
@@ -158,7 +158,5 @@ def _changes(order: Int, source: Int, target: Int, device: Int) -> Int:
     """(n,) the largest count of device changes on a path that ends at each task; edges are sorted by source."""
     n = len(device)
     start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
-    change = (device[source] != device[target]).astype(np.float64)
-    before = np.zeros(n)
-    longest_ways.select(2 * (n + len(source)))(order, start, target, np.zeros(n), change, before)
-    return before.astype(np.int64)
+    change, none = (device[source] != device[target]).astype(np.int64), np.zeros(n, dtype=np.int64)
+    return engine.raise_paths(order, start, target, none, change, none)

@@ -10,13 +10,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import by_first_appearance
 from placeopt.model.graph import components, path_lengths
 from placeopt.model.levels import bottom_levels, comparable
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.passes.contraction import Unions, clusters, contraction, keeps_groups, regrouped, united
+from placeopt.passes.contraction import clusters, contraction, keeps_groups, regrouped, united
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, edges_of, projected_transfers, rebuilt
 from placeopt.simulation import retime
@@ -127,7 +128,7 @@ def _followers(problem: Problem, group: Int) -> Bool:
     return np.asarray(late & leads[group])
 
 
-def _without(problem: Problem, groups: Unions, follows: Bool) -> Reduction:
+def _without(problem: Problem, groups: engine.Unions, follows: Bool) -> Reduction:
     """The problem without the tasks that follow others."""
     group = groups.parent[problem.group]
     kept, behind = np.flatnonzero(~follows), np.flatnonzero(follows)

@@ -53,12 +53,12 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Bool, Float, Int
+from placeopt import engine
+from placeopt.model.arrays import Bool, Int
 from placeopt.model.levels import ORDERS, PARTS_OF_A_TICK, OrderName, cpd_topo, mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.passes.contraction import Clusters, Unions, contraction, find, initial_unions, may_unite, unite
+from placeopt.passes.contraction import Clusters, contraction, initial_unions
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, rebuilt
 from placeopt.simulation import retime
@@ -132,7 +132,7 @@ def fusion(problem: Problem, longest: int, share: float, order: Int | None = Non
     if cut:
         units = groups.parent[problem.group]
         first = _breakpoints(problem, order, groups, units, longest, most, together=several[problem.group])
-    unite_clusters.select(_steps(problem))(groups, order, problem.group, first)
+    first = groups.unite_clusters(order, problem.group, first)
     label = np.empty(n, dtype=np.int64)
     label[order] = np.cumsum(first) - 1
     return Fusion(Clusters(label, order, np.append(np.flatnonzero(first), n)), groups.parent[problem.group])
@@ -199,26 +199,23 @@ def memory_limit(problem: Problem, share: float) -> int:
     return UNLIMITED if least == UNLIMITED else int(least * share)
 
 
-def _steps(problem: Problem) -> int:
-    """Elementary steps of a loop over all tasks and devices."""
-    return problem.n_tasks * (8 + 3 * problem.n_devices)
-
-
 def _breakpoints(
-    problem: Problem, order: Int, groups: Unions, group: Int, longest: int, most: int, together: Bool | None = None
+    problem: Problem,
+    order: Int,
+    groups: engine.Unions,
+    group: Int,
+    longest: int,
+    most: int,
+    together: Bool | None = None,
 ) -> Bool:
     """(n,), whether a cluster starts at the position in `order`, for the optimal breakpoints.
 
     The groups (n,) are the unions of `groups`. Tasks of two groups that `together` (n,) selects do not share a cluster.
     """
-    n, m = problem.n_tasks, problem.n_devices
     ends = group[problem.separation]
     apart = np.unique(np.concatenate((ends, ends[:, ::-1])), axis=0)
     apart_start = np.searchsorted(apart[:, 0], np.arange(problem.n_groups + 1)).astype(np.int64)
-    low = np.zeros(n + 1, dtype=np.int64)
-    nowhere = np.full(m, -1, dtype=np.int64), np.full(problem.n_groups, -1, dtype=np.int64)
-    given = (order, group, problem.memory, groups.feasible, apart_start, apart[:, 1].copy(), longest, most)
-    windows.select(_steps(problem))(*given, *nowhere, low)
+    low = groups.first_positions(order, group, problem.memory, apart_start, apart[:, 1].copy(), longest, most)
     if together is not None:
         low[1:] = np.maximum(low[1:], _runs(group[order], together[order]))
     position = np.argsort(order)
@@ -237,67 +234,13 @@ def _runs(unit: Int, together: Bool) -> Int:
     return np.maximum.accumulate(low)
 
 
-def _met(problem: Problem, order: Int, first: Bool, groups: Unions, several: Bool, share: float) -> bool:
+def _met(problem: Problem, order: Int, first: Bool, groups: engine.Unions, several: Bool, share: float) -> bool:
     """Unite the groups of several tasks that meet in clusters; return whether some could not be united."""
     work = np.zeros(problem.n_groups)
     np.add.at(work, problem.group, mean_durations(problem))
     most = share * float(work.sum()) / problem.n_devices
-    small = groups._replace(capacity=np.minimum(problem.capacity, memory_limit(problem, share)))
-    run = unite_meeting.select(_steps(problem))
-    return run(small, work, work.copy(), most, 1 + share, order, problem.group, several, first)
-
-
-@kernel(find, may_unite, unite, allocates=False)
-def unite_meeting(
-    groups: Unions, work: Float, core: Float, most: float, growth: float,
-    order: Int, group: Int, several: Bool, first: Bool,
-) -> bool:  # fmt: skip
-    """Unite groups that `several` (g,) selects where tasks of them meet between two `first` (n,) positions.
-
-    A union has at most `most` of `work` (g,), or `growth` times the work of its largest group, `core` (g,); both arrays
-    follow the unions. Return whether some groups that meet could not be united.
-    """
-    torn, unit = False, -1
-    for j in range(len(order)):
-        g = group[order[j]]
-        if first[j]:
-            unit = -1
-        if not several[g]:
-            continue
-        other = find(groups.parent, g)
-        if unit < 0 or unit == other:
-            unit = other
-        else:
-            total, largest = work[unit] + work[other], max(core[unit], core[other])
-            if total <= max(most, growth * largest) and may_unite(groups, unit, other):
-                unite(groups, unit, other)
-                unit = min(unit, other)
-                work[unit], core[unit] = total, largest
-            else:
-                torn, unit = True, other
-    for g in range(len(groups.parent)):
-        groups.parent[g] = find(groups.parent, g)
-    return torn
-
-
-@kernel(find, may_unite, unite, allocates=False)
-def unite_clusters(groups: Unions, order: Int, group: Int, first: Bool) -> None:
-    """Unite all groups that meet between two `first` (n,) positions; split the cluster if that is not allowed."""
-    unit = -1
-    for j in range(len(order)):
-        other = find(groups.parent, group[order[j]])
-        if unit >= 0:
-            unit = find(groups.parent, unit)
-        if first[j] or unit == other:
-            unit = other
-        elif may_unite(groups, unit, other):
-            unite(groups, unit, other)
-            unit = min(unit, other)
-        else:
-            first[j] = True
-            unit = other
-    for g in range(len(groups.parent)):
-        groups.parent[g] = find(groups.parent, g)
+    small = np.minimum(problem.capacity, memory_limit(problem, share))
+    return groups.unite_meeting(small, work, most, 1 + share, order, problem.group, several, first)
 
 
 def optimal_breakpoints(source: Int, target: Int, weight: Int, low: Int) -> Bool:
@@ -310,64 +253,10 @@ def optimal_breakpoints(source: Int, target: Int, weight: Int, low: Int) -> Bool
     n = len(low) - 1
     by_target = np.argsort(target, kind="stable")
     in_start = np.searchsorted(target[by_target], np.arange(n + 1)).astype(np.int64)
-    onwards = np.zeros(n, dtype=np.int64)
-    np.add.at(onwards, source, weight)
-    least, cut = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-    steps = len(source) + int((np.arange(n + 1) - low).sum())
-    least_cuts.select(steps)(in_start, source[by_target], weight[by_target], low, onwards, least, cut)
+    cut = engine.least_cuts(in_start, source[by_target], weight[by_target], low, engine.current_stop())
     first = np.zeros(n, dtype=np.bool_)
     j = n
     while j > 0:
         j = int(cut[j])
         first[j] = True
     return first
-
-
-@kernel(allocates=False)
-def least_cuts(in_start: Int, source: Int, weight: Int, low: Int, onwards: Int, least: Int, cut: Int) -> None:
-    """Fill S in `least` (n + 1,) and P in `cut` (n + 1,).
-
-    `onwards` (n,) is initially the total weight out of each node; in_start[j]..in_start[j + 1] are the edges into v_j.
-    """
-    for j in range(1, len(low)):
-        for k in range(in_start[j - 1], in_start[j]):
-            onwards[source[k]] -= weight[k]
-        cost = onwards[j - 1]
-        best, place = least[j - 1] + cost, j - 1
-        for i in range(j - 2, low[j] - 1, -1):
-            cost += onwards[i]
-            if least[i] + cost <= best:
-                best, place = least[i] + cost, i
-        least[j], cut[j] = best, place
-
-
-@kernel(allocates=False)
-def windows(
-    sequence: Int, group: Int, memory: Int, feasible: Bool, apart_start: Int, apart: Int,
-    longest: int, most: int, barred: Int, latest: Int, low: Int,
-) -> None:  # fmt: skip
-    """Fill `low` (n + 1,) for clusters of at most `longest` tasks and `most` bytes that one device may run.
-
-    `feasible` (g, m) and the separations, group k from apart[apart_start[k]:apart_start[k + 1]], refer to groups (n,).
-    A task larger than `most` is a cluster by itself. `barred` (m,) and `latest` (g,), -1 at first, hold the last
-    position of a task that the device may not run, and of the group.
-    """
-    first, held, room = 0, 0, 0
-    for j in range(len(sequence)):
-        i = sequence[j]
-        g = group[i]
-        common = j
-        for d in range(len(barred)):
-            if not feasible[g, d]:
-                barred[d] = j
-            common = min(common, barred[d] + 1)
-        first = max(first, common, j + 1 - longest)
-        for k in range(apart_start[g], apart_start[g + 1]):
-            first = max(first, latest[apart[k]] + 1)
-        latest[g] = j
-        held += memory[i]
-        while (held > most and room < j) or room < first:
-            held -= memory[sequence[room]]
-            room += 1
-        first = max(first, room)
-        low[j + 1] = first

@@ -35,9 +35,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.graph import topological_order
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import UNLIMITED, Problem, ratio_ceil
 from placeopt.model.schedule import Schedule
@@ -180,11 +180,8 @@ def _on_cycles(problem: Problem, edges: Edges) -> Bool:
     for source, target in ((edges.source, edges.target), (edges.target, edges.source)):
         ends = problem.group[source], problem.group[target]
         ordered = np.lexsort(ends[::-1])
-        start = np.searchsorted(ends[0][ordered], np.arange(count + 1))
-        order = np.empty(count, dtype=np.int64)
-        degree = np.bincount(ends[1], minlength=count)
-        placed = topological_order.select(count + len(source))(start, ends[1][ordered], degree, order)
-        stuck[order[:placed]] = False
+        start = np.searchsorted(ends[0][ordered], np.arange(count + 1)).astype(np.int64)
+        stuck[engine.topological_order(start, ends[1][ordered])] = False
     return stuck
 
 

@@ -34,11 +34,10 @@ device on its own, but all groups together may not fit: passes that unite groups
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import kernel
+from placeopt import engine
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem, group_memory
@@ -48,98 +47,17 @@ from placeopt.passes.rebuilding import DEVICE_FIELDS, LINK_FIELDS, SETTINGS, reb
 from placeopt.simulation import retime
 
 
-class Unions(NamedTuple):
-    """Groups in a union-find structure; g groups, m devices, k separated pairs.
-
-    A union is represented by its smallest group.
-    """
-
-    parent: Int  # (g,) another group of the same union; the representative's own index. `find` follows it
-    feasible: Bool  # (g, m) for representatives: whether every task of the union may run on the device
-    memory: Int  # (g,) for representatives: bytes of all tasks
-    capacity: Int  # (m,) as in `Problem`
-    # (g,), (g,), (2k,), (2k,): for representatives, the separated pairs of the union as a linked list. `other` is the
-    # group at the other end; -1 ends the list
-    first: Int
-    last: Int
-    further: Int
-    other: Int
-
-
-def initial_unions(problem: Problem) -> Unions:
+def initial_unions(problem: Problem) -> engine.Unions:
     """The groups of a problem, each a union by itself."""
-    g = problem.n_groups
-    memory = group_memory(problem)
-    ends = problem.group[problem.separation]
-    own, other = ends.ravel(), ends[:, ::-1].ravel().copy()
-    first, last = np.full(g, -1, dtype=np.int64), np.full(g, -1, dtype=np.int64)
-    further = np.full(len(own), -1, dtype=np.int64)
-    for k, i in enumerate(own.tolist()):
-        if first[i] < 0:
-            first[i] = k
-        else:
-            further[last[i]] = k
-        last[i] = k
-    return Unions(np.arange(g), problem.group_feasible(), memory, problem.capacity, first, last, further, other)
+    left, right = problem.group[problem.separation].T.copy()
+    return engine.Unions(problem.group_feasible(), group_memory(problem), problem.capacity, left, right)
 
 
-def united(problem: Problem, left: Int, right: Int) -> Unions:
+def united(problem: Problem, left: Int, right: Int) -> engine.Unions:
     """The groups of a problem after uniting left[k] and right[k] in turn, where allowed."""
     groups = initial_unions(problem)
-    run = unite_pairs.select((len(left) + problem.n_groups) * (1 + problem.n_devices))
-    run(groups, left, right)
+    groups.unite(left, right)
     return groups
-
-
-@kernel(allocates=False)
-def find(parent: Int, i: int) -> int:
-    """The representative of group i."""
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
-
-
-@kernel(find, allocates=False)
-def may_unite(groups: Unions, a: int, b: int) -> bool:
-    """Whether the unions with the representatives a and b may be united."""
-    k = groups.first[a]
-    while k >= 0:
-        if find(groups.parent, groups.other[k]) == b:
-            return False
-        k = groups.further[k]
-    memory = groups.memory[a] + groups.memory[b]
-    for d in range(len(groups.capacity)):
-        if groups.feasible[a, d] and groups.feasible[b, d] and memory <= groups.capacity[d]:
-            return True
-    return False
-
-
-@kernel(allocates=False)
-def unite(groups: Unions, a: int, b: int) -> None:
-    """Unite the unions with the representatives a and b."""
-    into, other = min(a, b), max(a, b)
-    groups.parent[other] = into
-    groups.memory[into] += groups.memory[other]
-    for d in range(len(groups.capacity)):
-        groups.feasible[into, d] = groups.feasible[into, d] and groups.feasible[other, d]
-    if groups.first[other] >= 0:
-        if groups.first[into] < 0:
-            groups.first[into] = groups.first[other]
-        else:
-            groups.further[groups.last[into]] = groups.first[other]
-        groups.last[into] = groups.last[other]
-
-
-@kernel(find, may_unite, unite, allocates=False)
-def unite_pairs(groups: Unions, left: Int, right: Int) -> None:
-    """Unite each pair of groups, if allowed; `parent` ends as the representative of each group's union."""
-    for k in range(len(left)):
-        a, b = find(groups.parent, left[k]), find(groups.parent, right[k])
-        if a != b and may_unite(groups, a, b):
-            unite(groups, a, b)
-    for i in range(len(groups.parent)):
-        groups.parent[i] = find(groups.parent, i)
 
 
 def keeps_groups(group: Int, device: Int) -> bool:
@@ -149,7 +67,7 @@ def keeps_groups(group: Int, device: Int) -> bool:
     return bool((home[group] == device).all())
 
 
-def regrouped(problem: Problem, groups: Unions) -> Reduction | None:
+def regrouped(problem: Problem, groups: engine.Unions) -> Reduction | None:
     """The problem with its groups united; None if no groups were united."""
     if (groups.parent == np.arange(problem.n_groups)).all():
         return None
@@ -201,9 +119,9 @@ def contraction(problem: Problem, made: Clusters, group: Int | None = None) -> R
 def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
     """The problem of the fused tasks."""
     count, first = len(made.start) - 1, made.sequence[made.start[:-1]]
-    duration = np.zeros((count, problem.n_devices), dtype=np.int64)
-    feasible = np.ones((count, problem.n_devices), dtype=np.bool_)
-    add_up.select(3 * problem.duration.size)(made.label, problem.duration, problem.feasible, duration, feasible)
+    parts = made.start[:-1]
+    duration = np.add.reduceat(problem.duration[made.sequence], parts, axis=0)
+    feasible = np.logical_and.reduceat(problem.feasible[made.sequence], parts, axis=0)
     source, target, payload, shared = _edges(problem, made.label, count)
     release, deadline = _windows(problem, made, feasible)
     scratch = np.add if problem.memory_model == "sum" else np.maximum
@@ -230,16 +148,6 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         forward=_forward(problem, made, first),
         tiers=problem.tiers,
     )
-
-
-@kernel(allocates=False)
-def add_up(label: Int, duration: Int, feasible: Bool, total: Int, everywhere: Bool) -> None:
-    """Add up durations (n, m) by label in `total` (c, m); `everywhere` (c, m): whether all tasks may run there."""
-    for i in range(len(label)):
-        k = label[i]
-        for d in range(duration.shape[1]):
-            total[k, d] += duration[i, d]
-            everywhere[k, d] = everywhere[k, d] and feasible[i, d]
 
 
 def _names(problem: Problem, made: Clusters, first: Int) -> list[str]:

@@ -6,13 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.errors import counted
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.graph import longest_paths
+from placeopt.model.graph import path_lengths
+from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
-from placeopt.passes.rebuilding import latest_ends, least_durations, rebuilt
+from placeopt.passes.rebuilding import least_durations, rebuilt
 
 
 class ForcedDevices:
@@ -88,10 +90,8 @@ def _late(problem: Problem, allowed: Bool) -> Bool:
     if (problem.deadline == UNLIMITED).all():
         return late
     least = least_durations(problem, allowed)
-    work = problem.n_tasks + problem.n_edges
-    start, end = problem.release.copy(), problem.deadline.copy()
-    longest_paths.select(work)(problem.order, problem.out_start, problem.edge_target, least, start)
-    latest_ends.select(work)(problem.order, problem.out_start, problem.edge_target, least, end)
+    start = path_lengths(problem.order, problem.out_start, problem.edge_target, least, problem.release)
+    end = engine.latest_ends(native(problem), least, problem.deadline)
     np.logical_or.at(late, problem.group, start[:, None] + problem.duration > end[:, None])
     return late
 

@@ -35,10 +35,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.errors import counted
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool
 from placeopt.model.graph import path_lengths
+from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes.protocol import Reduction
@@ -82,12 +83,11 @@ class DominatedEdges:
         removable &= (np.diff(problem.out_start)[source] > 1) & (np.diff(problem.in_start)[target] > 1)
         if not removable.any():
             return None
-        alive = np.ones(problem.n_edges, dtype=np.bool_)
-        drop_implied.select(int(removable.sum()) * BUDGET // 8)(
-            problem.out_start, source, target, problem.group,
+        alive = engine.not_implied(
+            native(problem),
             path_lengths(problem.order, problem.out_start, target, np.ones(problem.n_tasks, dtype=np.int64)),
             np.where(inside | idle, ANY, problem.payload), np.where(inside, problem.payload.max(), problem.payload),
-            removable, keeps_triangle_inequality(problem), BUDGET, alive,
+            removable, keeps_triangle_inequality(problem), BUDGET, engine.current_stop(),
         )  # fmt: skip
         if alive.all():
             return None
@@ -110,68 +110,3 @@ def _takes_no_ticks(problem: Problem) -> Bool:
     if problem.latency[apart].any():
         return np.zeros(problem.n_edges, dtype=np.bool_)
     return np.asarray((problem.payload == 0) | (not problem.byte_ticks_num[apart].any()))
-
-
-@kernel()
-def drop_implied(
-    out_start: Int, edge_source: Int, edge_target: Int, group: Int, level: Int,
-    required: Int, covers: Int, removable: Bool, keeps_triangle_inequality: bool, budget: int, alive: Bool,
-) -> None:  # fmt: skip
-    """Clear `alive` (e,) for edges that paths over other remaining edges imply.
-
-    `required` (e,) is the payload that a covering part must carry, or ANY. `covers` (e,) is the payload
-    that an edge counts for in such a part. The state of a task is 1 on a path that has covered nothing, 2 on a covering
-    part that started in u's group, and 3 after a part that ended in v's group. A higher state allows everything that a
-    lower one does.
-    """
-    n = len(group)
-    state = np.zeros(n, dtype=np.int64)
-    touched = np.empty(n, dtype=np.int64)
-    stack = np.empty(3 * n, dtype=np.int64)
-    for edge in range(len(edge_source)):
-        if not removable[edge]:
-            continue
-        u, v = edge_source[edge], edge_target[edge]
-        count, top, left = 1, 1, budget
-        touched[0] = u
-        stack[0] = u
-        state[u] = 3 if required[edge] < 0 else 2
-        found = False
-        while top > 0 and left > 0 and not found:
-            top -= 1
-            x = stack[top]
-            reached = state[x]
-            for e in range(out_start[x], out_start[x + 1]):
-                left -= 1
-                if left < 0:
-                    break
-                y = edge_target[e]
-                if not alive[e] or e == edge or (y != v and level[y] >= level[v]):
-                    continue
-                new = 1
-                if reached == 3:
-                    new = 3
-                elif (
-                    reached == 2 and covers[e] >= required[edge] and (keeps_triangle_inequality or group[x] == group[u])
-                ):
-                    new = 3 if group[y] == group[v] else 2
-                if new < 3 and group[y] == group[u]:
-                    new = 2
-                elif new == 2 and not keeps_triangle_inequality:
-                    new = 1
-                if y == v:
-                    if new == 3:
-                        found = True
-                        break
-                    continue
-                if new > state[y]:
-                    if state[y] == 0:
-                        touched[count] = y
-                        count += 1
-                    state[y] = new
-                    stack[top] = y
-                    top += 1
-        if found:
-            alive[edge] = False
-        for k in range(count):
-            state[touched[k]] = 0

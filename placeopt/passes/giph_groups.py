@@ -35,7 +35,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import by_first_appearance
 from placeopt.model.levels import mean_durations
 from placeopt.model.problem import Problem
-from placeopt.passes.contraction import clusters, contraction, find, initial_unions, may_unite, unite
+from placeopt.passes.contraction import clusters, contraction, initial_unions
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory
 from placeopt.solver import Settings
@@ -91,11 +91,8 @@ def merged(problem: Problem, most: int) -> tuple[Int, Int]:
         if into[task] != task or price != cost[task]:  # merged since, or it has grown and is listed again
             continue
         (producer,) = producers[task]
-        home, other = find(groups.parent, group[producer]), find(groups.parent, group[task])
-        if home != other:
-            if not may_unite(groups, home, other):
-                continue
-            unite(groups, home, other)
+        if not groups.join(group[producer], group[task]):
+            continue
         into[task] = producer
         left -= 1
         cost[producer] += price
@@ -111,6 +108,4 @@ def merged(problem: Problem, most: int) -> tuple[Int, Int]:
             heappush(candidates, (cost[producer], producer))
     for task in problem.order.tolist():  # a producer comes before its consumers
         into[task] = into[into[task]]
-    for g in range(len(groups.parent)):
-        groups.parent[g] = find(groups.parent, g)
     return by_first_appearance(into), groups.parent[problem.group]

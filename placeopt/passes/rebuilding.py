@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.memory import limited
@@ -222,13 +221,3 @@ def keeps_triangle_inequality(problem: Problem) -> bool:
         rate = rate.astype(np.int64)
     ways = problem.latency[between], rate
     return all(bool((way <= way[:, [x]] + way[[x], :]).all()) for way in ways for x in range(len(some)))
-
-
-@kernel(allocates=False)
-def latest_ends(order: Int, out_start: Int, edge_target: Int, least: Int, end: Int) -> None:
-    """Propagate latest ends backwards along paths; `end` (n,) initially holds deadlines, `least` (n,) the durations."""
-    for k in range(len(order) - 1, -1, -1):
-        i = order[k]
-        for e in range(out_start[i], out_start[i + 1]):
-            j = edge_target[e]
-            end[i] = min(end[i], end[j] - least[j])

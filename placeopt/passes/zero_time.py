@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.errors import counted
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.native import native
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import (
@@ -120,15 +121,10 @@ def _reduction(problem: Problem, *, forwards: bool) -> Reduction | None:
     if not candidate.any():
         return None
     free = _leaves_no_trace(problem)
-    release, deadline = problem.release.copy(), problem.deadline.copy()
-    representative = np.arange(problem.n_tasks)
-    least = least_durations(problem, allowed)
-    graph, tasks = _graph(problem, problem.group), Tasks(candidate, free, least, release, deadline)
-    work = KERNEL_STEPS * (problem.n_tasks + problem.n_edges)
-    if forwards:
-        join_producers.select(work)(graph, tasks, _sharing(problem), representative)
-    else:
-        join_consumers.select(work)(graph, tasks, representative)
+    given = native(problem), candidate, free, least_durations(problem, allowed), problem.release, problem.deadline
+    representative, release, deadline = (
+        engine.join_producers(*given, _sharing(problem)) if forwards else engine.join_consumers(*given)
+    )
     kept = np.flatnonzero(representative == np.arange(problem.n_tasks))
     if len(kept) == problem.n_tasks:
         return None
@@ -192,119 +188,6 @@ def _sharing(problem: Problem) -> Bool:
         outside = problem.group[problem.edge_source] != problem.group[problem.edge_target]
         sharing[problem.edge_source[outside & problem.shared]] = True
     return sharing
-
-
-class Graph(NamedTuple):
-    """The edges of a problem and the groups of its tasks, as in `Problem`."""
-
-    order: Int
-    in_start: Int
-    in_edge: Int
-    out_start: Int
-    edge_source: Int
-    edge_target: Int
-    group: Int
-
-
-class Tasks(NamedTuple):
-    """What the rules ask of the tasks."""
-
-    candidate: Bool  # (n,)
-    free: Bool  # (n,) whether the task leaves no trace
-    least: Int  # (n,) least duration
-    release: Int
-    deadline: Int
-
-
-def _graph(problem: Problem, group: Int) -> Graph:
-    starts = problem.in_start, problem.in_edge, problem.out_start
-    return Graph(problem.order, *starts, problem.edge_source, problem.edge_target, group)
-
-
-@kernel(allocates=False)
-def join_producers(graph: Graph, tasks: Tasks, sharing: Bool, representative: Int) -> None:
-    """Apply rules 1 and 3 (no producers) to every candidate, producers first.
-
-    Changes `sharing`, `representative` and the times of `tasks`.
-    """
-    group, release, deadline, least = graph.group, tasks.release, tasks.deadline, tasks.least
-    for z in graph.order:
-        if not tasks.candidate[z]:
-            continue
-        producer, joins = -1, True
-        for k in range(graph.in_start[z], graph.in_start[z + 1]):
-            p = graph.edge_source[graph.in_edge[k]]
-            if group[p] != group[z]:
-                joins = False
-                break
-            p = representative[p]
-            if p >= 0 and p != producer:
-                if producer >= 0:
-                    joins = False
-                    break
-                producer = p
-        if not joins:
-            continue
-        if producer < 0:
-            if not tasks.free[z] or release[z] > 0:
-                continue
-            for e in range(graph.out_start[z], graph.out_start[z + 1]):
-                if group[graph.edge_target[e]] != group[z]:
-                    joins = False
-                    break
-            if joins:
-                representative[z] = -1
-            continue
-        if release[z] > release[producer] + least[producer] or (sharing[z] and sharing[producer]):
-            continue
-        sharing[producer] = sharing[producer] or sharing[z]
-        deadline[producer] = min(deadline[producer], deadline[z])
-        representative[z] = producer
-
-
-@kernel(allocates=False)
-def join_consumers(graph: Graph, tasks: Tasks, representative: Int) -> None:
-    """Apply rules 2 and 3 (no consumers) to every candidate, consumers first.
-
-    Changes `representative` and the times of `tasks`.
-    """
-    group, release, deadline, least = graph.group, tasks.release, tasks.deadline, tasks.least
-    for i in range(len(graph.order) - 1, -1, -1):
-        z = graph.order[i]
-        if not tasks.candidate[z]:
-            continue
-        consumer, joins = -1, True
-        for e in range(graph.out_start[z], graph.out_start[z + 1]):
-            c = graph.edge_target[e]
-            if group[c] != group[z]:
-                joins = False
-                break
-            c = representative[c]
-            if c >= 0 and c != consumer:
-                if consumer >= 0:
-                    joins = False
-                    break
-                consumer = c
-        if not joins:
-            continue
-        if consumer >= 0:
-            if deadline[z] < deadline[consumer] - least[consumer]:
-                continue
-            release[consumer] = max(release[consumer], release[z])
-            representative[z] = consumer
-            continue
-        implied = 0
-        for k in range(graph.in_start[z], graph.in_start[z + 1]):
-            p = graph.edge_source[graph.in_edge[k]]
-            if group[p] != group[z]:
-                joins = False
-                break
-            implied = max(implied, release[p] + least[p])
-        if joins and tasks.free[z] and release[z] <= implied:
-            representative[z] = -1
-            for k in range(graph.in_start[z], graph.in_start[z + 1]):
-                p = graph.edge_source[graph.in_edge[k]]
-                deadline[p] = min(deadline[p], deadline[z])
 
 
 def _joined(problem: Problem, representative: Int) -> Edges:
@@ -381,11 +264,8 @@ class Relays:
         moves_free = (
             not counts_transfers(problem) and problem.contention == "none" and keeps_triangle_inequality(problem)
         )
-        group, when = problem.group.copy(), np.zeros(problem.n_tasks, dtype=np.int64)
-        work = problem.n_tasks + problem.n_edges + int(candidate.sum()) * problem.n_devices
-        tasks = Tasks(candidate, candidate, least_durations(problem, allowed), problem.release, problem.deadline)
-        graph = _graph(problem, group)
-        join_neighbours.select(work)(graph, tasks, problem.payload, allowed, moves_free, size, when)
+        least = least_durations(problem, allowed)
+        group, when = engine.join_neighbours(native(problem), candidate, least, problem.deadline, allowed, moves_free)
         joined = problem.order[when[problem.order] > 0]
         if len(joined) == 0:
             return None
@@ -404,55 +284,6 @@ class Relays:
 
 SEVERAL, NONE = -1, -2
 """The common group of tasks in several groups, and of no tasks."""
-
-
-@kernel(allocates=False)
-def join_neighbours(
-    graph: Graph, tasks: Tasks, payload: Int, allowed: Bool, moves_free: bool, size: Int, when: Int
-) -> None:
-    """Apply the cases, producers first: update `graph.group` and the `size` (g,); `when` (n,) is EARLY, LATE or 0."""
-    group = graph.group
-    for z in graph.order:
-        own = group[z]
-        if not tasks.candidate[z] or size[own] > 1:
-            continue
-        before, after, implied = NONE, NONE, 0
-        least_in, most_in, least_out, most_out = UNLIMITED, -1, UNLIMITED, -1
-        for k in range(graph.in_start[z], graph.in_start[z + 1]):
-            e = graph.in_edge[k]
-            p = graph.edge_source[e]
-            before = group[p] if before == NONE or before == group[p] else SEVERAL
-            implied = max(implied, tasks.release[p] + tasks.least[p])
-            least_in, most_in = min(least_in, payload[e]), max(most_in, payload[e])
-        for e in range(graph.out_start[z], graph.out_start[z + 1]):
-            c = graph.edge_target[e]
-            after = group[c] if after == NONE or after == group[c] else SEVERAL
-            least_out, most_out = min(least_out, payload[e]), max(most_out, payload[e])
-        early = tasks.release[z] <= implied
-        late = after != NONE and tasks.deadline[z] == UNLIMITED
-        target = SEVERAL
-        if before == after or after == NONE:
-            target = before
-        elif before == NONE:
-            target = after
-        if target < 0 or not (early or late):
-            target = SEVERAL
-            if moves_free and before >= 0 and after != NONE and early and least_in >= most_out:
-                target = before
-            elif moves_free and after >= 0 and before != NONE and late and most_in <= least_out:
-                target, early = after, False
-        if target < 0:
-            continue
-        fits = True
-        for d in range(allowed.shape[1]):
-            if allowed[target, d] and not allowed[own, d]:
-                fits = False
-                break
-        if fits:
-            size[own] -= 1
-            size[target] += 1
-            group[z] = target
-            when[z] = EARLY if early else LATE
 
 
 def _moved(problem: Problem, schedule: Schedule, group: Int, when: Int, joined: Int) -> Schedule:

@@ -29,10 +29,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.quick.classes import Classes, Subset
 from placeopt.bounding.quick.loads import BITS, Prices, Sharing, busiest, candidate_prices, sharing_of, weights
 from placeopt.bounding.quick.paths import Windows
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 
 QUANTILES = 8
@@ -84,8 +84,7 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     by_tail = np.argsort(-tail, kind="stable")
     rank = np.argsort(np.argsort(head, kind="stable"))
     weight = weights(sharing, prices).astype(np.int64)
-    sweep = best_window.select(8 * len(head) * len(head).bit_length())
-    value = int(sweep(by_tail, rank, head, tail, weight, scale))
+    value = engine.best_window(by_tail, rank, head, tail, weight, scale)
     return -((prices.memory_worth(sharing) - value) // scale)
 
 
@@ -118,65 +117,7 @@ def _spread(head: Int, duration: Int, tail: Int, devices: int) -> int:
     for near, far in ((head, tail), (tail, head)):
         order = np.argsort(-near, kind="stable")
         levels = np.unique(np.quantile(far, np.arange(QUANTILES) / QUANTILES, method="lower"))
-        sweep = best_spread.select(10 * len(order) * len(levels))
         for level in levels.tolist():
-            total = int(sweep(order, near, duration, far, int(level), devices))
+            total = engine.best_spread(order, near, duration, far, level, devices)
             best = max(best, -(-(total << coarse) // devices) if total != NONE else -1)
     return best
-
-
-@kernel()
-def best_window(by_tail: Int, rank: Int, head: Int, tail: Int, weight: Int, scale: int) -> int:
-    """The largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q.
-
-    `by_tail` is the order of decreasing tails, `rank` the position of each task by increasing heads. Each tree node
-    holds the total weight below it and the best scale R + weight of {head >= R} among these tasks.
-    """
-    leaves = 1
-    while leaves < len(by_tail):
-        leaves *= 2
-    total = np.zeros(2 * leaves, dtype=np.int64)
-    best = np.full(2 * leaves, NONE, dtype=np.int64)
-    largest = NONE
-    for i in by_tail:
-        node = leaves + rank[i]
-        total[node] = weight[i]
-        best[node] = scale * head[i] + weight[i]
-        while node > 1:
-            node //= 2
-            left, right = 2 * node, 2 * node + 1
-            total[node] = total[left] + total[right]
-            best[node] = max(best[right], best[left] + total[right])
-        largest = max(largest, best[1] + scale * tail[i])
-    return largest
-
-
-@kernel()
-def best_spread(order: Int, near: Int, duration: Int, far: Int, level: int, count: int) -> int:
-    """The largest sum of durations, `count` smallest near ends and `count` smallest far ends.
-
-    Over the tasks with far >= level, in the `order` of decreasing near: all prefixes with at least `count` tasks. NONE
-    without such a prefix.
-    """
-    recent = np.zeros(count, dtype=np.int64)  # the last, hence smallest, near ends
-    smallest = np.zeros(count, dtype=np.int64)  # far ends, ascending
-    work, taken, largest = 0, 0, NONE
-    for i in order:
-        if far[i] < level:
-            continue
-        work += duration[i] + near[i] - recent[taken % count]
-        recent[taken % count] = near[i]
-        place = min(taken, count)
-        if place == count and far[i] < smallest[count - 1]:
-            work -= smallest[count - 1]
-            place = count - 1
-        if place < count:
-            work += far[i]
-            while place > 0 and smallest[place - 1] > far[i]:
-                smallest[place] = smallest[place - 1]
-                place -= 1
-            smallest[place] = far[i]
-        taken += 1
-        if taken >= count:
-            largest = max(largest, work)
-    return largest

@@ -121,5 +121,6 @@ void bind_ready(nb::module_& module);
 void bind_live_memory(nb::module_& module);
 void bind_clustering(nb::module_& module);
 void bind_passes(nb::module_& module);
+void bind_graph(nb::module_& module);
 
 }  // namespace engine

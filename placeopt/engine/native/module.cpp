@@ -60,6 +60,7 @@ NB_MODULE(_core, module) {
     bind_live_memory(module);
     bind_clustering(module);
     bind_passes(module);
+    bind_graph(module);
 }
 
 }  // namespace engine

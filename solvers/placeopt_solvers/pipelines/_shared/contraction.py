@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.graph import topological_order
 from placeopt.model.problem import Problem, devices_by_class, transfer_ticks
 from placeopt.model.stages import backward, forward_in_training, rules
 
@@ -218,8 +218,7 @@ def _reachable(size: int, a: Int, b: Int) -> list[int]:
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     start = np.searchsorted(pairs[:, 0], np.arange(k + 1)).astype(np.int64)
     target = np.ascontiguousarray(pairs[:, 1])
-    order = np.empty(k, dtype=np.int64)
-    topological_order(start, target, np.bincount(target, minlength=k), order)
+    order = engine.topological_order(start, target)
     below = [0] * k
     for node, c in enumerate(component.tolist()):
         below[c] |= 1 << node
