@@ -416,3 +416,96 @@ def best_interval(starts: numpy.typing.NDArray[numpy.int64], ends: numpy.typing.
     """
     Return the largest bound by energetic reasoning (placeopt.bounding.energetic) over the starts and the ascending ends of intervals, beyond a makespan of `least`, or 0; matrices are (n, k).
     """
+
+class LocalSearch:
+    """
+    An order of the tasks and a device for each group, evaluated incrementally.
+
+    The schedule starts every task, in the order, as soon as its device, its release and its data allow. `instance` are the
+    arrays of placeopt_solvers._local_search.instance. Arrays are read-only views.
+    """
+
+    def __init__(self, instance: object, seed: int) -> None: ...
+
+    def load(self, order: numpy.typing.NDArray[numpy.int64], home: numpy.typing.NDArray[numpy.int64]) -> None:
+        """Continue from a topological order (n,) and the devices (g,) of groups."""
+
+    def return_to_best(self) -> None:
+        """Continue from the best state so far, if there is one."""
+
+    def set_penalties(self, late: float, overfull: float) -> None:
+        """
+        Change the penalties of a tick of lateness and of a byte above the capacity.
+        """
+
+    def walk(self, shares: numpy.typing.NDArray[numpy.int64], begin: int, end: int, rounds: int, hot: float, cold: float, enough: float, stop: Stop) -> int:
+        """
+        Try the moves `begin` to `end` of a walk of `rounds` moves; return how many were evaluated.
+
+        Temperatures fall from `hot` to `cold` along it. A temperature of 0 accepts moves that do not increase the cost; an infinite one accepts every move. `shares` (6,) are the cumulative percentages of the kinds of moves. At a cost of `enough` the walk ends.
+        """
+
+    def tabu(self, shares: numpy.typing.NDArray[numpy.int64], begin: int, rounds: int, candidates: int, tenure: int, enough: float, stop: Stop) -> int:
+        """
+        Run rounds of tabu search, numbered from `begin`; return how many states were evaluated.
+
+        Each makes the best of some candidates, and forbids undoing it for `tenure` to 2 `tenure` rounds.
+        """
+
+    def time_all(self) -> None:
+        """Time all tasks, also where the cost does not depend on times."""
+
+    def take_news(self) -> bool:
+        """Return whether a better best state was found since the last call."""
+
+    @property
+    def cost(self) -> float:
+        """Cost of the state."""
+
+    @property
+    def guide(self) -> float:
+        """Part of the last evaluation that only guides the search."""
+
+    @property
+    def penalty(self) -> float:
+        """Part of the last evaluation that penalises violated constraints."""
+
+    @property
+    def held(self) -> float:
+        """Cost of the best feasible state, infinite without one."""
+
+    @property
+    def order(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the tasks in a topological order."""
+
+    @property
+    def home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(g,) the device of each group."""
+
+    @property
+    def best_order(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the order of the best feasible state."""
+
+    @property
+    def best_home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(g,) its devices."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the device of each task."""
+
+    @property
+    def ticks(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) ticks of each task on its device."""
+
+    @property
+    def end(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) end of each task."""
+
+    @property
+    def delay(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(e,) ticks of each in-edge's transfer."""
+
+    @property
+    def arrive(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(e,) arrival of each in-edge's data; empty without ports."""

@@ -122,5 +122,6 @@ void bind_live_memory(nb::module_& module);
 void bind_clustering(nb::module_& module);
 void bind_passes(nb::module_& module);
 void bind_graph(nb::module_& module);
+void bind_local_search(nb::module_& module);
 
 }  // namespace engine

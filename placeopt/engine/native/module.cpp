@@ -61,6 +61,7 @@ NB_MODULE(_core, module) {
     bind_clustering(module);
     bind_passes(module);
     bind_graph(module);
+    bind_local_search(module);
 }
 
 }  // namespace engine

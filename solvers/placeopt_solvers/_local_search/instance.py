@@ -1,4 +1,4 @@
-"""The arrays of a problem for the kernels of a search, with the weights of the objective."""
+"""The arrays of a problem for a search, with the weights of the objective."""
 
 from __future__ import annotations
 
@@ -26,11 +26,8 @@ COPIED = (
 )  # fmt: skip
 """Arrays that are those of the problem."""
 
-MAKESPAN, LOAD, BALANCE, LATE, OVERFULL = range(5)
-"""Indices of `Instance.weight`."""
-
-TICKS, BYTES, JOULES = range(3)
-"""Indices of `Instance.price`."""
+MAKESPAN = 0
+"""Index of `Instance.weight`."""
 
 
 class Instance(NamedTuple):
@@ -74,6 +71,7 @@ class Instance(NamedTuple):
     price: Float  # (3,) cost of a tick, a byte and a nanojoule of transfers
     bound: int  # a lower bound of the makespan
     port: bool  # whether there is port contention
+    half_duplex: bool  # whether a device has one port for both directions
     due: bool  # whether there are deadlines
     peak: bool  # whether the memory model is `peak`
     timed: bool  # whether times matter
@@ -132,6 +130,7 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         price=price,
         bound=bound,
         port=problem.contention != "none",
+        half_duplex=problem.contention == "half_duplex",
         due=due,
         peak=peak,
         timed=bool(weight[MAKESPAN]) or due or peak,

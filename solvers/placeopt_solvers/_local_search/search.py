@@ -10,32 +10,22 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.quick import best_bound
-from placeopt.kernels import runs_compiled
 from placeopt.model.problem import UNLIMITED, Objective, Problem
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, Transfers, edge_transfers, sequence
 from placeopt.simulation import simulate
 
 from .._constructive.groups import grouped, packings
-from .._local_search import current_schedule, load, make_instance, make_state
 from .._runs.solve_run import Incumbent
 from .._runs.validity import valid
-from .decoding import decode
-from .instance import LATE, MAKESPAN, OVERFULL
-from .moving import recompute
-from .proposals import KINDS
-from .state import COST, GUIDE, HELD, NEWS, PENALTY
-from .walk import keep_best, walk
-
-LOADING = 1.0
-"""Seconds that a search in plain Python may take longer than planned, until compiled code is loaded from disk."""
+from .instance import MAKESPAN, make_instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +35,7 @@ class Tuning:
     move: float = 0.7e-6  # a move apart from timing
     task: float = 2e-9  # timing a task or an edge without ports
     port_task: float = 5e-9  # timing a task or an edge with ports
-    plain_move: float = 150e-6  # the same in plain Python
-    plain_task: float = 2e-6
-    overhead: int = 40  # elementary steps of a move apart from timing, as `placeopt.kernels` counts them
-    chunk: float = 0.03  # between two checks whether to stop
+    chunk: float = 0.03  # between two changes of the penalties
     rise: float = 1.25  # factor of the penalty after a chunk with an infeasible state
     fall: float = 0.9  # factor of the penalty after a chunk with a feasible state
     range: float = 1e6  # largest penalty relative to the first one; its inverse is the smallest
@@ -70,133 +57,92 @@ class Cooling:
     onward: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WalkOutcome:
-    """States evaluated, and whether the search was cut short because it ran in plain Python."""
-
-    evaluated: int
-    cut: bool
-
-
-def rounds_in(problem: Problem, seconds: float, *, plain: bool = False) -> int:
-    """Estimate the moves that a core tries in a few seconds, in compiled or in plain code."""
-    fixed, step = TUNING.move, TUNING.port_task if problem.contention != "none" else TUNING.task
-    if plain:
-        fixed, step = TUNING.plain_move, TUNING.plain_task
-    return int(seconds / (fixed + step * (problem.n_tasks + problem.n_edges)))
+def rounds_in(problem: Problem, seconds: float) -> int:
+    """Estimate the moves that a core tries in a few seconds."""
+    step = TUNING.port_task if problem.contention != "none" else TUNING.task
+    return int(seconds / (TUNING.move + step * (problem.n_tasks + problem.n_edges)))
 
 
 class Walker:
     """One walk through states: its state, and the best that it has found.
 
-    `moves` is their least number, which decides whether code is compiled; `bound` is a lower bound of the makespan
-    (`makespan_bound`); `shares` are the percentages of the kinds of moves, in the order of
-    `placeopt_solvers._local_search.proposals`.
+    `bound` is a lower bound of the makespan (`makespan_bound`); `shares` are the percentages of the kinds of moves, in
+    the order of the engine's `moves.cpp`.
     """
 
-    def __init__(
-        self, problem: Problem, start: Schedule, seed: int, moves: int, bound: int, shares: Sequence[int]
-    ) -> None:
+    def __init__(self, problem: Problem, start: Schedule, seed: int, bound: int, shares: Sequence[int]) -> None:
         self.problem = problem
         self.instance = make_instance(problem, bound)
-        self.state = make_state(self.instance, problem, seed)
-        self._judge = make_state(self.instance, problem, 0)
+        self.state = engine.LocalSearch(self.instance, seed)
+        self._judge = engine.LocalSearch(self.instance, 0)
         self.shares = np.cumsum(np.array(shares, dtype=np.int64))
-        assert self.shares[-1] == 100
-        assert len(shares) == KINDS
         self.evaluated = 0
-        self.steps = steps = moves * (TUNING.overhead + problem.n_tasks + problem.n_edges)
-        self._recompute, self._decode = recompute.select(steps, chunked=True), decode.select(steps, chunked=True)
-        self._move: Callable[..., int] = walk.select(steps, chunked=True)
         self.go_to(start)
-        value = abs(float(self.state.cost[COST] - self.state.cost[PENALTY])) or 1.0
+        value = abs(self.state.cost - self.state.penalty) or 1.0
         held = max(float(self.instance.memory.sum()), 1.0)
         self._first = np.array([max(self.instance.weight[MAKESPAN], 1.0) * 2.0, 4.0 * value / held])
-        self.instance.weight[[LATE, OVERFULL]] = self._first
+        self._penalties = self._first
+        self.state.set_penalties(*self._penalties.tolist())
         self.go_to(start)
 
     def go_to(self, schedule: Schedule) -> None:
-        """Continue from a schedule."""
-        load(self.problem, self.state, schedule)
-        self._evaluate()
-
-    def return_to_best(self) -> None:
-        """Continue from the best state so far, if there is one."""
-        if math.isfinite(self.state.cost[HELD]):
-            self.state.order[:] = self.state.best_order
-            self.state.home[:] = self.state.best_home
-            self._evaluate()
-
-    def _evaluate(self) -> None:
-        self._recompute(self.instance, self.state)
-        self.state.cost[COST] = self._decode(self.instance, self.state, 0, math.inf)
-        if self.state.cost[PENALTY] == 0:
-            worth = self.state.cost[COST] - self.state.cost[GUIDE]
-            if worth < self.state.cost[HELD]:
-                keep_best(self.state, worth)
-
-    @property
-    def compiled(self) -> bool:
-        """Whether moves run in compiled code."""
-        return runs_compiled(self._move)
+        """Continue from the placement of a schedule, and its order by starts."""
+        home = np.empty(self.problem.n_groups, dtype=np.int64)
+        home[self.problem.group] = schedule.device
+        self.state.load(sequence(self.problem, schedule), home)
 
     @property
     def value(self) -> float:
         """The value that temperatures relate to: the best so far, or that of the state."""
-        held = float(self.state.cost[HELD])
-        return held if math.isfinite(held) else float(self.state.cost[COST])
+        return self.state.held if math.isfinite(self.state.held) else self.state.cost
 
     def cool(self, cooling: Cooling, enough: float, stopped: Callable[[], bool], on_best: Callable[[], None]) -> bool:
         """Walk through one cooling; return whether it reached its end. `on_best` is called after a new best state."""
-        rounds, scale = cooling.rounds, self.value
+        rounds, scale, stop = cooling.rounds, self.value, engine.Stop(stopped)
         hot, cold = cooling.hot * scale, cooling.cold * scale
         size = max(rounds_in(self.problem, TUNING.chunk), 1)
         for begin in range(0, rounds, size):
+            if stopped() or self.state.held <= enough:
+                return False
             count = min(size, rounds - begin)
             first, last = (
                 hot * (cold / hot) ** (done / rounds) if 0 < cold < math.inf else hot for done in (begin, begin + count)
             )
-            # Penalties change between two chunks, so chunks have the same size in plain Python. There they run in
-            # parts, to check regularly whether to stop.
-            done = 0
-            while done < count:
-                if stopped() or self.state.cost[HELD] <= enough:
-                    return False
-                part = count if self.compiled else max(rounds_in(self.problem, TUNING.chunk, plain=True), 1)
-                end = min(done + part, count)
-                self.evaluated += self.step(done, end, count, first, last, enough)
-                done = end
-                if self.state.number[NEWS]:
-                    self.state.number[NEWS] = 0
-                    on_best()
+            self.evaluated += self.step(count, first, last, enough, stop)
+            if self.state.take_news():
+                on_best()
             self._weigh()
         return True
 
-    def step(self, begin: int, end: int, count: int, hot: float, cold: float, enough: float) -> int:
-        """Try the moves `begin` to `end` of a chunk of `count`; return how many were evaluated."""
-        return self._move(self.instance, self.state, self.shares, begin, end, count, hot, cold, enough)
+    def step(self, count: int, hot: float, cold: float, enough: float, stop: engine.Stop) -> int:
+        """Try `count` moves; return how many were evaluated."""
+        return self.state.walk(self.shares, 0, count, count, hot, cold, enough, stop)
 
     def _weigh(self) -> None:
         """Raise the penalties while the state is infeasible, and lower them while it is feasible."""
-        change = TUNING.rise if self.state.cost[PENALTY] > 0 else TUNING.fall
-        weight = self.instance.weight
-        price = np.clip(weight[[LATE, OVERFULL]] * change, self._first / TUNING.range, self._first * TUNING.range)
-        if (price != weight[[LATE, OVERFULL]]).any():
-            weight[[LATE, OVERFULL]] = price
-            last = max(self.problem.n_tasks - 1, 0)
-            self.state.cost[COST] = self._decode(self.instance, self.state, last, math.inf)
+        change = TUNING.rise if self.state.penalty > 0 else TUNING.fall
+        penalties = np.clip(self._penalties * change, self._first / TUNING.range, self._first * TUNING.range)
+        if (penalties != self._penalties).any():
+            self._penalties = penalties
+            self.state.set_penalties(*penalties.tolist())
 
     def best(self) -> Schedule | None:
         """Return the schedule of the best state so far; None without a feasible one."""
-        if not math.isfinite(self.state.cost[HELD]):
+        if not math.isfinite(self.state.held):
             return None
-        self._judge.order[:] = self.state.best_order
-        self._judge.home[:] = self.state.best_home
-        return current_schedule(self.problem, self.instance, self._judge)
+        problem, judge = self.problem, self._judge
+        judge.load(self.state.best_order, self.state.best_home)
+        judge.time_all()
+        device, transfers = judge.device.copy(), None
+        if problem.contention != "none":
+            edges = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
+            at = self.instance.slot[edges]
+            transfers = Transfers(edges, judge.arrive[at] - judge.delay[at])
+        return Schedule(device, judge.end - judge.ticks, transfers)
 
 
-MakeWalker = Callable[[Problem, Schedule, int, int, int], Walker]
-"""Makes a walker from a problem, a start, a seed, the least number of moves, and a lower bound of the makespan."""
+MakeWalker = Callable[[Problem, Schedule, int, int], Walker]
+"""Makes a walker from a problem, a start, a seed, and a lower bound of the makespan."""
 
 Coolings = Callable[[Problem, int, int], Iterator[Cooling]]
 """Yields coolings for a problem, a worker by its number, and a number of moves."""
@@ -215,40 +161,35 @@ def search_from(
     enough: float = -math.inf,
     seed: int = 0,
     workers: int = 1,
-    moves: int | None = None,
     endless: bool = False,
-    patience: float = math.inf,
     message: str = "",
-) -> WalkOutcome:
+) -> int:
     """Search until the coolings end, the value is at most `enough`, or `stopped` returns true.
 
-    Each worker follows `coolings` for `rounds` moves, again and again if `endless`. `moves` is their least number for
-    the decision on compiled code, `rounds` by default. Workers begin each cooling with the best state of all, and offer
-    their schedules to `best`. With one worker, the same seed gives the same result, unless the search is stopped or cut
-    short: plain Python, which runs while kernels are compiled, ends after `patience` seconds.
+    Returns the number of states evaluated.
+
+    Each worker follows `coolings` for `rounds` moves, again and again if `endless`. Workers begin each cooling with the
+    best state of all, and offer their schedules to `best`. With one worker, the same seed gives the same result, unless
+    the search is stopped.
     """
     least = makespan_bound(problem) if bound is None else bound
     lock = threading.Lock()
-    cut = threading.Event()
     shared: list[tuple[float, Schedule]] = []
 
     def work(number: int) -> int:
-        walker = make(problem, start, seed + 7919 * number, rounds if moves is None else moves, least)
-        begun = time.monotonic()  # now, because making a walker may load compiled code
+        walker = make(problem, start, seed + 7919 * number, least)
 
         def on_best() -> None:
             found = walker.best()
             if found is not None and valid(problem, found):
-                value = float(walker.state.cost[HELD])
+                value = walker.state.held
                 with lock:
                     if not shared or value < shared[0][0]:
                         shared[:] = [(value, found)]
                 best.offer(found, message)
 
         def over() -> bool:
-            if not walker.compiled and time.monotonic() - begun > patience:
-                cut.set()
-            return cut.is_set() or stopped() or bool(shared and shared[0][0] <= enough)
+            return stopped() or bool(shared and shared[0][0] <= enough)
 
         repeats = itertools.count() if endless else range(1)
         for cooling in itertools.chain.from_iterable(coolings(problem, number, rounds) for _ in repeats):
@@ -256,18 +197,18 @@ def search_from(
                 break
             with lock:
                 ahead = shared[0] if workers > 1 and shared else None
-            if ahead is not None and ahead[0] < walker.state.cost[HELD]:
+            if ahead is not None and ahead[0] < walker.state.held:
                 walker.go_to(ahead[1])
             elif not cooling.onward:
-                walker.return_to_best()
+                walker.state.return_to_best()
             if not walker.cool(cooling, enough, over, on_best):
                 break
         return walker.evaluated
 
     if workers == 1:
-        return WalkOutcome(work(0), cut.is_set())
+        return work(0)
     with ThreadPoolExecutor(workers, thread_name_prefix="search") as pool:
-        return WalkOutcome(sum(pool.map(work, range(workers))), cut.is_set())
+        return sum(pool.map(work, range(workers)))
 
 
 def makespan_bound(problem: Problem) -> int:

@@ -24,7 +24,7 @@ KIRKPATRICK = """\
 class AnnealingTuning:
     """Parameters of annealing; `benchmarks/gaps.py --solver annealing` measures their effect."""
 
-    shares: tuple[int, ...] = (30, 10, 22, 14, 16, 8)  # percentages of the kinds of moves (`proposals`)
+    shares: tuple[int, ...] = (30, 10, 22, 14, 16, 8)  # percentages of the kinds of moves (`moves.cpp`)
     # First temperatures of the coolings, used in turn, as parts of the best value divided by the number of tasks.
     # Schedules limited by memory need hot ones, schedules limited by the order cold ones.
     hottest: tuple[float, ...] = (1.5, 6.0, 0.5)
@@ -39,7 +39,7 @@ class AnnealingTuning:
 class DescentTuning:
     """Parameters of iterated local search; `benchmarks/gaps.py --solver local-search` measures their effect."""
 
-    shares: tuple[int, ...] = (26, 14, 22, 12, 16, 10)  # percentages of the kinds of moves (`proposals`)
+    shares: tuple[int, ...] = (26, 14, 22, 12, 16, 10)  # percentages of the kinds of moves (`moves.cpp`)
     descent: int = 40_000  # moves of a descent
     kicks: tuple[int, ...] = (3, 8, 2, 20)  # moves of the perturbations, used in turn
 

@@ -512,10 +512,9 @@ class SeriesRun(SolveRun):
                 if start is not None:
                     found.offer(start)
             if found.schedule is not None:
-                better, cut = annealed_start(found.problem, found.schedule, ANNEALING, self.options.seed, self.stopped)
+                better = annealed_start(found.problem, found.schedule, ANNEALING, self.options.seed, self.stopped)
                 if better is not None:
                     found.offer(better)
-                self.varies_by = self.varies_by or ("clock" if cut else "")
         found.annealed = True
 
     def _join(self, path: Path, width: int) -> None:

@@ -11,7 +11,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.solver import Clock, Options
 
 from .._constructive.sequences import heft
-from .._local_search.search import LOADING, rounds_in, search_from
+from .._local_search.search import rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._runs.solve_run import Incumbent
 from .._runs.validity import valid_forms
@@ -40,18 +40,18 @@ def annealed_start(
     stopped: Callable[[], bool],
     *,
     enough: float = -math.inf,
-) -> tuple[Schedule | None, bool]:
+) -> Schedule | None:
     """Improve a valid schedule by annealing for about `seconds`; return None if that fails.
 
-    The seconds become a number of moves, so that the same seed gives the same schedule on any machine. The second value
-    is whether annealing was cut short because it ran in plain Python. `enough` is that of `search_from`.
+    The seconds become a number of moves, so that the same seed gives the same schedule on any machine. `enough` is that
+    of `search_from`.
     """
     best = Incumbent(problem, Options(), Clock(None))
     best.offer(start)
     rounds = rounds_in(problem, seconds)
     if not rounds:
-        return None, False
-    outcome = search_from(
+        return None
+    search_from(
         problem,
         start,
         annealer,
@@ -61,6 +61,5 @@ def annealed_start(
         stopped,
         enough=enough,
         seed=seed,
-        patience=seconds + LOADING,
     )
-    return (None if best.schedule is start else best.schedule), outcome.cut
+    return None if best.schedule is start else best.schedule

@@ -17,9 +17,6 @@ from .._starts.warm_start import best_start
 DEFAULT = 10.0
 """Planned seconds of a search without a time limit and without a number of rounds."""
 
-BRIEF = 1.0
-"""Seconds of the time limit below which plain code searches, because loading compiled code takes too long."""
-
 SHARE = 0.85
 """Share of the time limit for which one worker plans its moves; it ends by their number, not by the clock."""
 
@@ -65,9 +62,8 @@ def search(
         return Answer(Termination.OPTIMAL, begin, bound)
     limit = options.planned_seconds
     seconds = DEFAULT if limit is None else SHARE * limit
-    brief = settings.rounds is None and limit is not None and limit < BRIEF
-    rounds = settings.rounds or max(rounds_in(problem, seconds, plain=brief), 1)
-    outcome = search_from(
+    rounds = settings.rounds or max(rounds_in(problem, seconds), 1)
+    evaluated = search_from(
         problem,
         begin,
         make,
@@ -79,7 +75,6 @@ def search(
         enough=sufficient(problem, float(bound), options.gap_limit),
         seed=options.seed,
         workers=options.workers,
-        moves=0 if brief else rounds,
         endless=settings.rounds is None and limit is not None and options.workers > 1,
     )
     found = best.schedule is not None
@@ -89,6 +84,6 @@ def search(
         best.schedule,
         bound,
         "" if found else "no state that was tried meets all memory limits and deadlines",
-        {"evaluated": outcome.evaluated},
+        {"evaluated": evaluated},
         varies_by="threads" if options.workers > 1 else "",
     )

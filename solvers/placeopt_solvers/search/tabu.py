@@ -1,8 +1,8 @@
 """tabu: tabu search over placement and order.
 
 F. Glover: Tabu search, part I, ORSA Journal on Computing 1 (1989), doi:10.1287/ijoc.1.3.190.
-`placeopt_solvers._local_search.tabu` states what is forbidden, and the aspiration criterion;
-`placeopt_solvers._local_search` describes states and moves.
+The engine's `walk.cpp` states what is forbidden, and the aspiration criterion; `placeopt_solvers._local_search` describes
+states and moves.
 
 Departures: violations of memory and deadlines are allowed with an adaptive penalty (strategic oscillation, part II of
 the article). The search has several parts, and each starts from the best state so far.
@@ -14,19 +14,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import ClassVar
 
-import numpy as np
 from pydantic import Field
 
+from placeopt import engine
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.solver import Answer, Info, Options
 
 from .._local_search.search import Cooling, Walker
-from .._local_search.tabu import run_tabu
 from ._anytime import SearchSettings, search, search_info
 
 SHARES = (30, 14, 26, 10, 12, 8)
-"""Percentages of the kinds of moves, in the order of `placeopt_solvers._local_search.proposals`."""
+"""Percentages of the kinds of moves, in the order of the engine's `moves.cpp`."""
 
 PARTS = 8
 """Parts of a search."""
@@ -65,32 +64,16 @@ class Tabu:
 class TabuWalker(Walker):
     """A walker that makes rounds of tabu search."""
 
-    def __init__(
-        self, problem: Problem, start: Schedule, seed: int, moves: int, bound: int, settings: TabuSettings
-    ) -> None:
-        super().__init__(problem, start, seed, moves, bound, SHARES)
+    def __init__(self, problem: Problem, start: Schedule, seed: int, bound: int, settings: TabuSettings) -> None:
+        super().__init__(problem, start, seed, bound, SHARES)
         self._settings, self._round = settings, 0
-        self._move = run_tabu.select(self.steps, chunked=True)
-        self._until = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
-        self._still = np.zeros(problem.n_tasks, dtype=np.int64)
 
-    def step(self, begin: int, end: int, count: int, hot: float, cold: float, enough: float) -> int:  # noqa: ARG002
-        """Try the moves `begin` to `end` of a chunk, in whole rounds; return how many were evaluated."""
+    def step(self, count: int, hot: float, cold: float, enough: float, stop: engine.Stop) -> int:  # noqa: ARG002
+        """Try `count` moves, in whole rounds; return how many were evaluated."""
         candidates, first = self._settings.candidates, self._round
-        rounds = -(-end // candidates) + (-begin // candidates)
+        rounds = -(-count // candidates)
         self._round += rounds
-        return self._move(
-            self.instance,
-            self.state,
-            self.shares,
-            self._until,
-            self._still,
-            first,
-            rounds,
-            candidates,
-            self._settings.tenure,
-            enough,
-        )
+        return self.state.tabu(self.shares, first, rounds, candidates, self._settings.tenure, enough, stop)
 
 
 def parts(problem: Problem, number: int, rounds: int) -> Iterator[Cooling]:  # noqa: ARG001 - the same for all workers

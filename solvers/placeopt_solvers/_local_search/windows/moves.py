@@ -21,8 +21,7 @@ from typing import NamedTuple
 from placeopt.kernels import kernel
 
 from ..instance import Instance, moving_ticks
-from ..proposals import MODULUS
-from .state import ANCHOR, FIRST, HIGH, HORIZON, LAST, LEAST, LONGEST, LOW, MOVED, SEED, SLOT, State
+from .state import ANCHOR, FIRST, HIGH, HORIZON, LAST, LEAST, LONGEST, LOW, MODULUS, MOVED, SEED, SLOT, State
 from .timing import mark
 
 

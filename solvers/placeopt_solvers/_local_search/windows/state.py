@@ -9,7 +9,9 @@ import numpy as np
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 
-from ..proposals import MODULUS
+
+MODULUS = 2**31 - 1
+"""Modulus of the random numbers."""
 
 LONGEST = 512
 """Tasks that one proposal moves, at most."""

@@ -177,9 +177,7 @@ class CpSatRun(ExactRun["Expression"]):
             return False
         share = LONGEST if limit is None else min(LONGEST, limit * SHARE)
         enough = sufficient(self.problem, float(least))
-        found, cut = annealed_start(self.problem, start, share, self.options.seed, self.stopped, enough=enough)
-        if cut:
-            self.varies_by = "clock"
+        found = annealed_start(self.problem, start, share, self.options.seed, self.stopped, enough=enough)
         return found is not None and self.best.offer(found, "annealing")
 
     def limit(self, level: Level[Expression], value: int) -> None:

@@ -153,7 +153,7 @@ class Multilevel:
         seed = self.seed + 31 * self.cycles
         if problem.contention != "none":
             seconds = min(seconds, ANNEALED * problem.n_tasks)
-            better, _ = annealed_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
+            better = annealed_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
             self._done += 1
             return schedule if better is None else better
         self._sweep = sweep = Sweep(problem, schedule, seed, self.stopped, lambda _: None, self.workers)
