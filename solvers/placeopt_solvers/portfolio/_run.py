@@ -11,13 +11,13 @@ from functools import partial
 from placeopt.bounding.bound_prover import BoundProver
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound
-from placeopt.kernels import WaitingStoppedError, compilation, impatient
+from placeopt.engine import StoppedError, stopping
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.solver import Answer, Options, Termination
 
-from .._local_search.search import LOADING, Cooling, Coolings, MakeWalker, Walker, any_start, rounds_in, search_from
+from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
 from .._local_search.windows.search import searches_windows
 from .._runs.solve_run import SolveRun, sufficient
@@ -40,7 +40,7 @@ class Tuning:
     """Parameters of the portfolio; shares are of the time limit. `benchmarks/portfolio.py` measures their effect."""
 
     planned: float = 60.0  # seconds to plan for without a time limit
-    quick: float = 0.3  # share after which no further heuristic begins: of a limit, or while kernels are compiled
+    quick: float = 0.3  # share after which no further heuristic begins: of a limit
     small: int = 60  # tasks up to which CP-SAT runs before the searches: it mostly proves the optimum at once
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
@@ -99,19 +99,17 @@ class Run(SolveRun):
         self.series = series
         self.blocks: SeriesRun | None = None
         self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
-        self.compiled = compilation.seconds()
         if options.workers > 1:
             self.varies_by = "threads"
         self.least = best_bound(problem)
         self.proved: Termination | None = None
-        self.turns, self.cuts, self.worked = 0, 0, 0.0
+        self.turns, self.worked = 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
         self.moves: Moves | None = None
         self.refined = 0
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
-        self.walker: Walker | None = None
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
@@ -144,9 +142,9 @@ class Run(SolveRun):
 
     def _continue(self) -> None:
         """Run CP-SAT, the searches and, without a prover, the bounds."""
-        small, compiling = self.problem.n_tasks <= TUNING.small, self._compiling()
+        small = self.problem.n_tasks <= TUNING.small
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
-            (not small and not compiling, lambda: self._search(TUNING.starts)),
+            (not small, lambda: self._search(TUNING.starts)),
             (True, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, self._resume_blocks),
             (True, lambda: self._search(None)),
@@ -174,42 +172,18 @@ class Run(SolveRun):
             if at and self._late():
                 self.varies_by = self.varies_by or "clock"
                 return
-            # Heft does not wait for compiled code, so that a schedule exists early.
-            patience = impatient(self.stopped) if at else nullcontext()
-            with self.best.turn(member.name), patience, suppress(WaitingStoppedError):
+            hurry = stopping(self.stopped) if at else nullcontext()
+            with self.best.turn(member.name), hurry, suppress(StoppedError):
                 for schedule in schedules(member, self.problem, self.options.seed):
                     self._offer(schedule, member.name)
                     self._remember(schedule)
-            if at == 0:
-                self._load()
         with self.best.turn("segments"):
             for schedule in segments(self.problem):
                 self._offer(schedule, "segments")
 
     def _late(self) -> bool:
-        """Return whether no further heuristic begins.
-
-        Without a time limit, the clock decides only if kernels were compiled, for which heuristics wait.
-        """
-        limit = self.span if compilation.seconds() > self.compiled else self.clock.limit
-        return limit is not None and self.clock.elapsed > TUNING.quick * limit
-
-    def _load(self) -> None:
-        """Start to load or compile the kernel of the moves while heuristics run."""
-        start = self.best.schedule
-        if start is not None and self.problem.n_tasks > TUNING.small and self.span >= 1.0:
-            self.walker = annealer(self.problem, start, 0, rounds_in(self.problem, self.length), 0)
-            self._compiling()
-
-    def _compiling(self) -> bool:
-        """Return whether the kernel of the moves is being compiled, which changes the order of turns."""
-        if self.walker is None:
-            return False
-        self.walker.step(0, 0, 1, 0.0, 0.0, -math.inf)
-        if self.walker.compiled or not compilation.pending():
-            return False
-        self.varies_by = self.varies_by or "clock"
-        return True
+        """Return whether no further heuristic begins."""
+        return self.clock.limit is not None and self.clock.elapsed > TUNING.quick * self.clock.limit
 
     def _remember(self, schedule: Schedule) -> None:
         """Keep a schedule as a start of annealing, if it is among the best that differ in value."""
@@ -311,26 +285,17 @@ class Run(SolveRun):
             self.message = "no placement satisfies feasibility, groups and separations"
             return
         able = [each for each in self.operators if self.best.schedule is not None or not each.needs_schedule]
-        if self._compiling():  # plain Python makes too few moves for a gain
-            able = [each for each in able if each.name == "lns"] or able
         able = able or [ImprovementOperator("annealing", self._anneal)]
         rates = [math.inf if each.rate is None or each.trials > 0 else each.rate for each in able]
         operator = able[rates.index(max(rates)) if any(rates) else self.turns % len(able)]
         before = self._value()
-        cuts = self.cuts
         with self.best.turn(operator.name):
             seconds = operator.turn(
                 start, self.length * (operator.trial if operator.rate is None else 1), self.options.seed + self.turns
             )
         self.worked += seconds
-        if self.cuts == cuts:  # plain Python says nothing about the rate of compiled code
-            operator.learn(before, self._value(), seconds)
+        operator.learn(before, self._value(), seconds)
         self.turns += 1
-
-    def _cut(self) -> None:
-        """Record that the clock ended a turn before its last round."""
-        self.cuts += 1
-        self.varies_by = self.varies_by or "clock"
 
     def _anneal(self, start: Schedule, seconds: float, number: int) -> float:
         """Run a turn of annealing, or of a descent if the graph is too large to cool in time.
@@ -356,7 +321,7 @@ class Run(SolveRun):
         self, start: Schedule, seconds: float, number: int, name: str, make: MakeWalker, cooled: Coolings
     ) -> None:
         """Run a search by moves."""
-        outcome = search_from(
+        search_from(
             self.problem,
             start,
             make,
@@ -367,11 +332,8 @@ class Run(SolveRun):
             enough=sufficient(self.problem, float(self._bound_known()), self.options.gap_limit),
             seed=number,
             workers=self.threads,
-            patience=seconds + LOADING,
             message=name,
         )
-        if outcome.cut:
-            self._cut()
 
     def _slide(self, start: Schedule, seconds: float, number: int) -> float:
         """Continue the passes over windows; a better schedule of another operator replaces theirs."""
@@ -396,8 +358,7 @@ class Run(SolveRun):
         elif moves.span > makespan(self.problem, start):
             moves.go_to(start)
         moves.workers = self.threads
-        if moves.run(seconds, float(self._bound_known()), seconds + LOADING):
-            self._cut()
+        moves.run(seconds, float(self._bound_known()))
         return seconds
 
     def _refine(self, start: Schedule, seconds: float, number: int) -> float:

@@ -1,8 +1,8 @@
 """tabu: tabu search over placement and order.
 
 F. Glover: Tabu search, part I, ORSA Journal on Computing 1 (1989), doi:10.1287/ijoc.1.3.190.
-The engine's `walk.cpp` states what is forbidden, and the aspiration criterion; `placeopt_solvers._local_search` describes
-states and moves.
+The engine's `walk.cpp` states what is forbidden, and the aspiration criterion; `placeopt_solvers._local_search`
+describes states and moves.
 
 Departures: violations of memory and deadlines are allowed with an adaptive penalty (strategic oscillation, part II of
 the article). The search has several parts, and each starts from the best state so far.

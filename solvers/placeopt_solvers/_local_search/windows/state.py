@@ -9,7 +9,6 @@ import numpy as np
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 
-
 MODULUS = 2**31 - 1
 """Modulus of the random numbers."""
 

@@ -152,29 +152,23 @@ class Moves:
         self._done, self._search = self.tried, None
         self.schedule, self.span = schedule, makespan(self.problem, schedule)
 
-    def run(self, seconds: float, bound: float, patience: float = math.inf) -> bool:
-        """Try the moves of about `seconds`, or until the makespan is at most a bound.
-
-        Return whether plain Python, which runs while kernels are compiled, was cut short after `patience` seconds.
-        """
-        cut = False
-        while seconds > 0 and not cut and self.span > bound and not self.stopped():
+    def run(self, seconds: float, bound: float) -> None:
+        """Try the moves of about `seconds`, or until the makespan is at most a bound."""
+        while seconds > 0 and self.span > bound and not self.stopped():
             turn, number = min(seconds, TURN), next(self._turns)
             parts = ranges(self.problem.n_tasks, self.workers, number)
-            cut = (
-                self._continued(turn, bound, patience)
-                if len(parts) == 1
-                else self._divided(parts, turn, self.seed + 31 * number, bound, patience)
-            )
+            if len(parts) == 1:
+                self._continued(turn, bound)
+            else:
+                self._divided(parts, turn, self.seed + 31 * number, bound)
             seconds -= turn
-        return cut
 
-    def _continued(self, seconds: float, bound: float, patience: float) -> bool:
+    def _continued(self, seconds: float, bound: float) -> None:
         if self._search is None:
             self._search = WindowSearch(self.relaxed, self.schedule, self.seed, rounds_in(self.planned))
-        return self._search.run(rounds_in(seconds), self.stopped, self._offer, bound, patience)
+        self._search.run(rounds_in(seconds), self.stopped, self._offer, bound)
 
-    def _divided(self, parts: list[tuple[int, int]], seconds: float, seed: int, bound: float, patience: float) -> bool:
+    def _divided(self, parts: list[tuple[int, int]], seconds: float, seed: int, bound: float) -> None:
         """Search in each range, and join the results, those of the shortest schedules first."""
         rounds, state = rounds_in(seconds), State(self.relaxed, self.schedule)
         searches = [
@@ -182,15 +176,14 @@ class Moves:
             for at, part in enumerate(parts)
         ]
 
-        def run(search: WindowSearch) -> bool:
-            return search.run(rounds, self.stopped, enough=bound, patience=patience)
+        def run(search: WindowSearch) -> None:
+            search.run(rounds, self.stopped, enough=bound)
 
         with ThreadPoolExecutor(len(parts), thread_name_prefix="windows") as pool:
-            cut = any(list(pool.map(run, searches)))
+            list(pool.map(run, searches))
         shorter = sorted((each for each in searches if each.span < state.span), key=lambda each: each.span)
         self._offer(joined(state, [change_of(state, *each.part, each.best()) for each in shorter]).schedule)
         self._done += sum(each.windows for each in searches)
-        return cut
 
     def _offer(self, schedule: Schedule) -> None:
         span = makespan(self.problem, schedule)
