@@ -39,8 +39,10 @@ from placeopt.engine._core import earliest_heads as earliest_heads
 from placeopt.engine._core import earliest_starts as earliest_starts
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import fill_in_order as fill_in_order
+from placeopt.engine._core import fixed_levels as fixed_levels
 from placeopt.engine._core import greedy_matching as greedy_matching
 from placeopt.engine._core import highest_first as highest_first
+from placeopt.engine._core import imaginary_levels as imaginary_levels
 from placeopt.engine._core import insert_tasks as insert_tasks
 from placeopt.engine._core import join_consumers as join_consumers
 from placeopt.engine._core import join_neighbours as join_neighbours

@@ -74,6 +74,10 @@ class Timeline:
         """(m,) end of the last task of each device."""
 
     @property
+    def closed(self) -> numpy.typing.NDArray[numpy.int64]:
+        """The devices that were closed, for heuristics that close devices."""
+
+    @property
     def moves(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """
         (e,) start of each edge's transfer, -1 without a separate one; empty without port contention.
@@ -202,6 +206,14 @@ def draw_pairs(timeline: Timeline, chance: numpy.typing.NDArray[numpy.float64], 
     """
     Place all tasks as WBA, with a random number (n,) for each step and the share alpha of the range of increases; return -1 or the task that no device can take.
     """
+
+def fixed_levels(timeline: Timeline, median: numpy.typing.NDArray[numpy.int64], level: numpy.typing.NDArray[numpy.int64], heaviest: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the part (n, m) of GDL's levels that never changes; the arguments are those of `place_by_level`.
+    """
+
+def imaginary_levels(timeline: Timeline, stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """Return the best imaginary levels (n, m) of BIL in ticks."""
 
 def place_by_imaginary_level(timeline: Timeline, stop: Stop) -> int:
     """Place all tasks as BIL; return -1 or the task that no device can take."""
@@ -450,6 +462,47 @@ class LocalSearch:
         Run rounds of tabu search, numbered from `begin`; return how many states were evaluated.
 
         Each makes the best of some candidates, and forbids undoing it for `tenure` to 2 `tenure` rounds.
+        """
+
+    def propose(self, kind: int) -> int:
+        """
+        Change the state by a random move, swap, shift, run, cluster or exchange (0 to 5); return the first position whose times change, n if none.
+        """
+
+    def evaluate(self, first: int, limit: float) -> float:
+        """Return the cost after a proposal, infinite if it is over the limit."""
+
+    def accept(self, value: float) -> None:
+        """Keep the last proposal, whose cost is `value`."""
+
+    def rewind(self, first: int) -> None:
+        """
+        Restore the times before the last evaluation, if it was within its limit; comes before `undo`.
+        """
+
+    def undo(self) -> None:
+        """Undo the last proposal."""
+
+    def look_ahead(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        Return the ticks (n,) from each task's end to the end of the last task, a lower bound with ports.
+        """
+
+    def find_critical(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        Return the tasks of a critical path, from the last one; none if these are all tasks.
+        """
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """
+        The position from which what follows is known, the last position of the last proposal, the position at which the last evaluation stopped, and the number of groups that moved.
+        """
+
+    @property
+    def sums(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (n + 2 m,) positions of tasks in the order, and the load and the room of devices.
         """
 
     def time_all(self) -> None:

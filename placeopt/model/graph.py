@@ -32,7 +32,7 @@ def find_cycle(pairs: Int, n: int) -> list[int]:
 
 def components(count: int, left: Int, right: Int) -> tuple[Int, int]:
     """(count,) the connected component of each node, 0.. in order of first appearance, and their number."""
-    parent = engine.components(*map(np.ascontiguousarray, (left, right)), count)
+    parent = engine.components(np.ascontiguousarray(left), np.ascontiguousarray(right), count)
     smallest, label = np.unique(parent, return_inverse=True)
     return label.astype(np.int64), len(smallest)
 
@@ -40,8 +40,10 @@ def components(count: int, left: Int, right: Int) -> tuple[Int, int]:
 def path_lengths(order: Int, out_start: Int, edge_target: Int, weight: Int, least: Int | None = None) -> Int:
     """(n,) the largest sum of weights over a path that ends just before each task, at least `least` (n,)."""
     before = np.zeros(len(order), dtype=np.int64) if least is None else least
-    graph = map(np.ascontiguousarray, (order, out_start, edge_target, weight))
-    return engine.raise_paths(*graph, None, before)
+    order, out_start, edge_target, weight = (
+        np.ascontiguousarray(each) for each in (order, out_start, edge_target, weight)
+    )
+    return engine.raise_paths(order, out_start, edge_target, weight, None, before)
 
 
 def siblings(out_start: Int, edge_target: Int) -> Int:

@@ -18,9 +18,10 @@ from brute_force import optimum, small_problem
 from commandline import run
 
 import placeopt as po
+from placeopt import engine
 from placeopt.bounding import quick as lowerbounds
 from placeopt.bounding.bound_prover import BoundProver
-from placeopt.bounding.energetic import best_interval, energetic_bound
+from placeopt.bounding.energetic import TOO_LONG, energetic_bound
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import Bound, best_bound
 from placeopt.model.building import build_problem
@@ -123,10 +124,9 @@ class TestEnergetic:
         arguments = np.ones((3, 1), np.int64), three, np.ones((3, 1), np.int64), np.ones((3, 1), np.bool_)
         price, worth = np.array([1]), np.zeros((3, 1), np.int64)
         at = np.array([2])
-        assert best_interval.plain(at, at, *arguments, price, worth, 2, 0, 8) == 9
-        assert best_interval.compiled()(at, at, *arguments, price, worth, 2, 0, 8) == 9
+        assert engine.best_interval(at, at, *arguments, price, worth, 2, 0, 8, TOO_LONG, engine.Stop()) == 9
         # An interval that may be empty proves nothing.
-        assert best_interval.plain(at, at, *arguments, price, worth, 2, 0, 4) == 0
+        assert engine.best_interval(at, at, *arguments, price, worth, 2, 0, 4, TOO_LONG, engine.Stop()) == 0
 
 
 class TestCompanion:

@@ -16,12 +16,12 @@ import pytest
 from brute_force import METRICS, optimum, small_problem
 from ortools.linear_solver import pywraplp
 
+from placeopt import engine
 from placeopt.bounding.quick import NAMES, Bound, best_bound, bounds, prove_infeasible
 from placeopt.bounding.quick.classes import classes_of, subsets
 from placeopt.bounding.quick.deadlines import horizon, narrowed
 from placeopt.bounding.quick.infeasibility import _bins
 from placeopt.bounding.quick.interior import dual_prices
-from placeopt.bounding.quick.jackson import NONE, best_spread, best_window
 from placeopt.bounding.quick.loads import (
     SAMPLE,
     Prices,
@@ -33,10 +33,8 @@ from placeopt.bounding.quick.loads import (
     price_bound,
     weights,
 )
-from placeopt.bounding.quick.paths import NEVER, InEdges, LinkTimes, TasksByClass, earliest_starts, windows
-from placeopt.kernels import Kernel
+from placeopt.bounding.quick.paths import NEVER, windows
 from placeopt.model.building import build_problem
-from placeopt.model.graph import join_components, longest_paths
 from placeopt.model.memory import fits
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Objective, Problem, Term
@@ -440,7 +438,7 @@ class TestJackson:
         # Carlier: heads 0 and 6, tails 0 and 6, durations 2: (4 + 6 + 6) / 2, the window alone says 2.
         order = np.array([1, 0])
         head, duration, tail = np.array([0, 6]), np.array([2, 2]), np.array([6, 0])
-        assert best_spread(order, head, duration, tail, 0, 2) == 16
+        assert engine.best_spread(order, head, duration, tail, 0, 2) == 16
 
     def test_window_is_the_preemptive_schedule_of_one_machine(self) -> None:
         """The largest R + work + Q equals the makespan of Jackson's preemptive schedule (Carlier 1982)."""
@@ -450,7 +448,7 @@ class TestJackson:
             head, work, tail = rng.integers(0, 20, n), rng.integers(1, 9, n), rng.integers(0, 20, n)
             by_tail = np.argsort(-tail, kind="stable")
             rank = np.argsort(np.argsort(head, kind="stable"), kind="stable")
-            assert best_window(by_tail, rank, head, tail, work, 1) == preemptive(head, work, tail)
+            assert engine.best_window(by_tail, rank, head, tail, work, 1) == preemptive(head, work, tail)
 
     def test_spread_is_the_best_over_all_thresholds(self) -> None:
         rng = np.random.default_rng(4)
@@ -465,7 +463,7 @@ class TestJackson:
                 for chosen in sets
                 if len(chosen) >= m
             ]
-            assert best_spread(order, near, work, far, level, m) == max(values, default=NONE)
+            assert engine.best_spread(order, near, work, far, level, m) == max(values, default=-(2**62))
 
 
 def preemptive(head: np.ndarray, work: np.ndarray, tail: np.ndarray) -> int:
@@ -856,48 +854,6 @@ class TestSubsets:
         problem = graph([0, 0])
         assert len(busiest(classes_of(problem))) == 1
         assert {bound.value for bound in bounds(problem)} == {0}
-
-
-class TestKernels:
-    """Compiled and plain kernels agree."""
-
-    def same(self, kernel: Kernel[Any, Any], arguments: Sequence[Any], filled: Sequence[int] = ()) -> None:
-        plain, compiled = ([np.copy(a) if isinstance(a, np.ndarray) else a for a in arguments] for _ in range(2))
-        assert kernel.plain(*plain) == kernel.compiled()(*compiled)
-        for position in filled:
-            np.testing.assert_array_equal(plain[position], compiled[position])
-
-    def test_same_answers(self) -> None:
-        rng = np.random.default_rng(6)
-        n, k = 60, 3
-        edges = sorted({(int(rng.integers(0, v)), v) for v in range(1, n) for _ in range(3)})
-        problem = graph(
-            rng.integers(0, 50, (n, k)).tolist(),
-            devices=k,
-            edges=edges,
-            payload=rng.integers(0, 40, len(edges)),
-            resident=rng.integers(1, 9, n),
-            capacity=[90, 120, UNLIMITED],
-            task_names=[f"t{i}" for i in range(n)],
-        )
-        classes = classes_of(problem)
-        head = np.repeat(rng.integers(0, 200, (n, 1)), k, axis=1)  # release times
-        lag = np.where(classes.linked, classes.latency, np.inf)
-        edges_in = InEdges(problem.order, problem.in_start, problem.in_edge, problem.edge_source)
-        links = LinkTimes(classes.latency, classes.num, classes.den, lag, classes.num / classes.den)
-        tasks = TasksByClass(
-            classes.capacity, classes.duration, classes.allowed, problem.group, classes.group_memory, problem.payload,
-            classes.together, classes.apart,
-        )  # fmt: skip
-        self.same(earliest_starts, (edges_in, links, tasks, 100, 10**6, head), filled=[-1])
-
-        near, work, far = rng.integers(0, 99, n), rng.integers(0, 9, n), rng.integers(0, 99, n)
-        rank = np.argsort(np.argsort(near, kind="stable"), kind="stable")
-        self.same(best_window, (np.argsort(-far, kind="stable"), rank, near, far, work, 2))
-        self.same(best_spread, (np.argsort(-near, kind="stable"), near, work, far, 20, 4))
-        self.same(join_components, (rng.integers(0, n, 30), rng.integers(0, n, 30), np.arange(n)), filled=[-1])
-        before = np.zeros(n, dtype=np.int64)
-        self.same(longest_paths, (problem.order, problem.out_start, problem.edge_target, work, before), filled=[-1])
 
 
 class TestNames:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from constrained_problems import constrained
-from placeopt_solvers._constructive.groups import Groups, grouped
+from placeopt_solvers._constructive.groups import Groups, grouped, without_memory
 from placeopt_solvers._constructive.live_memory import own_tasks
+from placeopt_solvers._local_search.instance import make_instance
 
 import placeopt as po
 from placeopt import engine
+from placeopt.model.arrays import Int
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
 
@@ -184,6 +187,286 @@ def test_other_arguments() -> None:
             engine.list_tasks(wrong, problem.order, 0, stop)  # type: ignore[arg-type]
         with pytest.raises((RuntimeError, TypeError), match=r"cast|incompatible"):
             engine.Timeline(wrong, grouped(problem))  # type: ignore[arg-type]
+
+
+def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
+    """Functions of the engine with right arguments by name; those that take a timeline get a new one."""
+    problem, stop = constrained(2), engine.Stop()
+    n, m, e, g = problem.n_tasks, problem.n_devices, problem.n_edges, problem.n_groups
+    live, groups = peaked()
+    zeros, edges, own = np.zeros(n, np.int64), np.zeros(e, np.int64), np.arange(g)
+    flags, ticks, order = np.zeros(n, np.bool_), np.zeros((n, m), np.int64), np.arange(n)
+    unions = engine.Unions(problem.group_feasible(), np.zeros(g, np.int64), problem.capacity, own[:0], own[:0])
+    instance = make_instance(problem)
+    sequence, home = sequence_and_home(problem)
+    passes = np.zeros((n, m), np.int64)
+    free = replace(problem, contention="none", tiers=None)
+
+    def line(of: Problem = problem, insertion: bool = False) -> engine.Timeline:
+        return engine.Timeline(native(of), grouped(of), insertion)
+
+    def peak() -> engine.Timeline:
+        return engine.Timeline(native(live), groups)
+
+    given = native(problem)
+    heads = np.zeros((n, m), np.int64)
+    links = problem.latency, problem.byte_ticks_num, problem.byte_ticks_den, np.ones((m, m), np.bool_)
+    both = np.zeros(e, np.bool_)
+    return {
+        "place_pairs": (
+            lambda **a: engine.place_pairs(line(), *a.values(), False, False, stop),
+            {"sequence": order, "work": ticks},
+        ),
+        "place_favourites": (
+            lambda **a: engine.place_favourites(line(), *a.values(), True, False, stop),
+            {"sequence": order, "work": ticks, "parent": zeros - 1},
+        ),
+        "place_by_clock": (
+            lambda **a: engine.place_by_clock(line(), *a.values(), False, stop),
+            {"sequence": order, "child": zeros - 1},
+        ),
+        "place_by_level": (
+            lambda **a: engine.place_by_level(line(), *a.values(), stop),
+            {"median": zeros, "level": zeros, "heaviest": zeros - 1},
+        ),
+        "place_on_two": (
+            lambda **a: engine.place_on_two(line(), *a.values(), stop),
+            {"sequence": problem.order, "detour": ticks},
+        ),
+        "place_by_type": (
+            lambda **a: engine.place_by_type(line(), *a.values(), stop),
+            {"sequence": order, "detour": ticks},
+        ),
+        "draw_pairs": (lambda **a: engine.draw_pairs(line(), *a.values(), 0.5, stop), {"chance": np.zeros(n)}),
+        "adjust_in_order": (
+            lambda **a: engine.adjust_in_order(line(), *a.values(), True, stop),
+            {"sequence": problem.order},
+        ),
+        "fill_in_order": (
+            lambda **a: engine.fill_in_order(line(), *a.values(), True, stop),
+            {"sequence": problem.order},
+        ),
+        "pack_groups": (
+            lambda **a: engine.pack_groups(peak(), *a.values(), True, stop),
+            {"fixed": groups.home, "turn": np.arange(len(groups.home))},
+        ),
+        "append_with_waits": (
+            lambda **a: engine.append_with_waits(
+                engine.Timeline(given, without_memory(problem), False), *a.values(), stop
+            ),
+            {"output": zeros, "scratch": zeros, "room": problem.capacity, "device": zeros, "sequence": problem.order},
+        ),
+        "dominant_sequence_clusters": (
+            lambda **a: engine.dominant_sequence_clusters(given, *a.values(), stop),
+            {"work": zeros, "transfer": edges, "blevel": zeros},
+        ),
+        "linear_clusters": (
+            lambda **a: engine.linear_clusters(given, *a.values(), stop),
+            {"work": zeros, "transfer": edges},
+        ),
+        "map_clusters": (
+            lambda **a: engine.map_clusters(line(), *a.values(), False, stop),
+            {
+                "members": own,
+                "start": np.arange(g + 1),
+                "cluster": own,
+                "turn": own,
+                "work": np.zeros((g, m), np.int64),
+            },
+        ),
+        "keep_parts": (
+            lambda **a: engine.keep_parts(line(), *a.values(), stop),
+            {
+                "sequence": own,
+                "wanted": own * 0,
+                "start": 2 * np.minimum(np.arange(g + 1), 1),
+                "neighbours": own[:2],
+                "weight": own[:2],
+                "work": np.zeros((g, m), np.int64),
+            },
+        ),
+        "greedy_matching": (
+            lambda **a: engine.greedy_matching(*a.values(), n),
+            {"source": problem.edge_source, "target": problem.edge_target},
+        ),
+        "Passes": (
+            lambda **a: engine.Passes(native(free), grouped(free), *a.values(), 9, 1),
+            {"head": passes, "behind": passes, "device": zeros, "tail": zeros},
+        ),
+        "earliest_starts": (
+            lambda **a: engine.earliest_starts(given, *a.values()),
+            {"sequence": problem.order, "device": zeros},
+        ),
+        "tails": (lambda **a: engine.tails(given, *a.values()), {"sequence": problem.order, "device": zeros}),
+        "latest_starts": (
+            lambda **a: engine.latest_starts(given, *a.values()),
+            {"sequence": problem.order, "device": zeros, "deadline": zeros},
+        ),
+        "topological_order": (
+            lambda **a: engine.topological_order(*a.values()),
+            {"start": problem.out_start, "target": problem.edge_target},
+        ),
+        "siblings": (
+            lambda **a: engine.siblings(*a.values()),
+            {"start": problem.out_start, "target": problem.edge_target},
+        ),
+        "last_ready_first": (lambda **a: engine.last_ready_first(given, *a.values()), {"preference": order}),
+        "raise_paths": (
+            lambda order, start, target, work, transfer, before: engine.raise_paths(
+                order, start, target, work, transfer, before
+            ),
+            {
+                "order": problem.order,
+                "start": problem.out_start,
+                "target": problem.edge_target,
+                "work": zeros,
+                "transfer": edges,
+                "before": zeros,
+            },
+        ),
+        "components": (
+            lambda **a: engine.components(*a.values(), n),
+            {"left": problem.edge_source, "right": problem.edge_target},
+        ),
+        "latest_ends": (lambda **a: engine.latest_ends(given, *a.values()), {"least": zeros, "end": zeros}),
+        "not_implied": (
+            lambda **a: engine.not_implied(given, *a.values(), True, 9, stop),
+            {"level": zeros, "required": edges, "covers": edges, "removable": both},
+        ),
+        "join_producers": (
+            lambda **a: engine.join_producers(given, *a.values()),
+            {"candidate": flags, "free": flags, "least": zeros, "release": zeros, "deadline": zeros, "sharing": flags},
+        ),
+        "join_consumers": (
+            lambda **a: engine.join_consumers(given, *a.values()),
+            {"candidate": flags, "free": flags, "least": zeros, "release": zeros, "deadline": zeros},
+        ),
+        "join_neighbours": (
+            lambda **a: engine.join_neighbours(given, *a.values(), True),
+            {"candidate": flags, "least": zeros, "deadline": zeros, "allowed": problem.group_feasible()},
+        ),
+        "Unions": (
+            lambda **a: engine.Unions(*a.values()),
+            {
+                "feasible": problem.group_feasible(),
+                "memory": np.zeros(g, np.int64),
+                "capacity": problem.capacity,
+                "left": own,
+                "right": own,
+            },
+        ),
+        "unite": (lambda **a: unions.unite(*a.values()), {"left": own, "right": own}),
+        "unite_clusters": (
+            lambda **a: unions.unite_clusters(*a.values()),
+            {"order": order, "group": problem.group, "first": flags},
+        ),
+        "least_cuts": (
+            lambda **a: engine.least_cuts(*a.values(), stop),
+            {
+                "start": 2 * np.minimum(np.arange(n + 1), 1),
+                "source": own[:2],
+                "weight": own[:2],
+                "low": np.arange(n + 1),
+            },
+        ),
+        "edges of heads": (
+            lambda **a: engine.earliest_heads(
+                tuple(a.values()),
+                links,
+                (
+                    problem.capacity,
+                    problem.duration,
+                    np.ones((n, m), np.bool_),
+                    problem.group,
+                    np.zeros(g, np.int64),
+                    problem.payload,
+                    both,
+                    both,
+                ),
+                9,
+                9,
+                heads,
+                stop,
+            ),
+            {
+                "order": problem.order,
+                "start": problem.in_start,
+                "edge": problem.in_edge,
+                "producer": problem.edge_source,
+            },
+        ),
+        "best_window": (
+            lambda **a: engine.best_window(*a.values(), 1),
+            {"by_tail": order, "rank": order, "head": zeros, "tail": zeros, "weight": zeros},
+        ),
+        "best_spread": (
+            lambda **a: engine.best_spread(*a.values(), 0, 1),
+            {"order": order, "near": zeros, "duration": zeros, "far": zeros},
+        ),
+        "load": (lambda **a: engine.LocalSearch(instance, 0).load(*a.values()), {"order": sequence, "home": home}),
+        "walk": (
+            lambda **a: engine.LocalSearch(instance, 0).walk(*a.values(), 0, 0, 0, 0.0, 0.0, 0.0, stop),
+            {"shares": np.array([10, 20, 30, 40, 50, 100])},
+        ),
+    }
+
+
+def sequence_and_home(problem: Problem) -> tuple[Int, Int]:
+    """A topological order, and homes that feasibility allows."""
+    return problem.order, problem.group_feasible().argmax(axis=1)
+
+
+RANGED = (
+    "sequence", "parent", "child", "heaviest", "turn", "device", "members", "wanted", "source", "target",
+    "order", "preference", "left", "right", "by_tail", "rank", "edge", "producer", "home", "shares", "start", "work",
+    "detour", "group", "low",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(calls()))
+def test_arguments_of_functions(name: str) -> None:
+    call, given = calls()[name]
+    call(**given)
+    for argument, right in given.items():
+        for wrong in wrong_arrays(right):
+            with pytest.raises(po.UsageError, match=rf"{argument}: .*expected"):
+                call(**given | {argument: wrong})
+        ranged = argument in RANGED and (name, argument) != ("raise_paths", "work")
+        if ranged and right.size and right.dtype == np.int64:
+            for value in (-(2**63), -7):
+                changed = right.copy()
+                changed.flat[right.size // 2] = value
+                with pytest.raises(po.UsageError, match=rf"{argument}: entry \d+ is"):
+                    call(**given | {argument: changed})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "group",
+        "member_start",
+        "member",
+        "source",
+        "target",
+        "slot",
+        "in_start",
+        "out_start",
+        "apart",
+        "kind",
+        "duration",
+    ],
+)
+def test_arrays_of_a_local_search(name: str) -> None:
+    instance = make_instance(constrained(2))
+    right = getattr(instance, name)
+    for wrong in wrong_arrays(right):
+        with pytest.raises(po.UsageError, match=rf"{name}: .*expected"):
+            engine.LocalSearch(instance._replace(**{name: wrong}), 0)
+    for value in (-2, -(2**63), *(() if name == "duration" else (2**63 - 1,))):
+        changed = right.copy()
+        changed.flat[right.size // 2] = value
+        with pytest.raises(po.UsageError, match=rf"{name}: entry \d+ is"):
+            engine.LocalSearch(instance._replace(**{name: changed}), 0)
 
 
 def test_arrays_outlive_their_owner() -> None:

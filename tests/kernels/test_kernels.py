@@ -9,25 +9,23 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from placeopt_solvers._local_search.walk import walk
+from placeopt_solvers._local_search.windows.search import walk
 from placeopt_solvers._starts.warm_start import best_start
-from placeopt_solvers.ready_lists._pairs import place_pairs
 from typer.testing import CliRunner
 
 import placeopt as po
 from placeopt import kernels
-from placeopt.bounding.quick import paths
 from placeopt.cli.app import app
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.kernels import Choice, Kernel, WaitingStoppedError, compilation, hurried, impatient, kernel, recorded
 from placeopt.kernels.structs import Signature, Struct, packed
 from placeopt.model.arrays import Bool, Float, Int
+from placeopt.simulation.loops import run_fifo
 from placeopt.solver import Options
 from placeopt.solving import warming
 
@@ -212,40 +210,6 @@ class TestChoice:
         with hurried(lambda: True), pytest.raises(WaitingStoppedError):
             part.select(1e12, optional=True)(outer(), np.zeros(3, dtype=np.int64), 1)
         held.set()
-
-    def test_quick_bounds_wait_for_no_kernel_within_a_time_limit(
-        self, monkeypatch: pytest.MonkeyPatch, alone: compilation._Queue
-    ) -> None:
-        fresh(monkeypatch, paths.earliest_starts)
-        monkeypatch.setattr(paths, "SMALL_BUDGET", 1)
-        held = threading.Event()
-        waits: list[bool] = []
-
-        def compiled(_: compilation.Job, worker: Any) -> Any:
-            waits.append(held.wait(10))
-            return worker
-
-        monkeypatch.setattr(Kernel, "on_disk", lambda *_: False)
-        monkeypatch.setattr(alone, "_compiled", compiled)
-        result = po.solve(layered_problem(20, 3, ccr=1.0), "random", time_limit=0.1, workers=1)
-        assert result.feasible
-        assert waits == []  # the kernel was asked for, and the solve ended before it was compiled
-        assert alone.jobs
-        held.set()
-
-    def test_a_search_that_is_cut_into_parts_does_the_same(self) -> None:
-        from placeopt_solvers._local_search.strategies import annealer
-
-        problem = layered_problem(12, 3, ccr=1.0)
-        start = po.solve(problem, "heft").schedule
-        assert start is not None
-        states = []
-        for cuts in ((0, 400), (0, 1, 130, 131, 400)):
-            search = annealer(problem, start, 5, 0, 0)
-            for begin, end in pairwise(cuts):
-                search.step(begin, end, 400, search.value / 10, search.value / 1000, -np.inf)
-            states.append((search.state.order.tolist(), search.state.home.tolist(), search.state.cost.tolist()))
-        assert states[0] == states[1]
 
 
 class TestQueue:
@@ -448,8 +412,8 @@ class TestWarming:
             time.sleep(3 * warming.WORK)
             return best_start(*arguments)
 
-        monkeypatch.setattr("placeopt_solvers.search._anytime.best_start", slowly)
-        calls = warming.kernel_calls(["annealing"], around=False)
+        monkeypatch.setattr("placeopt_solvers.search._intervals.anytime.best_start", slowly)
+        calls = warming.kernel_calls(["windows"], around=False)
         assert "walk" in {part.__name__ for part, _ in calls}
 
     def test_recording_runs_plain_code(self) -> None:
@@ -476,17 +440,17 @@ class TestWarming:
 
         def requested(part: Kernel[Any, Any], signature: Signature) -> compilation.Job:
             asked.append(part)
-            job = compilation.Job(part, signature, error="no compiler" if part is place_pairs else None)
+            job = compilation.Job(part, signature, error="no compiler" if part is run_fifo else None)
             job.done.set()
             return job
 
         monkeypatch.setattr(compilation, "requested", requested)
         monkeypatch.setattr(warming, "BOUNDING", 0.2)
-        done = CliRunner().invoke(app, ["warm", "etf"])
+        done = CliRunner().invoke(app, ["warm", "random"])
         assert done.exit_code == 1
-        assert place_pairs in asked
+        assert run_fifo in asked
         assert walk not in asked
         assert f"{len(asked) - 1} kernels are compiled" in done.stdout
-        assert "place_pairs is not compiled: no compiler" in done.stderr
+        assert "run_fifo is not compiled: no compiler" in done.stderr
         monkeypatch.setattr(warming, "kernel_calls", lambda *_, **__: [])
         assert CliRunner().invoke(app, ["warm", "--json"]).exit_code == 0

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from placeopt import engine
 from placeopt.errors import UsageError
-from placeopt.kernels import Choice
 from placeopt.model import building
 from placeopt.model.building import build_problem, with_changes
-from placeopt.model.graph import topological_order
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, ratio_ceil, transfer_ticks
 
 
@@ -200,19 +199,11 @@ class TestOrder:
             if cyclic:
                 pairs = np.vstack([pairs, [[150, 149], [149, 150]]])
             pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-            out_start = np.searchsorted(pairs[:, 0], np.arange(n + 1))
-            in_degree = np.bincount(pairs[:, 1], minlength=n)
-            found = []
-            for run in (topological_order.plain, topological_order.compiled()):
-                order = np.full(n, -1)
-                placed = run(out_start, pairs[:, 1].copy(), in_degree, order)
-                found.append((placed, order.tolist()))
-            assert found[0] == found[1]
-            assert (found[0][0] == n) is not cyclic
-
-    def test_large_graphs_get_compiled_code_and_small_ones_do_not(self) -> None:
-        assert topological_order.select(100) is topological_order.plain
-        assert isinstance(topological_order.select(10**9), Choice)
+            out_start = np.searchsorted(pairs[:, 0], np.arange(n + 1)).astype(np.int64)
+            order = engine.topological_order(out_start, pairs[:, 1].copy()).tolist()
+            assert (len(order) == n) is not cyclic
+            place = {node: at for at, node in enumerate(order)}
+            assert all(place.get(a, n) < at for node, at in place.items() for a, b in pairs.tolist() if b == node)
 
 
 class TestTables:

@@ -13,7 +13,6 @@ from placeopt.model.levels import (
     cpd_topo,
     critical_paths,
     dfs_topo,
-    last_ready_first,
     m_topo,
     mean_durations,
     mean_transfers,
@@ -135,13 +134,3 @@ class TestOrders:
                 if in_degree[child] == 0:
                     queue.insert(0, child)
         assert cpd_topo(problem).tolist() == order
-
-
-def test_compiled_code_agrees() -> None:
-    problem = random_graph(np.random.default_rng(5), 300)
-    preference = np.random.default_rng(1).permutation(300)
-    given = problem.out_start, problem.in_start, problem.edge_source[problem.in_edge], preference
-    plain, compiled = np.empty(300, dtype=np.int64), np.empty(300, dtype=np.int64)
-    last_ready_first.plain(*given, plain)
-    last_ready_first.compiled()(*given, compiled)
-    assert (plain == compiled).all()

@@ -14,7 +14,6 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes, find_pass
-from placeopt.passes.contraction import add_up, initial_unions, unite_pairs
 from placeopt.passes.rebuilding import contradictory
 from placeopt.simulation import retime
 from placeopt.solver import Options
@@ -95,22 +94,6 @@ def test_next_to_nothing(name: str, tasks: int, devices: int) -> None:
         task_names=["t"][:tasks], device_names=["a", "b"][:devices], duration=np.ones((tasks, devices))
     )
     assert find_pass(name).apply(problem) is None
-
-
-def test_compiled_code_agrees() -> None:
-    problem = trainable_problem(np.random.default_rng(3), most=40)
-    left, right = np.random.default_rng(0).integers(0, problem.n_groups, (2, 30))
-    plain, compiled = initial_unions(problem), initial_unions(problem)
-    unite_pairs.plain(plain, left, right)
-    unite_pairs.compiled()(compiled, left, right)
-    label = np.arange(problem.n_tasks) // 2
-    totals = [np.zeros((problem.n_tasks, problem.n_devices), dtype=np.int64) for _ in range(2)]
-    allowed = [np.ones((problem.n_tasks, problem.n_devices), dtype=np.bool_) for _ in range(2)]
-    add_up.plain(label, problem.duration, problem.feasible, totals[0], allowed[0])
-    add_up.compiled()(label, problem.duration, problem.feasible, totals[1], allowed[1])
-    assert (plain.parent == compiled.parent).all()
-    assert (totals[0] == totals[1]).all()
-    assert (allowed[0] == allowed[1]).all()
 
 
 class TestCoplace:

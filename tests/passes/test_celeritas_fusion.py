@@ -10,6 +10,7 @@ import pytest
 from trainable_problems import trainable_problem
 
 import placeopt as po
+from placeopt import engine
 from placeopt.generate.models import model_document
 from placeopt.io.compiler import compile_spec
 from placeopt.model.arrays import Int
@@ -22,11 +23,8 @@ from placeopt.passes import apply_passes, find_pass
 from placeopt.passes.celeritas_fusion import (
     CeleritasFusion,
     fusion,
-    least_cuts,
     memory_limit,
     optimal_breakpoints,
-    unite_clusters,
-    windows,
 )
 from placeopt.passes.contraction import initial_unions
 from placeopt.simulation import retime
@@ -99,11 +97,11 @@ class TestBreakpoints:
         feasible[~feasible.any(axis=1)] = True
         ends = np.array([pair for pair in combinations(range(g), 2) if rng.random() < 0.1]).reshape(-1, 2)
         apart = np.unique(np.concatenate((ends, ends[:, ::-1])), axis=0)
-        start = np.searchsorted(apart[:, 0], np.arange(g + 1))
+        start = np.searchsorted(apart[:, 0], np.arange(g + 1)).astype(np.int64)
         longest, most = int(rng.integers(1, 9)), int(rng.choice([7, 12, UNLIMITED]))
-        low = np.zeros(n + 1, dtype=np.int64)
-        nowhere = np.full(m, -1), np.full(g, -1)
-        windows(order, group, memory, feasible, start, apart[:, 1], longest, most, *nowhere, low)
+        none = np.zeros(0, dtype=np.int64)
+        unions = engine.Unions(feasible, np.zeros(g, dtype=np.int64), np.zeros(m, dtype=np.int64), none, none)
+        low = unions.first_positions(order, group, memory, start, apart[:, 1].astype(np.int64), longest, most)
 
         def sound(i: int, j: int) -> bool:
             inside = order[i:j]
@@ -173,7 +171,7 @@ class TestFusion:
         problem = chain([9, 0, 9], group=ints(0, 1, 2, 0), resident=ints(2, 2, 2, 2), capacity=ints(7, 7))
         first = np.array([True, False, True, False])
         groups = initial_unions(problem)
-        unite_clusters(groups, problem.order, problem.group, first)
+        first = groups.unite_clusters(problem.order, problem.group, first)
         assert first.tolist() == [True, False, True, True]
         assert groups.parent.tolist() == [0, 0, 2]
 
@@ -287,20 +285,3 @@ class TestFusion:
             assert (made.sequence == cpd_topo(problem)).all()
             assert np.diff(made.start).max() <= 4
             assert (made.label[made.sequence] == np.repeat(np.arange(len(made.start) - 1), np.diff(made.start))).all()
-
-
-def test_compiled_code_agrees() -> None:
-    rng = np.random.default_rng(1)
-    n = 60
-    weight, source = rng.integers(0, 9, 200), np.sort(rng.integers(0, n - 1, 200))
-    target = np.array([int(rng.integers(i + 1, n)) for i in source])
-    by_target = np.argsort(target, kind="stable")
-    start = np.searchsorted(target[by_target], np.arange(n + 1))
-    low = np.maximum(0, np.arange(n + 1) - 7)
-    found = []
-    for run in (least_cuts.plain, least_cuts.compiled()):
-        onwards = np.bincount(source, weights=weight, minlength=n).astype(np.int64)
-        least, cut = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-        run(start, source[by_target], weight[by_target], low, onwards, least, cut)
-        found.append((least.tolist(), cut.tolist()))
-    assert found[0] == found[1]

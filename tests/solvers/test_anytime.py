@@ -6,21 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.sequences import heft
-from placeopt_solvers._local_search.search import Walker, any_start, rounds_in
-from placeopt_solvers._local_search.strategies import annealer
+from placeopt_solvers._local_search.search import any_start
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import annealed_start, best_start
 from test_search import OBJECTIVES, constrained
 
 import placeopt as po
-from placeopt.kernels import Kernel
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
@@ -30,10 +27,10 @@ from placeopt.verifier import verify
 
 SEARCHES = ("annealing", "local-search", "tabu")
 FEW = 1200
-"""Moves that plain Python makes in milliseconds."""
+"""Moves of a search."""
 
 MANY = 4000
-"""Moves that take seconds in plain Python, too few to compile code."""
+"""Moves of a longer search."""
 
 
 def never() -> bool:
@@ -82,21 +79,6 @@ def test_the_same_seed_gives_the_same_schedule(name: str) -> None:
     found = [po.solve(problem, name, rounds=FEW, seed=seed, workers=1).schedule for seed in (5, 5, 6)]
     starts = [None if each is None else (each.device.tolist(), each.start.tolist()) for each in found]
     assert starts[0] == starts[1] != starts[2]
-
-
-@pytest.mark.parametrize("name", SEARCHES)
-def test_under_brief_limits_plain_code_searches(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading compiled code takes longer than such a limit; the speed of plain code is assumed."""
-    problem = constrained(1, tight=0.5)
-    assert rounds_in(problem, 0.1, plain=True) < rounds_in(problem, 0.1) / 20
-
-    def compiled(kernel: Kernel[..., Any]) -> None:
-        pytest.fail(f"{kernel.__name__} is compiled")
-
-    monkeypatch.setattr(Kernel, "compiled", compiled)
-    found = po.solve(problem, name, time_limit=0.3, workers=1)
-    assert found.feasible
-    assert found.stats["evaluated"] <= rounds_in(problem, 0.3, plain=True)
 
 
 def test_hash_seeds_make_no_difference() -> None:
@@ -215,33 +197,15 @@ def test_a_start_that_fits_under_peak_only_is_kept() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_starts_for_exact_solvers_are_better_or_none(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placeopt_solvers._starts.warm_start.LOADING", 60.0)  # a busy machine cuts nothing short
+def test_starts_for_exact_solvers_are_better_or_none(seed: int) -> None:
     problem = small_problem(np.random.default_rng(3000 + seed), Objective())
     start, best = best_start(problem, None, True), optimum(problem)
     if start is None or best is None:
         return
-    found, cut = annealed_start(problem, start, 1e-3, seed, never)
-    assert not cut
+    found = annealed_start(problem, start, 1e-3, seed, never)
     if found is not None:
         assert valid(problem, found)
         assert best[0][0] <= makespan(problem, found) < makespan(problem, start)
-
-
-def test_loading_compiled_code_cuts_no_search_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, now = constrained(0), [0.0]
-    start = best_start(problem, None, True)
-    assert start is not None
-
-    def loading(*arguments: Any) -> Walker:
-        now[0] += 1e3
-        return annealer(*arguments)
-
-    monkeypatch.setattr("placeopt_solvers._starts.warm_start.annealer", loading)
-    monkeypatch.setattr("placeopt_solvers._local_search.search.time", SimpleNamespace(monotonic=lambda: now[0]))
-    assert not annealed_start(problem, start, 1e-3, 0, never)[1]
-    monkeypatch.setattr("placeopt_solvers._starts.warm_start.LOADING", -1.0)
-    assert annealed_start(problem, start, 1e-4, 0, never)[1]  # plain Python for longer than planned
 
 
 @pytest.mark.parametrize("seed", range(3))

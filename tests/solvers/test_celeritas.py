@@ -6,9 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from placeopt_solvers._constructive.groups import grouped
-from placeopt_solvers._constructive.timeline import DONE, make_instance, make_timeline
-from placeopt_solvers.clustering._placers import adjust_in_order, adjusting_placer, fill_in_order, order_placer
+from placeopt_solvers.clustering._placers import adjusting_placer, order_placer
 from trainable_problems import trainable_problem
 
 import placeopt as po
@@ -265,17 +263,6 @@ def test_settings_are_those_of_the_pass() -> None:
     assert po.solve(problem, "celeritas", range=2).stats["clusters"] == 2
     with pytest.raises(po.UsageError, match='celeritas has no setting "rnge"; did you mean range'):
         po.solve(problem, "celeritas", rnge=2)
-
-
-@pytest.mark.parametrize("loop", [fill_in_order, adjust_in_order])
-def test_compiled_code_agrees(loop: Any) -> None:
-    problem = trainable_problem(np.random.default_rng(12), most=40)
-    groups = grouped(problem)
-    lines = [make_timeline(problem, groups) for _ in range(2)]
-    for run, line in zip((loop.plain, loop.compiled()), lines, strict=True):
-        assert run(make_instance(problem, groups), line, cpd_topo(problem), True) == DONE
-    assert (lines[0].device == lines[1].device).all()
-    assert (lines[0].start == lines[1].start).all()
 
 
 def test_unlimited_devices_take_what_is_left() -> None:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 from placeopt_solvers._constructive.groups import grouped
 from placeopt_solvers._constructive.priorities import longest_paths_after
-from placeopt_solvers._constructive.timeline import make_instance
-from placeopt_solvers.list_scheduling.bil import imaginary_levels, kth_smallest
 from placeopt_solvers.list_scheduling.hbmct import independent_batches
-from placeopt_solvers.ready_lists.gdl import adjusted_medians, fixed_levels, heaviest_edges
+from placeopt_solvers.ready_lists.gdl import adjusted_medians, heaviest_edges
 from placeopt_solvers.ready_lists.wba import Wba, WbaSettings
 from test_list_scheduling import HEFT_10, problem, scheduled
 
 import placeopt as po
-from placeopt.kernels import Kernel
+from placeopt import engine
+from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import makespan
 from placeopt.solver import Options, Termination
@@ -73,7 +70,8 @@ def test_imaginary_levels_are_those_of_the_definition(seed: int) -> None:
                 for e in np.flatnonzero(case.edge_source == i)
             ]
             level[i][p] = int(case.duration[i, p]) + max(behind, default=0)
-    assert imaginary_levels(case, make_instance(case, grouped(case))).tolist() == level
+    timeline = engine.Timeline(native(case), grouped(case))
+    assert engine.imaginary_levels(timeline, engine.Stop()).tolist() == level
 
 
 def test_bil_takes_the_task_that_would_end_last_if_others_had_the_better_devices() -> None:
@@ -90,16 +88,6 @@ def test_bil_looks_at_durations_where_more_tasks_are_ready_than_devices() -> Non
     assert scheduled("bil", problem([[3, 6], [4, 8], [5, 9]])) == ([0, 1, 0], [5, 0, 0])
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_selection_finds_what_sorting_finds(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    row = rng.integers(0, 9, 12)
-    count = int(rng.integers(1, 13))
-    ordered = np.sort(row[:count])
-    for k in range(1, count + 1):
-        assert kth_smallest(row, count, k) == ordered[k - 1]
-
-
 @pytest.mark.parametrize("seed", range(10))
 def test_fixed_levels_are_those_of_the_definition(seed: int) -> None:
     """Sih and Lee 1993: SL + Delta + DC, by their definitions over all pairs of processors."""
@@ -108,9 +96,8 @@ def test_fixed_levels_are_those_of_the_definition(seed: int) -> None:
     median, heir = adjusted_medians(case), heaviest_edges(case)
     ways = [sorted(case.duration[i, case.feasible[i]].tolist()) for i in range(case.n_tasks)]
     assert median.tolist() == [way[(len(way) - 1) // 2] for way in ways]
-    ticks, worth = np.empty(3, dtype=np.int64), np.empty((case.n_tasks, 3), dtype=np.int64)
     static = median + longest_paths_after(case, median, np.zeros(case.n_edges, dtype=np.int64))
-    fixed_levels(make_instance(case, groups), median, static, heir, ticks, worth)
+    worth = engine.fixed_levels(engine.Timeline(native(case), groups), median, static, heir, engine.Stop())
     level = [0] * case.n_tasks
     for i in case.order[::-1].tolist():
         out = np.flatnonzero(case.edge_source == i).tolist()
@@ -184,22 +171,6 @@ def test_wba_without_chance_takes_the_least_increase() -> None:
     answer = Wba().solve(case, Options(), WbaSettings(alpha=0, schedules=1))
     assert answer.schedule is not None
     assert answer.schedule.device.tolist() == [1, 0]
-
-
-def test_wba_is_compiled_where_its_schedules_are_much_work_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[float] = []
-
-    def select(kernel: Kernel[..., Any], work: float, *, chunked: bool = False) -> Callable[..., Any]:  # noqa: ARG001
-        told.append(work)
-        return kernel.plain
-
-    monkeypatch.setattr(Kernel, "select", select)
-    case = problem([[3, 2, 1]] * 30)
-    looks = 3 * 3 * 30 * 31 // 2 // 2  # three times at three devices and, of 30 tasks, at those that are left
-    for schedules in (1, 8):
-        told.clear()
-        Wba().solve(case, Options(), WbaSettings(schedules=schedules))
-        assert sum(work >= looks for work in told) == schedules
 
 
 def test_wba_tells_when_it_was_stopped() -> None:

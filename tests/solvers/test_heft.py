@@ -11,13 +11,10 @@ import pytest
 from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.construction import as_answer
 from placeopt_solvers._constructive.groups import grouped, packings
-from placeopt_solvers._constructive.placement_ops import sort_inputs
 from placeopt_solvers._constructive.priorities import priority_list, upward_ranks
 from placeopt_solvers._constructive.sequences import heft, heft_on_homes
-from placeopt_solvers._constructive.timeline import make_instance, make_timeline
 
 import placeopt as po
-from placeopt.kernels import Kernel
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.memory import sum_memory
@@ -240,18 +237,6 @@ def layered(n: int, m: int, seed: int) -> Problem:
     )
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_compiled_and_plain_code_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = layered(60, 4, seed)
-    plain = heft(case).schedule
-    monkeypatch.setattr(Kernel, "select", lambda self, *_, **__: self.compiled())
-    compiled = heft(case).schedule
-    assert plain is not None
-    assert compiled is not None
-    assert plain.device.tolist() == compiled.device.tolist()
-    assert plain.start.tolist() == compiled.start.tolist()
-
-
 def naive_starts(case: Problem, device: Int, order: list[int]) -> list[int]:
     """Insertion by the definition: the earliest start, after all inputs, with nothing on the device in the way."""
     start: dict[int, int] = {}
@@ -346,17 +331,3 @@ def test_instantaneous_tasks_interrupt_nothing(seed: int) -> None:
     found = heft(case).schedule
     assert found is not None
     assert verify(case, found).feasible
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_ports_serve_inputs_in_the_order_of_their_producers_ends(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 40))
-    case = problem([[1]] * (n + 1), [(u, n) for u in range(n)], payload=np.arange(n), contention="port")
-    groups = grouped(case)
-    read, line = make_instance(case, groups), make_timeline(case, groups)
-    line.end[:n] = rng.integers(0, 9, n)
-    expected = sorted(range(n), key=lambda u: (line.end[u], u))
-    for _ in range(2):  # sorted once, it stays as it is
-        sort_inputs(read, line, n)
-        assert line.inputs.tolist() == expected

@@ -9,38 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 from placeopt_solvers._constructive.construction import construct_by_sum, run_heuristic, scarce_live_memory
-from placeopt_solvers._constructive.groups import Groups, grouped, with_homes
-from placeopt_solvers._constructive.live_memory import (
-    append_with_waits,
-    bytes_at,
-    make_held,
-    make_moves,
-    missing_bytes,
-    own_tasks,
-    pack_groups,
-    packed,
-    room_made,
-    with_waits,
-)
-from placeopt_solvers._constructive.profiles import (
-    WORDS,
-    add_bytes,
-    fullest,
-    holds,
-    make_live,
-    make_trees,
-    most_bytes,
-    reserved,
-)
+from placeopt_solvers._constructive.groups import Groups, grouped, with_homes, without_memory
+from placeopt_solvers._constructive.live_memory import missing_bytes, own_tasks, packed, room_made, with_waits
+from placeopt_solvers._constructive.profiles import WORDS, Live, make_live, reserved, total_peak
 from placeopt_solvers._constructive.sequences import insert_tasks
-from placeopt_solvers._constructive.timeline import make_instance, make_timeline
 
 import placeopt as po
+from placeopt import engine
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.memory import peak_memory
+from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, makespan
 from placeopt.solver import Options, Termination
@@ -171,6 +152,30 @@ def test_no_schedule_if_nothing_is_freed() -> None:
     assert with_waits(case, np.zeros(3, dtype=np.int64), case.order) is None
 
 
+def line_of(case: Problem, live: Live, home: Int, room: int) -> engine.Timeline:
+    """A timeline with these homes (g,), and this many bytes on each device."""
+    free = without_memory(case)
+    return engine.Timeline(native(case), replace(free, home=home, room=np.full(case.n_devices, room), live=live))
+
+
+def peaks_on(case: Problem, live: Live, home: Int) -> Int:
+    """The most bytes that the groups with these homes (g,) hold on each device at one position."""
+    return line_of(case, live, home, 0).trees[:, 1]
+
+
+def bytes_at(live: Live, g: int, leaf: int) -> int:
+    """What a group holds at a leaf, without its resident bytes."""
+    rows = range(live.row[g], live.row[g + 1])
+    held = sum(live.output[row] for row in rows if live.first[row] <= leaf <= live.last[row])
+    return int(held + sum(live.scratch[row] for row in rows if live.first[row] == leaf))
+
+
+def plain_peak(live: Live, home: Int) -> int:
+    """The most bytes on the first device, position by position."""
+    groups = np.flatnonzero(home == 0).tolist()
+    return max(sum(bytes_at(live, g, leaf) for g in groups) for leaf in range(live.leaves))
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_a_profile_that_fits_always_has_a_schedule(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -179,28 +184,11 @@ def test_a_profile_that_fits_always_has_a_schedule(seed: int) -> None:
         return
     home = np.array([rng.choice(np.flatnonzero(each)) for each in case.group_feasible()])
     live = own_tasks(case).live(case.n_groups, case.order)
-    peaks = make_trees(live, home, case.n_devices)[:, 1]
+    peaks = peaks_on(case, live, home)
     room = case.capacity.copy()
     np.subtract.at(room, home[case.group], case.resident)
     if (peaks <= room).all():
         assert with_waits(case, home[case.group], case.order) is not None
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_tree_holds_bytes_at_positions(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    leaves = 1 << int(rng.integers(0, 6))
-    plain = np.zeros(leaves, dtype=np.int64)
-    tree = np.zeros(2 * leaves, dtype=np.int64)
-    for _ in range(60):
-        first, last = sorted(rng.integers(0, leaves, 2).tolist())
-        amount = int(rng.integers(-9, 10))
-        plain[first : last + 1] += amount
-        add_bytes(tree, first, last, amount)
-        low, high = sorted(rng.integers(0, leaves, 2).tolist())
-        assert most_bytes(tree, low, high) == plain[low : high + 1].max()
-        assert tree[1] == plain.max()
-        assert fullest(tree) == plain.argmax()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -209,12 +197,14 @@ def test_room_for_a_group_is_room_at_every_position(seed: int) -> None:
     case = drawn(seed, 16)
     live = own_tasks(case).live(case.n_groups, case.order)
     home = np.where(rng.random(case.n_groups) < 0.5, 0, -1)
-    tree = make_trees(live, home, 1)[0]
     for g in np.flatnonzero(home < 0).tolist():
-        both = make_trees(live, np.where(np.arange(case.n_groups) == g, 0, home), 1)[0]
-        for room in range(int(tree[1]), int(both[1]) + 2):
-            assert holds(live, tree, g, room) == (both[1] <= room)
-        assert live.peak[g] == make_trees(live, np.where(np.arange(case.n_groups) == g, 0, -1), 1)[0, 1]
+        task = int(np.flatnonzero(case.group == g)[0])
+        alone, both = (np.where(np.arange(case.n_groups) == g, 0, each) for each in (-1, home))
+        least, most = int(peaks_on(case, live, home)[0]), int(peaks_on(case, live, both)[0])
+        assert most == plain_peak(live, both)
+        for room in range(least, most + 2):
+            assert line_of(case, live, home, room).can_run(task, 0) == (most <= room)
+        assert live.peak[g] == peaks_on(case, live, alone)[0]
 
 
 def test_neighbouring_positions_share_a_leaf_where_there_are_too_many() -> None:
@@ -224,7 +214,7 @@ def test_neighbouring_positions_share_a_leaf_where_there_are_too_many() -> None:
     assert make_live(*given, m=1).leaves == n
     coarse = make_live(*given, m=WORDS // 8)
     assert coarse.leaves == 4
-    assert make_trees(coarse, np.zeros(n, dtype=np.int64), 1)[0, 1] == 4  # counted as held at once
+    assert total_peak(coarse) == 4  # counted as held at once
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 6, 7, 9])
@@ -299,8 +289,8 @@ def test_groups_leave_where_too_much_is_live() -> None:
     )  # fmt: skip
     groups = live_groups(case, case.order)
     free = Groups(**{name: getattr(groups, name) for name in Groups.__slots__} | {"home": np.full(4, -1)})
-    line = make_timeline(case, with_homes(free, np.array([0, 0, -1, -1])))
-    assert missing_bytes(free, line, 2).tolist() == [1, 0]
+    line = engine.Timeline(native(case), with_homes(free, np.array([0, 0, -1, -1])))
+    assert missing_bytes(case, free, line, 2).tolist() == [1, 0]
     home = room_made(case, free, line, 2)
     assert home is not None
     assert home.tolist() == [0, 1, 0, -1]
@@ -316,7 +306,7 @@ def test_packings_and_evictions_keep_all_rules(seed: int) -> None:
     for home in packed(case, groups, case.order, groups.home):
         assert groups.feasible[np.arange(case.n_groups), home].all()
         assert (home[case.group][case.separation[:, 0]] != home[case.group][case.separation[:, 1]]).all()
-        if (groups.room >= make_trees(groups.live, groups.home, case.n_devices)[:, 1]).all():
+        if (groups.room >= peaks_on(case, groups.live, groups.home)).all():
             found = with_waits(case, home[case.group], case.order)
             assert found is not None
             assert verify(case, found.schedule).feasible
@@ -336,27 +326,6 @@ def test_the_message_names_what_is_missing() -> None:
     case = problem([[1, 1]] * 2, resident=[2, 3], capacity=[2, 2])
     needs = "which takes 3 B: it would need 1 B more on d0, 1 B more on d1"
     assert run_heuristic(case, in_order(case)).message == f"no device left for t1, {needs} {LIVE}"
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_compiled_code_agrees(seed: int) -> None:
-    case = drawn(seed, 16)
-    groups = live_groups(case, case.order)
-    if groups.stuck is not None:
-        return
-    instance, turn = make_instance(case, groups), np.arange(case.n_groups)
-    lines = [make_timeline(case, groups) for _ in range(2)]
-    runs = pack_groups.plain, pack_groups.compiled()
-    moves = make_moves(groups, case)
-    assert len({run(instance, line, moves, turn, True) for run, line in zip(runs, lines, strict=True)}) == 1
-    assert (lines[0].home == lines[1].home).all()
-    assert (lines[0].trees == lines[1].trees).all()
-    device = np.maximum(lines[0].home, 0)[case.group]
-    given = [(make_timeline(case, groups), make_held(case, device)) for _ in range(2)]
-    both = append_with_waits.plain, append_with_waits.compiled()
-    assert len({run(instance, *each, device, case.order) for run, each in zip(both, given, strict=True)}) == 1
-    assert (given[0][0].start == given[1][0].start).all()
-    assert (given[0][1].freed == given[1][1].freed).all()
 
 
 def test_the_batch_of_celeritas_fits() -> None:

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 from constrained_problems import constrained, ignored, never, started
-from placeopt_solvers._constructive.sequences import heft
 from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._starts.warm_start import best_start
-from placeopt_solvers.search._intervals.state import State, latest_starts, starts, tails
+from placeopt_solvers.search._intervals.state import State
 from placeopt_solvers.search._intervals.subproblem import Neighbourhood, changed, subproblem_of
 from placeopt_solvers.search._lns.search import TUNING, Chooser, Search, improve, solved
 
@@ -178,26 +177,6 @@ def test_never_longer_than_the_initial_schedule() -> None:
     result = po.solve(problem, "lns", initial=good, time_limit=0.5)
     assert result.objective is not None
     assert result.objective <= makespan(problem, good)
-
-
-def test_compiled_and_plain_kernels_agree() -> None:
-    problem = constrained(4, deadline=np.full(24, 10_000))
-    state = State(problem, heft(problem).schedule)
-    n, m = problem.duration.shape
-    ticks = problem.duration[np.arange(n), state.device]
-    moving = problem.transfer(problem.payload, state.device[problem.edge_source], state.device[problem.edge_target])
-    chain = state.sequence, problem.out_start, problem.edge_target, moving, state.device, ticks
-    ahead = state.sequence, problem.in_start, problem.in_edge, problem.edge_source, moving, state.device, ticks
-    answers = []
-    for compiled in (False, True):
-        start, tail, latest = np.zeros(n, np.int64), np.zeros(n, np.int64), np.full(n, UNLIMITED)
-        first, second, third = (k.compiled() if compiled else k.plain for k in (starts, tails, latest_starts))
-        first(*ahead, problem.release, np.zeros(m, np.int64), start)
-        second(*chain, np.zeros(m, np.int64), tail)
-        third(*chain, problem.deadline, np.full(m, UNLIMITED), latest)
-        answers.append((start.tolist(), tail.tolist(), latest.tolist()))
-    assert answers[0] == answers[1]
-    assert answers[0][0] == state.start.tolist()
 
 
 def test_unnecessarily_short_ticks_are_scaled() -> None:

@@ -10,19 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem
-from placeopt_solvers._constructive.construction import PartialSchedule, run_loop
+from placeopt_solvers._constructive.construction import PartialSchedule, filled
 from placeopt_solvers._constructive.groups import Groups, grouped
 from placeopt_solvers._constructive.priorities import ready_order
-from placeopt_solvers._constructive.ready_list import ReadySettings
 from placeopt_solvers._constructive.timeline import schedule_of
-from placeopt_solvers.ready_lists._pairs import StartSettings, detours, schedule_pairs
-from placeopt_solvers.ready_lists._selection import schedule_neediest
-from placeopt_solvers.ready_lists.fcp import place_on_two
-from placeopt_solvers.ready_lists.flb import schedule_two_pairs
+from placeopt_solvers.ready_lists._pairs import (
+    ReadySettings,
+    StartSettings,
+    detours,
+    schedule_neediest,
+    schedule_pairs,
+)
 from plain_lists import Reference, by_end, by_gap, by_latest_end, problem, random_problem
 
 import placeopt as po
-from placeopt.kernels import Kernel
+from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.levels import bottom_levels, static_levels
@@ -94,7 +96,7 @@ def earliest_start(case: Problem, groups: Groups) -> PartialSchedule:
 
 
 def earliest_end(case: Problem, groups: Groups) -> PartialSchedule:
-    return schedule_pairs(case, groups, by_index(case), case.duration, ReadySettings())
+    return schedule_pairs(case, groups, by_index(case), case.duration, batches=True, insertion=True)
 
 
 def latest(case: Problem, groups: Groups) -> PartialSchedule:
@@ -107,11 +109,11 @@ def widest_gap(case: Problem, groups: Groups) -> PartialSchedule:
 
 def fcp(case: Problem, groups: Groups) -> PartialSchedule:
     sequence = ready_order(case, -by_index(case).astype(np.float64))
-    return run_loop(case, groups, place_on_two, sequence, detours(case, StartSettings()))
+    return filled(case, groups, engine.place_on_two, sequence, detours(case, StartSettings()), insertion=False)
 
 
 def flb(case: Problem, groups: Groups) -> PartialSchedule:
-    return schedule_two_pairs(case, groups, by_index(case), detours(case, StartSettings()))
+    return filled(case, groups, engine.place_by_type, by_index(case), detours(case, StartSettings()), insertion=False)
 
 
 RULES: dict[str, Callable[[Reference], tuple[int, int]]] = {
@@ -395,22 +397,6 @@ def test_ports_hold_up_what_is_in_the_queue() -> None:
     assert solved(case, "m-etf") == ([0, 1, 2, 2], [0, 4, 7, 5])
     result = po.solve(case, "m-etf")
     assert (result.objective, result.feasible) == (8, True)
-
-
-def test_compiled_and_plain_code_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = [random_problem(seed, like=False, tight=True) for seed in range(12)]
-    cases += [replace(case, contention="port") for case in cases]
-    plain = [[answer(case, name).schedule for case in cases] for name in NAMES]
-    monkeypatch.setattr(Kernel, "select", lambda self, *_, **__: self.compiled())
-    for name, row in zip(NAMES, plain, strict=True):
-        for case, expected in zip(cases, row, strict=True):
-            found = answer(case, name).schedule
-            if expected is None:
-                assert found is None
-            else:
-                assert found is not None
-                assert found.device.tolist() == expected.device.tolist()
-                assert found.start.tolist() == expected.start.tolist()
 
 
 @pytest.mark.parametrize("name", ["etf", "m-etf", "m-sct", "fcp", "flb"])

@@ -9,31 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import METRICS, small_problem
-from placeopt_solvers._local_search import Instance, State, current_schedule, load, make_instance, make_state
-from placeopt_solvers._local_search.decoding import decode, look_ahead, rewind
-from placeopt_solvers._local_search.instance import OVERFULL
-from placeopt_solvers._local_search.moving import accept, recompute
-from placeopt_solvers._local_search.proposals import EXCHANGE, KINDS, MOVE, SHIFT, SWAP, find_critical, propose, undo
-from placeopt_solvers._local_search.state import (
-    COST,
-    CRITICAL,
-    FIXED,
-    GUIDE,
-    HELD,
-    KNOWN,
-    LAST,
-    MOVED,
-    PENALTY,
-    PUT,
-    TIMED,
-)
-from placeopt_solvers._local_search.walk import walk
+from placeopt_solvers._local_search.instance import Instance, make_instance
+from placeopt_solvers._local_search.search import timed_schedule
+from placeopt_solvers._local_search.strategies import annealer
 
+from placeopt import engine
 from placeopt.model.building import build_problem, with_changes
 from placeopt.model.memory import peak_memory, sum_memory
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
-from placeopt.model.schedule import makespan
+from placeopt.model.schedule import makespan, sequence
 from placeopt.model.tiers import build_tiers
 from placeopt.simulation import retime, simulate
 from placeopt.verifier import verify
@@ -76,7 +61,12 @@ def constrained(seed: int, n: int = 30, m: int = 4, tight: float = 0.6, **rest: 
     )
 
 
-def placed(problem: Problem, seed: int) -> tuple[Instance, State]:
+MOVE, SWAP, SHIFT, _, _, EXCHANGE = range(6)
+KINDS = 6
+NEVER = engine.Stop()
+
+
+def placed(problem: Problem, seed: int) -> tuple[Instance, engine.LocalSearch]:
     """A state with a random placement that respects feasibility, groups and separation."""
     rng = np.random.default_rng(seed)
     allowed = problem.group_feasible()
@@ -86,24 +76,21 @@ def placed(problem: Problem, seed: int) -> tuple[Instance, State]:
         if (device[problem.separation[:, 0]] != device[problem.separation[:, 1]]).all():
             break
     instance = make_instance(problem)
-    state = make_state(instance, problem, seed)
-    load(problem, state, simulate(problem, device))
-    recompute(instance, state)
-    state.cost[COST] = decode(instance, state, 0, math.inf)
+    state = engine.LocalSearch(instance, seed)
+    state.load(sequence(problem, simulate(problem, device)), home)
     return instance, state
 
 
-def snapshot(state: State) -> list[Any]:
-    names = ("order", "position", "home", "device", "ticks", "delay", "load", "room")
+def snapshot(state: engine.LocalSearch) -> list[Any]:
+    names = ("order", "home", "device", "ticks", "delay", "sums")
     return [getattr(state, name).tolist() for name in names]
 
 
-def anew(problem: Problem, instance: Instance, state: State) -> float:
+def anew(instance: Instance, state: engine.LocalSearch) -> float:
     """The cost of a state, computed from its order and homes alone."""
-    other = make_state(instance, problem, 0)
-    other.order[:], other.home[:] = state.order, state.home
-    recompute(instance, other)
-    return float(decode(instance, other, 0, math.inf))
+    other = engine.LocalSearch(instance, 0)
+    other.load(state.order, state.home)
+    return other.cost
 
 
 def tiered(problem: Problem) -> Problem:
@@ -133,26 +120,25 @@ def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
     changed = early = 0
     for step in range(150):
         if step % 5 == 0 and instance.timed:
-            look_ahead(instance, state)
-        before, fixed, cost = snapshot(state), state.cost[FIXED], state.cost[COST]
-        first = propose(instance, state, step % KINDS)
+            state.look_ahead()
+        before, cost = snapshot(state), state.cost
+        first = state.propose(step % KINDS)
         if first >= problem.n_tasks:
             assert snapshot(state) == before
             continue
-        early += state.number[KNOWN] <= state.number[LAST] + 1
+        known, last, _, _ = state.counts
+        early += known <= last + 1
         limit = cost * float(rng.choice([0.9, 1.0, 1.1])) if step % 4 else math.inf
-        value = decode(instance, state, first, limit)
-        fresh = anew(problem, instance, state)
+        value = state.evaluate(first, limit)
+        fresh = anew(instance, state)
         if value > limit:
             # Rejected: it is not better than the limit, and undoing it restores the state.
             assert fresh > limit or math.isclose(fresh, value)
-            undo(instance, state)
-            state.cost[FIXED] = fixed
+            state.undo()
             assert snapshot(state) == before
         else:
             assert math.isclose(value, fresh, rel_tol=1e-12)
-            state.cost[COST] = value
-            accept(state)
+            state.accept(value)
             changed += 1
     assert changed > 30
     assert early > 30 or not instance.timed
@@ -170,30 +156,27 @@ def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
     joined = given_up = 0
     for step in range(120):
         if step % 7 == 0:
-            look_ahead(instance, state)
+            state.look_ahead()
         times = state.end.tolist()
-        first = propose(instance, state, kind)
+        first = state.propose(kind)
         if first >= problem.n_tasks:
             continue
-        limit = state.cost[COST] + float(rng.choice([-1.0, 0.0, 30.0, 200.0]))
-        fixed = state.cost[FIXED]
-        value = decode(instance, state, first, limit)
-        fresh = anew(problem, instance, state)
+        limit = state.cost + float(rng.choice([-1.0, 0.0, 30.0, 200.0]))
+        value = state.evaluate(first, limit)
+        fresh = anew(instance, state)
         if value > limit:
             assert fresh > limit
             given_up += 1
         else:
             assert math.isclose(value, fresh, rel_tol=1e-12)
-            joined += state.number[TIMED] < problem.n_tasks
+            joined += state.counts[2] < problem.n_tasks
         if value > limit or step % 3 == 0:  # undone although it was accepted, as in tabu search
             if value <= limit:
-                rewind(instance, state, first)
-            undo(instance, state)
-            state.cost[FIXED] = fixed
+                state.rewind(first)
+            state.undo()
             assert state.end.tolist() == times
         else:
-            state.cost[COST] = value
-            accept(state)
+            state.accept(value)
     assert given_up > 10
     if rest == "tiers":  # another placement delays whole devices
         assert joined > 5 or kind != SHIFT
@@ -209,11 +192,11 @@ def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -
     problem = tiered(problem) if seed % 2 else problem
     instance, state = placed(problem, seed)
     for step in range(40):
-        first = propose(instance, state, step % KINDS)
+        first = state.propose(step % KINDS)
         if first < problem.n_tasks:
-            state.cost[COST] = decode(instance, state, first, math.inf)
-    worth = state.cost[COST] - state.cost[GUIDE] - state.cost[PENALTY]
-    schedule = current_schedule(problem, instance, state)
+            state.accept(state.evaluate(first, math.inf))
+    worth = state.cost - state.guide - state.penalty
+    schedule = timed_schedule(problem, instance, state)
     report = verify(problem, schedule)
     assert report.violations == ()
     (value,) = evaluate(problem, schedule)
@@ -231,12 +214,12 @@ def test_the_penalty_is_the_memory_above_the_capacity(contention: str, memory_mo
     for seed in range(12):
         problem = constrained(seed, contention=contention, memory_model=memory_model, tight=0.1 + 0.12 * (seed % 6))
         instance, state = placed(problem, seed)
-        instance.weight[OVERFULL] = 3.0
-        decode(instance, state, 0, math.inf)
-        schedule = current_schedule(problem, instance, state)
+        state.set_penalties(1.0, 3.0)
+        penalty = state.penalty
+        schedule = timed_schedule(problem, instance, state)
         used = (peak_memory if memory_model == "peak" else lambda p, s: sum_memory(p, s.device))(problem, schedule)
         missing = np.maximum(used - problem.capacity, 0).sum()
-        assert state.cost[PENALTY] == 3.0 * missing
+        assert penalty == 3.0 * missing
         seen += missing > 0
     assert 0 < seen < 12
 
@@ -244,9 +227,10 @@ def test_the_penalty_is_the_memory_above_the_capacity(contention: str, memory_mo
 def test_lateness_is_a_penalty() -> None:
     problem = constrained(2, tight=2.0, deadline=np.full(30, 40))
     instance, state = placed(problem, 3)
-    schedule = current_schedule(problem, instance, state)
+    penalty = state.penalty
+    schedule = timed_schedule(problem, instance, state)
     end = schedule.start + problem.duration[np.arange(30), schedule.device]
-    assert state.cost[PENALTY] == np.maximum(end - 40, 0).sum() > 0
+    assert penalty == np.maximum(end - 40, 0).sum() > 0
 
 
 def test_separated_groups_exchange_their_devices() -> None:
@@ -257,21 +241,20 @@ def test_separated_groups_exchange_their_devices() -> None:
         duration=np.array([[3, 1], [1, 3]]),
         separation=[(0, 1)],
     )
-    instance, state = placed(problem, 0)
-    state.home[:] = [0, 1]
-    recompute(instance, state)
-    assert propose(instance, state, MOVE) == 2
-    assert propose(instance, state, SWAP) == 0
+    _, state = placed(problem, 0)
+    state.load(np.array([0, 1]), np.array([0, 1]))
+    assert state.propose(MOVE) == 2
+    assert state.propose(SWAP) == 0
     assert state.home.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("kind", [MOVE, SWAP, EXCHANGE])
 def test_moves_keep_feasibility_groups_and_separation(kind: int) -> None:
     problem = constrained(4)
-    instance, state = placed(problem, 1)
+    _, state = placed(problem, 1)
     moved = 0
     for _ in range(200):
-        moved += propose(instance, state, kind) < problem.n_tasks
+        moved += state.propose(kind) < problem.n_tasks
         device = state.device
         assert problem.feasible[np.arange(30), device].all()
         assert len({int(device[i]) for i in (3, 9, 17)}) == 1
@@ -281,25 +264,24 @@ def test_moves_keep_feasibility_groups_and_separation(kind: int) -> None:
 
 def test_shifts_keep_the_order_topological() -> None:
     problem = constrained(5)
-    instance, state = placed(problem, 1)
+    _, state = placed(problem, 1)
     orders = set()
     for _ in range(100):
-        propose(instance, state, SHIFT)
+        state.propose(SHIFT)
         orders.add(tuple(state.order.tolist()))
         assert sorted(state.order.tolist()) == list(range(30))
-        assert (state.position[problem.edge_source] < state.position[problem.edge_target]).all()
-        assert (state.order[state.position] == np.arange(30)).all()
+        position = state.sums[:30]
+        assert (position[problem.edge_source] < position[problem.edge_target]).all()
+        assert (state.order[position] == np.arange(30)).all()
     assert len(orders) > 50
-    assert state.number[MOVED] == 0
-    assert state.number[PUT] >= -1
+    assert state.counts[3] == 0
 
 
 @pytest.mark.parametrize("contention", ["none", "port"])
 def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> None:
     problem = constrained(6, contention=contention)
-    instance, state = placed(problem, 2)
-    find_critical(instance, state)
-    chain = state.critical[: state.number[CRITICAL]].tolist()
+    _, state = placed(problem, 2)
+    chain = state.find_critical().tolist()
     end, ticks = state.end, state.ticks
     assert end[chain[0]] == end.max()
     for after, before in pairwise(chain):
@@ -312,29 +294,45 @@ def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> N
 def test_ticks_after_a_task_are_the_rest_of_the_longest_path(contention: str) -> None:
     """Without ports the value is exact; with ports it is a lower bound."""
     problem = constrained(8, contention=contention, tight=2.0)
-    instance, state = placed(problem, 4)
-    look_ahead(instance, state)
-    follows = state.end + state.after
+    _, state = placed(problem, 4)
+    follows = state.end + state.look_ahead()
     assert follows.max() <= state.end.max()
     if contention == "none":
-        find_critical(instance, state)
-        chain = state.critical[: state.number[CRITICAL]]
+        chain = state.find_critical()
         assert (follows[chain] == state.end.max()).all()
 
 
-def test_compiled_walks_are_the_same() -> None:
+def test_walks_and_tabu_rounds_keep_the_cost_of_their_state() -> None:
     problem = constrained(7, memory_model="peak", contention="port", objective=OBJECTIVES[1], tight=0.2)
-    found = []
-    for run in (walk.plain, walk.compiled()):
-        instance, state = placed(problem, 1)
-        instance.weight[OVERFULL] = 0.5
-        shares = np.array([30, 40, 62, 76, 92, 100])
-        run(instance, state, shares, 0, 300, 300, 20.0, 1.0, -math.inf)
-        run(instance, state, shares, 0, 20, 20, math.inf, math.inf, -math.inf)
-        run(instance, state, shares, 0, 200, 200, 0.0, 0.0, -math.inf)
-        found.append((*snapshot(state), state.cost.tolist(), state.number.tolist(), state.best_order.tolist()))
-    assert found[0] == found[1]
-    assert found[0][-3][HELD] < math.inf
+    instance, state = placed(problem, 1)
+    shares = np.array([30, 40, 62, 76, 92, 100])
+    for hot, cold, moves in ((20.0, 1.0, 300), (math.inf, math.inf, 20), (0.0, 0.0, 200)):
+        assert 0 < state.walk(shares, 0, moves, moves, hot, cold, -math.inf, NEVER) <= moves
+        assert math.isclose(state.cost, anew(instance, state), rel_tol=1e-12)
+    held = state.held
+    assert state.tabu(shares, 0, 20, 10, 3, -math.inf, NEVER) <= 200
+    assert math.isclose(state.cost, anew(instance, state), rel_tol=1e-12)
+    assert state.held <= held < math.inf
+
+
+def test_a_walk_that_is_cut_into_parts_does_the_same() -> None:
+    problem = constrained(3)
+    states = []
+    for cuts in ((0, 400), (0, 1, 130, 131, 400)):
+        _, state = placed(problem, 5)
+        for begin, end in pairwise(cuts):
+            state.walk(np.array([30, 40, 62, 76, 92, 100]), begin, end, 400, 5.0, 0.1, -math.inf, NEVER)
+        states.append((state.order.tolist(), state.home.tolist(), state.cost))
+    assert states[0] == states[1]
+
+
+def test_a_walk_ends_when_it_is_stopped() -> None:
+    problem = constrained(3, n=200)
+    state = annealer(problem, simulate(problem, problem.feasible.argmax(axis=1)), 0, 0).state
+    evaluated = state.walk(
+        np.array([30, 40, 62, 76, 92, 100]), 0, 10**9, 10**9, 5.0, 0.1, -math.inf, engine.Stop(seconds=0.01)
+    )
+    assert evaluated < 10**8
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -344,10 +342,10 @@ def test_small_problems_with_every_constraint_are_judged_as_by_the_verifier(seed
         return
     instance, state = placed(problem, seed)
     for step in range(30):
-        propose(instance, state, step % KINDS)
-    state.cost[COST] = anew(problem, instance, state)
-    schedule = current_schedule(problem, instance, state)
-    decode(instance, state, 0, math.inf)
+        state.propose(step % KINDS)
+    state.load(state.order, state.home)
+    penalty = state.penalty
+    schedule = timed_schedule(problem, instance, state)
     broken = {each.rule for each in verify(problem, schedule).violations}
     assert broken <= {"memory", "deadline"}
-    assert bool(broken) == (state.cost[PENALTY] > 0)
+    assert bool(broken) == (penalty > 0)

@@ -11,7 +11,7 @@ from brute_force import small_problem
 
 import placeopt as po
 from placeopt.model.building import build_problem
-from placeopt.model.graph import siblings, split_siblings
+from placeopt.model.graph import siblings
 from placeopt.model.metrics import carbonari_jct, measure
 from placeopt.model.problem import Problem
 
@@ -153,14 +153,3 @@ def test_siblings_have_the_same_producers(seed: int) -> None:
     label = siblings(problem.out_start, problem.edge_target).tolist()
     sets = producers(problem)
     assert all((label[i] == label[j]) == (sets[i] == sets[j]) for i in range(n) for j in range(n))
-
-
-def test_compiled_and_plain_code_agree() -> None:
-    rng = np.random.default_rng(0)
-    pairs = np.sort(rng.integers(0, 300, (400, 2)), axis=1)
-    problem = graph([1] * 300, [(int(i), int(j)) for i, j in pairs if i != j])
-    plain, compiled = np.zeros((2, 300), dtype=np.int64)
-    split_siblings(problem.out_start, problem.edge_target, plain)
-    split_siblings.compiled()(problem.out_start, problem.edge_target, compiled)
-    assert plain.tolist() == compiled.tolist()
-    assert len(set(plain.tolist())) > 20

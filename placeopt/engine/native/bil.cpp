@@ -9,11 +9,6 @@
 
 namespace engine {
 
-namespace {
-
-struct Nothing {};
-
-// BIL (n, m) in ticks.
 std::vector<Int> imaginary_levels(const Line& line, Stop& stop) {
     const Problem& problem = line.problem;
     const Int m = problem.m;
@@ -57,6 +52,10 @@ std::vector<Int> imaginary_levels(const Line& line, Stop& stop) {
     }
     return level;
 }
+
+namespace {
+
+struct Nothing {};
 
 template <class T>
 class Bil {

@@ -7,6 +7,44 @@
 
 namespace engine {
 
+// A proposal changes the state; then it is evaluated, and accepted, or undone (after `rewind`, if its times were kept).
+struct LocalSearch::Steps {
+    LocalSearch& search;
+
+    Int propose(Int kind) {
+        fixed() = search.fixed_;
+        return search.propose(kind);
+    }
+    double evaluate(Int first, double limit) { return search.decode(first, limit); }
+    void accept(double value) {
+        search.cost = value;
+        search.accept();
+    }
+    void undo() {
+        search.undo();
+        search.fixed_ = fixed();
+    }
+    void rewind(Int first) { search.rewind(first); }
+    const std::vector<Int>& look_ahead() {
+        search.look_ahead();
+        return search.after_;
+    }
+    const std::vector<Int>& find_critical() {
+        search.find_critical();
+        return search.critical_;
+    }
+    const std::vector<Int>& position() const { return search.position_; }
+    const std::vector<Int>& load() const { return search.load_; }
+    const std::vector<Int>& room() const { return search.room_; }
+    Int known() const { return search.known_; }
+    Int last() const { return search.last_; }
+    Int timed() const { return search.timed_; }
+    Int moved() const { return static_cast<Int>(search.moved_.size()); }
+
+private:
+    double& fixed() { return search.proposed_; }
+};
+
 namespace {
 
 struct BoundSearch : Owning<std::unique_ptr<LocalSearch>> {
@@ -180,6 +218,64 @@ arrays of placeopt_solvers._local_search.instance. Arrays are read-only views.)"
                     "tenure: int, enough: float, stop: Stop) -> int"),
             "Run rounds of tabu search, numbered from `begin`; return how many states were evaluated.\n\n"
             "Each makes the best of some candidates, and forbids undoing it for `tenure` to 2 `tenure` rounds.")
+        .def(
+            "propose",
+            [](BoundSearch& self, Int kind) {
+                if (kind < 0 || kind > 5) throw Wrong("kind: " + std::to_string(kind) + "; expected 0 to 5");
+                return LocalSearch::Steps{*self.value}.propose(kind);
+            },
+            "kind"_a,
+            "Change the state by a random move, swap, shift, run, cluster or exchange (0 to 5); return the first position whose "
+            "times change, n if none.")
+        .def(
+            "evaluate",
+            [](BoundSearch& self, Int first, double limit) {
+                if (first < 0 || first > self.problem.n) throw Wrong("first: expected what `propose` returned");
+                return LocalSearch::Steps{*self.value}.evaluate(first, limit);
+            },
+            "first"_a, "limit"_a, "Return the cost after a proposal, infinite if it is over the limit.")
+        .def("accept", [](BoundSearch& self, double value) { LocalSearch::Steps{*self.value}.accept(value); }, "value"_a,
+             "Keep the last proposal, whose cost is `value`.")
+        .def("rewind", [](BoundSearch& self, Int first) { LocalSearch::Steps{*self.value}.rewind(std::max(first, Int{0})); },
+             "first"_a, "Restore the times before the last evaluation, if it was within its limit; comes before `undo`.")
+        .def("undo", [](BoundSearch& self) { LocalSearch::Steps{*self.value}.undo(); }, "Undo the last proposal.")
+        .def(
+            "look_ahead",
+            [](BoundSearch& self) {
+                std::vector<Int> found = LocalSearch::Steps{*self.value}.look_ahead();
+                return moved(std::move(found), {self.problem.n});
+            },
+            nb::sig("def look_ahead(self) -> numpy.typing.NDArray[numpy.int64]"),
+            "Return the ticks (n,) from each task's end to the end of the last task, a lower bound with ports.")
+        .def(
+            "find_critical",
+            [](BoundSearch& self) {
+                auto found = LocalSearch::Steps{*self.value}.find_critical();
+                const Int count = static_cast<Int>(found.size());
+                return moved(std::move(found), {count});
+            },
+            nb::sig("def find_critical(self) -> numpy.typing.NDArray[numpy.int64]"),
+            "Return the tasks of a critical path, from the last one; none if these are all tasks.")
+        .def_prop_ro(
+            "counts",
+            [](BoundSearch& self) {
+                const LocalSearch::Steps steps{*self.value};
+                return nb::make_tuple(steps.known(), steps.last(), steps.timed(), steps.moved());
+            },
+            nb::sig("def counts(self) -> tuple[int, int, int, int]"),
+            "The position from which what follows is known, the last position of the last proposal, the position at which the "
+            "last evaluation stopped, and the number of groups that moved.")
+        .def_prop_ro(
+            "sums",
+            [](BoundSearch& self) {
+                const LocalSearch::Steps steps{*self.value};
+                std::vector<Int> found;
+                for (const auto* each : {&steps.position(), &steps.load(), &steps.room()}) found.insert(found.end(), each->begin(), each->end());
+                const Int count = static_cast<Int>(found.size());
+                return moved(std::move(found), {count});
+            },
+            nb::sig("def sums(self) -> numpy.typing.NDArray[numpy.int64]"), nb::rv_policy::automatic,
+            "(n + 2 m,) positions of tasks in the order, and the load and the room of devices.")
         .def("time_all", [](BoundSearch& self) { self.value->time_all(); },
              "Time all tasks, also where the cost does not depend on times.")
         .def(

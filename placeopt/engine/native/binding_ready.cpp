@@ -164,6 +164,31 @@ void bind_ready(nb::module_& module) {
         "Place all tasks as WBA, with a random number (n,) for each step and the share alpha of the range of increases; "
         "return -1 or the task that no device can take.");
     module.def(
+        "fixed_levels",
+        [](const BoundTimeline& timeline, nb::handle median, nb::handle level, nb::handle heaviest, Stop& stop) {
+            const Problem& p = timeline.line.problem;
+            const auto medians = array<Int>("median", median, {p.n}), levels = array<Int>("level", level, {p.n});
+            const auto edges = array<Int>("heaviest", heaviest, {p.n});
+            check_range("median", medians, 0, NEVER - 1);
+            check_range("level", levels, 0, NEVER - 1);
+            check_range("heaviest", edges, NONE, p.e - 1);
+            return moved(fixed_levels(timeline.line, medians, levels, edges, stop), {p.n, p.m});
+        },
+        "timeline"_a, "median"_a, "level"_a, "heaviest"_a, "stop"_a,
+        nb::sig("def fixed_levels(timeline: Timeline, median: numpy.typing.NDArray[numpy.int64], "
+                "level: numpy.typing.NDArray[numpy.int64], heaviest: numpy.typing.NDArray[numpy.int64], stop: Stop) "
+                "-> numpy.typing.NDArray[numpy.int64]"),
+        "Return the part (n, m) of GDL's levels that never changes; the arguments are those of `place_by_level`.");
+    module.def(
+        "imaginary_levels",
+        [](const BoundTimeline& timeline, Stop& stop) {
+            const Problem& p = timeline.line.problem;
+            return moved(imaginary_levels(timeline.line, stop), {p.n, p.m});
+        },
+        "timeline"_a, "stop"_a,
+        nb::sig("def imaginary_levels(timeline: Timeline, stop: Stop) -> numpy.typing.NDArray[numpy.int64]"),
+        "Return the best imaginary levels (n, m) of BIL in ticks.");
+    module.def(
         "place_by_imaginary_level",
         [](BoundTimeline& timeline, Stop& stop) {
             const nb::gil_scoped_release unlocked;

@@ -25,6 +25,18 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
         .def_prop_ro("start", ints(&Line::start), "(n,) start of each placed task.")
         .def_prop_ro("end", ints(&Line::end), "(n,) end of each placed task.")
         .def_prop_ro("free", ints(&Line::free), "(m,) end of the last task of each device.")
+        .def_prop_ro(
+            "closed",
+            [](const BoundTimeline& self) {
+                const auto& closed = self.line.closed;
+                std::vector<Int> found;
+                for (Int d = 0; d < static_cast<Int>(closed.size()); ++d)
+                    if (closed[d]) found.push_back(d);
+                const Int count = static_cast<Int>(found.size());
+                return moved(std::move(found), {count});
+            },
+            nb::sig("def closed(self) -> numpy.typing.NDArray[numpy.int64]"), nb::rv_policy::automatic,
+            "The devices that were closed, for heuristics that close devices.")
         .def_prop_ro("moves", ints(&Line::moves), "(e,) start of each edge's transfer, -1 without a separate one; empty "
                                                   "without port contention.")
         .def_prop_ro(

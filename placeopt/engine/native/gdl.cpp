@@ -13,7 +13,8 @@ struct Level {
     Int first = NONE, second = NONE, value = 0;
 };
 
-// (n, m) the part of DL2 that never changes: SL + Delta + DC.
+}  // namespace
+
 std::vector<Int> fixed_levels(const Line& line, Ints median, Ints level, Ints heaviest, Stop& stop) {
     const Problem& problem = line.problem;
     const Int m = problem.m;
@@ -38,8 +39,6 @@ std::vector<Int> fixed_levels(const Line& line, Ints median, Ints level, Ints he
     }
     return worth;
 }
-
-}  // namespace
 
 Int place_by_level(Line& line, Ints median, Ints level, Ints heaviest, Stop& stop) {
     return with_rules(line, [&]<class T>(T& timeline) -> Int {

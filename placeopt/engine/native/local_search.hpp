@@ -82,6 +82,9 @@ public:
     std::vector<Int> device, ticks, end;  // (n,)
     std::vector<Int> delay, arrive;       // (e,) of in-edges; `arrive` with ports only
 
+    // Single steps, for tests: a proposal, its evaluation, and what follows it.
+    struct Steps;
+
 private:
     struct Moved {
         Int group, origin;
@@ -150,6 +153,7 @@ private:
     std::vector<Int> freed_;                   // (n,) under `peak`: when each output is released
     std::vector<Heap> release_;                // (m,) scratch: outputs by release
     double fixed_ = 0.0;                       // part of the cost apart from times
+    double proposed_ = 0.0;                    // the same before the last single step
     Int valid_ = 0;     // first position whose times are not those of the state
     Int known_ = 0;     // first position from which on `after_` is valid
     Int last_ = 0;      // last position that the last proposal changed

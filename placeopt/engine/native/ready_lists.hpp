@@ -29,4 +29,9 @@ Int draw_pairs(Line& line, std::span<const double> chance, double alpha, Stop& s
 // BIL.
 Int place_by_imaginary_level(Line& line, Stop& stop);
 
+// (n, m) BIL in ticks.
+std::vector<Int> imaginary_levels(const Line& line, Stop& stop);
+// (n, m) the part of GDL's DL2 that never changes: SL + Delta + DC.
+std::vector<Int> fixed_levels(const Line& line, Ints median, Ints level, Ints heaviest, Stop& stop);
+
 }  // namespace engine

@@ -47,7 +47,7 @@ void unite_clusters(Unions& unions, Ints order, Ints group, std::vector<char>& f
     for (std::size_t at = 0; at < order.size(); ++at) {
         const Int other = unions.find(group[order[at]]);
         if (unit >= 0) unit = unions.find(unit);
-        if (first[at] || unit == other) {
+        if (first[at] || unit < 0 || unit == other) {
             unit = other;
         } else if (unions.may_unite(unit, other)) {
             unions.unite(unit, other);

@@ -25,7 +25,7 @@ from placeopt.simulation import simulate
 from .._constructive.groups import grouped, packings
 from .._runs.solve_run import Incumbent
 from .._runs.validity import valid
-from .instance import MAKESPAN, make_instance
+from .instance import MAKESPAN, Instance, make_instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +130,19 @@ class Walker:
         """Return the schedule of the best state so far; None without a feasible one."""
         if not math.isfinite(self.state.held):
             return None
-        problem, judge = self.problem, self._judge
-        judge.load(self.state.best_order, self.state.best_home)
-        judge.time_all()
-        device, transfers = judge.device.copy(), None
-        if problem.contention != "none":
-            edges = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
-            at = self.instance.slot[edges]
-            transfers = Transfers(edges, judge.arrive[at] - judge.delay[at])
-        return Schedule(device, judge.end - judge.ticks, transfers)
+        self._judge.load(self.state.best_order, self.state.best_home)
+        return timed_schedule(self.problem, self.instance, self._judge)
+
+
+def timed_schedule(problem: Problem, instance: Instance, state: engine.LocalSearch) -> Schedule:
+    """Return the schedule of a state, with recomputed times."""
+    state.time_all()
+    device, transfers = state.device.copy(), None
+    if problem.contention != "none":
+        edges = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
+        at = instance.slot[edges]
+        transfers = Transfers(edges, state.arrive[at] - state.delay[at])
+    return Schedule(device, state.end - state.ticks, transfers)
 
 
 MakeWalker = Callable[[Problem, Schedule, int, int], Walker]

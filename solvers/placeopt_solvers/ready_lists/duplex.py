@@ -8,13 +8,14 @@ shorter one, then that of min-min.
 
 from __future__ import annotations
 
+import numpy as np
+
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Options
 from placeopt.solver.citations import BRAUN
 
 from .._constructive.construction import Build, Construction, Constructive, best_of, construct_with_repair
-from ._pairs import ReadySettings, schedule_neediest
-from .min_min import MinMin
+from ._pairs import ReadySettings, schedule_neediest, schedule_pairs
 
 
 class Duplex(Constructive):
@@ -30,8 +31,9 @@ class Duplex(Constructive):
     settings_type = ReadySettings
 
     def construct(self, problem: Problem, options: Options, settings: ReadySettings) -> Construction:
+        by_index, how = np.arange(problem.n_tasks), {"batches": settings.batches, "insertion": settings.insertion}
         builds: list[Build] = [
-            MinMin().builder(problem, settings),
+            lambda groups: schedule_pairs(problem, groups, by_index, problem.duration, **how),
             lambda groups: schedule_neediest(problem, groups, settings, by_gap=False),
         ]
         return best_of(problem, [construct_with_repair(problem, build) for build in builds])
