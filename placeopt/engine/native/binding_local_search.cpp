@@ -90,7 +90,7 @@ struct BoundSearch : Owning<std::unique_ptr<LocalSearch>> {
                 const auto *first = &p.target[0] + p.out_start[p.source[k]], *last = &p.target[0] + p.out_start[p.source[k] + 1];
                 if (std::find(first, last, i) == last) throw Wrong("source: in-edge " + std::to_string(k) + " is not among the out-edges");
             }
-        p.latency = ints("latency", {m, m}, 0, NEVER - 1);
+        p.latency = ints("latency", {m, m}, 0, e > 0 ? NEVER - 1 : INT64_MAX);
         p.num = ints("byte_ticks_num", {m, m});
         p.den = ints("byte_ticks_den", {m, m}, 1);
         p.energy_num = ints("byte_energy_num", {m, m});
