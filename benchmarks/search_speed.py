@@ -5,9 +5,9 @@
 The instances are `layered_document(n, 4, seed=0, ccr=1)` (6 devices from 10,000 tasks), without contention and with
 ports. The start is the schedule of HEFT. The search evaluates a state after each move of annealing, at a temperature
 of half the mean task duration, for a tenth of a second on one thread; each round starts from HEFT again. `windows` is
-the search in windows (`placeopt_solvers._local_search.windows`), which continues from its last state. `complete` calls
-the same kernel from Python to time every task of the same state. `simulated` is an `Evaluator` of
-`placeopt.simulation`, which uses a placement without an order. Rates are medians per second of CPU time.
+the search in windows (`placeopt_solvers._local_search.windows`), which continues from its last state. `complete`
+recomputes the sums of the same state and times every task. `simulated` is an `Evaluator` of `placeopt.simulation`,
+which uses a placement without an order. Rates are medians per second of CPU time.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from placeopt_solvers._local_search.decoding import decode
 from placeopt_solvers._local_search.search import Walker, makespan_bound
-from placeopt_solvers._local_search.state import COST, VALID
 from placeopt_solvers._local_search.strategies import annealer
 from placeopt_solvers._local_search.windows.search import WindowSearch
 from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
+from placeopt import engine
 from placeopt.generate.layered_graphs import layered_document
 from placeopt.kernels import compilation
-from placeopt.kernels.structs import Struct
 from placeopt.model.problem import Contention, Problem
 from placeopt.simulation import make_evaluator
 
@@ -66,7 +64,7 @@ def walked(search: Walker, start: po.Schedule, count: int) -> int:
     """Evaluate about `count` states, beginning at `start`; return their number."""
     search.go_to(start)
     warm = 0.5 * search.value / search.problem.n_tasks
-    return search.step(0, count, count, warm, warm, -math.inf)
+    return search.step(count, warm, warm, -math.inf, engine.Stop())
 
 
 def slid(search: WindowSearch, count: int) -> int:
@@ -80,10 +78,8 @@ def slid(search: WindowSearch, count: int) -> int:
 
 def decoded(search: Walker, count: int) -> int:
     """Time the complete state `count` times; return `count`."""
-    run, instance, state = decode.compiled(), Struct(search.instance), Struct(search.state)
     for _ in range(count):
-        search.state.number[VALID] = 0
-        search.state.cost[COST] = run(instance, state, 0, math.inf)
+        search.state.time_all()
     return count
 
 
@@ -109,8 +105,7 @@ def main() -> None:
             problem = instance(tasks, contention)
             start = po.solve(problem, "heft").schedule
             assert start is not None
-            search = annealer(problem, start, 0, 10**9, makespan_bound(problem))
-            search.step(0, 0, 1, 0.0, 0.0, -math.inf)  # loads or compiles
+            search = annealer(problem, start, 0, makespan_bound(problem))
             simulated(problem, start, 1)
             windows = WindowSearch(problem, start, 0, 10**9) if contention == "none" else None
             if windows is not None:

@@ -44,11 +44,11 @@ def walked(make: MakeWalker, cooled: Coolings) -> Search:
     """The search of a solver."""
 
     def search(problem: Problem, start: Schedule, seconds: float) -> tuple[Schedule, int]:
-        walker = make(problem, start, 0, MANY, makespan_bound(problem))
+        walker = make(problem, start, 0, makespan_bound(problem))
         stopped = until(seconds)
         for cooling in cooled(problem, 0, max(rounds_in(problem, seconds), 1)):
             if not cooling.onward:
-                walker.return_to_best()
+                walker.state.return_to_best()
             if not walker.cool(cooling, -math.inf, stopped, lambda: None):
                 break
         found = walker.best()
