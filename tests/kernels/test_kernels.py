@@ -252,10 +252,10 @@ class TestProcesses:
         code = (
             "import numpy as np\n"
             "from placeopt.kernels import compilation\n"
-            "from placeopt.model.levels import longest_ways\n"
-            "ones = np.ones(3, dtype=np.int64)\n"
-            "arguments = np.arange(3), np.zeros(4, dtype=np.int64), ones[:0], np.ones(3), np.ones(0), np.zeros(3)\n"
-            "run = longest_ways.select(1e9)\n"
+            "from placeopt.model.tiers import TierArrays, swap_time\n"
+            "ones = np.ones((1, 2), dtype=np.int64)\n"
+            "arguments = TierArrays(ones[0], ones, ones, ones), 0, 5\n"
+            "run = swap_time.select(1e9)\n"
             "run(*arguments)\n"
             "print(run.compiled, [job.error for job in compilation._queue.jobs.values()])\n"
         )
@@ -292,10 +292,10 @@ class TestProcesses:
         code = (
             "import numpy as np, placeopt as po\n"
             "from placeopt.kernels import compilation\n"
-            "from placeopt.model.levels import longest_ways\n"
-            "ones = np.ones(3, dtype=np.int64)\n"
-            "arguments = np.arange(3), np.zeros(4, dtype=np.int64), ones[:0], np.ones(3), np.ones(0), np.zeros(3)\n"
-            "run = longest_ways.select(1e9, chunked=True)\n"
+            "from placeopt.model.tiers import TierArrays, swap_time\n"
+            "ones = np.ones((1, 2), dtype=np.int64)\n"
+            "arguments = TierArrays(ones[0], ones, ones, ones), 0, 5\n"
+            "run = swap_time.select(1e9, chunked=True)\n"
             "run(*arguments)\n"
             "first = run.compiled\n"
             "assert compilation.wait(60)\n"
@@ -327,8 +327,8 @@ class TestProcesses:
 
     def test_a_worker_refuses_what_is_not_the_kernel(self, tmp_path: Path) -> None:
         requests = (
-            '{"kernel": "placeopt.model.levels:longest_ways", "signature": "()", "fingerprint": "00000000"}\n'
-            '{"kernel": "placeopt.model.levels:np", "signature": "()", "fingerprint": "00000000"}\n'
+            '{"kernel": "placeopt.model.tiers:swap_time", "signature": "()", "fingerprint": "00000000"}\n'
+            '{"kernel": "placeopt.model.tiers:np", "signature": "()", "fingerprint": "00000000"}\n'
             '{"kernel": "no.such.module:np", "signature": "()", "fingerprint": "00000000"}\n'
         )
         done = subprocess.run(
@@ -336,8 +336,8 @@ class TestProcesses:
             input=requests, capture_output=True, text=True, cwd=tmp_path,
         )  # fmt: skip
         assert done.stdout.splitlines() == [
-            '{"error": "placeopt.model.levels:longest_ways is not the requested kernel"}',
-            '{"error": "placeopt.model.levels:np is not the requested kernel"}',
+            '{"error": "placeopt.model.tiers:swap_time is not the requested kernel"}',
+            '{"error": "placeopt.model.tiers:np is not the requested kernel"}',
             '{"error": "ModuleNotFoundError: No module named \'no\'"}',
         ]
 

@@ -229,14 +229,13 @@ class TestRepeatable:
         assert Auto().solve(tight(), Options(time_limit=60), AutoSettings()).varies_by == "clock"
         assert Auto().solve(tight(), Options(time_limit=60, workers=2), AutoSettings()).varies_by == "threads"
 
-    def test_without_a_time_limit_only_compiling_omits_heuristics(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_a_time_limit_the_clock_omits_no_heuristic(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for later in ("_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
         answer = Auto().solve(tight(12), Options(), AutoSettings())
         assert (len(answer.stats["members"]), answer.varies_by) == (len(MEMBERS) + 1, "")  # segments, too
-        monkeypatch.setattr(_auto_run.compilation, "seconds", iter((0.0, 1.0)).__next__)
-        answer = Auto().solve(tight(12), Options(), AutoSettings())
+        answer = Auto().solve(tight(12), Options(time_limit=60), AutoSettings())
         assert (len(answer.stats["members"]), answer.varies_by) == (1, "clock")
 
     def test_an_optimal_heuristic_ends_the_run_at_the_same_point(self) -> None:
@@ -268,21 +267,6 @@ class TestRepeatable:
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(planned=4.0))
         answer = Auto().solve(po.load(PROBLEMS / "inception.yaml"), Options(), AutoSettings())
         assert (answer.termination, answer.varies_by) == (Termination.COMPLETED, "clock")
-
-    def test_kernels_that_are_being_compiled_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The order of turns differs then."""
-        turns: list[str] = []
-        for name in ("_search", "_exact"):
-            monkeypatch.setattr(_auto_run.Run, name, lambda *_, name=name: turns.append(name))
-        monkeypatch.setattr(_auto_run.Run, "_bound", lambda _: None)
-        problem = tight(70)
-        assert Auto().solve(problem, Options(time_limit=60), AutoSettings()).varies_by == ""
-        assert turns == ["_search", "_exact", "_search"]
-        turns.clear()
-        monkeypatch.setattr(_auto_run.compilation, "pending", lambda: 1)
-        monkeypatch.setattr(_auto_run.Walker, "compiled", False)
-        assert Auto().solve(problem, Options(time_limit=60), AutoSettings()).varies_by == "clock"
-        assert turns == ["_exact", "_search"]
 
 
 class TestStandings:
