@@ -2,7 +2,7 @@
 
     python benchmarks/bounds_speed.py [TASKS]
 
-The table lists seconds, the median of 5 runs, after the kernels are compiled. The graphs are random (seed 0): each
+The table lists seconds, the median of 5 runs. The graphs are random (seed 0): each
 task has about two producers among the previous 200 tasks, durations of 5 to 2000 ticks, and payloads of 1 to 1000
 bytes.
 """

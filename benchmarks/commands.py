@@ -3,13 +3,13 @@
     python benchmarks/commands.py
 
     placeopt --help                          shell completion, or a typing error
-    heft on problems/inception.yaml, cold    first result after installation, without compiled code or caches
+    heft on problems/inception.yaml, cold    first result after installation, without caches
     heft on problems/inception.yaml          the same command with caches
-    heft on 36,000 tasks from JSON, cold     includes compilation by Numba
+    heft on 36,000 tasks from JSON, cold     without caches
     heft on 36,000 tasks from JSON           reading, compiling, solving, bounding and verifying, with caches
 
 The large instance is `placeopt generate layered` with 36,000 tasks on 4 devices, seed 0. Each cold run uses a new
-copy of the packages without byte code, and an empty Numba cache. Times are medians of 5 runs.
+copy of the packages without byte code. Times are medians of 5 runs.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def seconds(arguments: list[str], environment: dict[str, str]) -> float:
 
 
 def cold_copy(folder: Path) -> dict[str, str]:
-    """An environment with a new copy of placeopt, without byte code and Numba cache."""
+    """An environment with a new copy of placeopt, without byte code."""
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "placeopt", folder / "placeopt", ignore=ignored)
     shutil.copytree(ROOT / "solvers" / "placeopt_solvers", folder / "placeopt_solvers", ignore=ignored)
-    return os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "numba")}
+    return os.environ | {"PYTHONPATH": str(folder)}
 
 
 def cold(arguments: list[str]) -> float:

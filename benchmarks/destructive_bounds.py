@@ -5,7 +5,7 @@
 
 The instances are irregular graphs (`placeopt generate irregular`, seed 0) and files in problems/. For each, the table
 lists the best quick bound, the bound `destructive` without and with probing, the gain over the quick bound, and the CPU
-seconds of both phases, with compiled kernels. The limit is in seconds.
+seconds of both phases. The limit is in seconds.
 
 With `--optima`, the bounds of random problems are compared with the optima that `cp-sat` proves within 4 s: 10 to 21
 tasks, 2 to 5 devices, 4 tasks per layer, CCR 0.5, 1, 3 or 8. Seeds are 0, 1, ...; those with an odd seed are irregular

@@ -203,7 +203,7 @@ class FurtherParts(Results):
 
     def seconds(self) -> None:
         """Solvers with equal time limits."""
-        for solver, settings in SOLVERS.items():  # loads kernels
+        for solver, settings in SOLVERS.items():
             po.solve(self.problems("giph-unseen")[0], solver.partition(",")[0], time_limit=1.0, workers=1, **settings)
         for data_set in ("giph-unseen", "traffic"):
             problems = self.problems(data_set)[:SECONDS_CASES]

@@ -208,7 +208,7 @@ class PaperParts(Results):
         problems = self.problems("giph-multiple")[:TIMED]
         starts = first_placements(problems)
         agent = make_agent(variant, devices=problems[0].n_devices)
-        _seconds_of_step(problems[0], starts[0], agent)  # loads kernels
+        _seconds_of_step(problems[0], starts[0], agent)  # loads the network
         return np.array([_seconds_of_step(*each, agent) for each in zip(problems, starts, strict=True)])
 
     def learning(self) -> None:

@@ -3,7 +3,7 @@
     python benchmarks/heft_speed.py
 
 The instances are `placeopt.generate.layered_graphs.layered_problem` with seed 0, CCR 1, and as many device types as
-devices. The solver uses one thread, and its kernels are compiled before the measurement. Times are medians of 5 runs.
+devices. The solver uses one thread. Times are medians of 5 runs.
 """
 
 from __future__ import annotations

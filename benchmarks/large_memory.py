@@ -5,8 +5,7 @@
 `placeopt generate irregular` writes a JSON file to a temporary folder. Then `placeopt solve FILE --out PLAN` runs in a
 fresh process for each solver, `auto` with a time limit. It reads and compiles the file, solves, verifies, proves a
 bound, prints the result and writes the plan. Seconds and CPU seconds (of user and system, all threads) are of the whole
-process; the peak is its resident set size. The kernels are compiled before: `placeopt warm` of the same solvers runs
-first, and a solve of a small file.
+process; the peak is its resident set size.
 """
 
 from __future__ import annotations
@@ -24,9 +23,6 @@ from rich.console import Console
 from rich.table import Table
 
 from placeopt.model.units import size_text
-
-SMALL = 20_000
-"""Tasks of the graph whose solve loads all kernels once before the measurement."""
 
 
 class Usage(NamedTuple):
@@ -57,9 +53,7 @@ def memory(tasks: int = 1_000_000, devices: int = 64, solvers: list[str] | None 
     """Generate the file, solve it with each solver, and print the table."""
     chosen = solvers or ["heft", "auto"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        small, large = (Path(folder) / name for name in ("small.json", "large.json"))
-        used("warm", *chosen)
-        used("generate", "irregular", "--set", f"tasks={SMALL}", "--set", f"devices={devices}", "--out", str(small))
+        large = Path(folder) / "large.json"
         begun = used(
             "generate", "irregular", "--set", f"tasks={tasks}", "--set", f"devices={devices}", "--out", str(large)
         )
@@ -69,7 +63,6 @@ def memory(tasks: int = 1_000_000, devices: int = 64, solvers: list[str] | None 
         table.add_row("generate", f"{begun.seconds:.1f}", f"{begun.cpu:.1f}", size_text(begun.peak), "")
         for solver in chosen:
             options = ["--solver", solver, *(["--time-limit", f"{limit:g}s"] if solver == "auto" else [])]
-            used("solve", str(small), *options)
             found = used("solve", str(large), *options, "--out", str(Path(folder) / "plan.json"))
             row = f"{found.seconds:.1f}", f"{found.cpu:.1f}", size_text(found.peak), found.objective
             table.add_row(" ".join(["solve", *options]), *row)

@@ -80,7 +80,6 @@ def main() -> None:
     """Print a line for each case and solver."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     solvers = ("dpl", "stage-search")
-    po.warm(solvers)
     print(f"limit {seconds:g} s, seed 0")
     for name, problem in cases(sys.argv[2:]):
         bound = best_bound(problem).value

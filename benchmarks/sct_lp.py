@@ -5,7 +5,7 @@
 The instances have 36,000 to 41,515 tasks on 4 devices: layered graphs (`layered_problem(36_000, 4, ccr=...)`, seed 0)
 and the Transformer (see placeopt/generate/transformer.py) with links of 1.2, 12 and 120 GB/s. The table lists tasks
 and edges before and after the reductions, the certified relative gap (1e-4 unless GAP is given), the rounds of the
-game, and seconds of CPU time on one thread after the kernels are compiled.
+game, and seconds of CPU time on one thread.
 """
 
 from __future__ import annotations

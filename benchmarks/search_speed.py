@@ -29,7 +29,6 @@ from rich.table import Table
 import placeopt as po
 from placeopt import engine
 from placeopt.generate.layered_graphs import layered_document
-from placeopt.kernels import compilation
 from placeopt.model.problem import Contention, Problem
 from placeopt.simulation import make_evaluator
 
@@ -108,9 +107,6 @@ def main() -> None:
             search = annealer(problem, start, 0, makespan_bound(problem))
             simulated(problem, start, 1)
             windows = WindowSearch(problem, start, 0, 10**9) if contention == "none" else None
-            if windows is not None:
-                windows.step(lambda: False, 1)
-            compilation.wait(120)
             rates = [
                 rate(lambda count, s=search, at=start: walked(s, at, count), asked.rounds),
                 None if windows is None else rate(lambda count, s=windows: slid(s, count), asked.rounds),

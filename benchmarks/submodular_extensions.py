@@ -164,7 +164,7 @@ def speed(console: Console) -> None:
     tiny = layered_problem(1000, 60, ccr=1.0)
     for label, name, settings in LARGE:
         cells = []
-        placed(tiny, name, settings, 0)  # compiles the kernels
+        placed(tiny, name, settings, 0)  # loads the solver
         for key, problem in problems.items():
             seconds, schedule = placed(problem, name, settings, 1, warm=False)
             length = None if schedule is None else makespan(problem, schedule)

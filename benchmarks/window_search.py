@@ -23,7 +23,6 @@ from rich.table import Table
 
 import placeopt as po
 from placeopt.generate.irregular_graphs import irregular_problem
-from placeopt.kernels import compilation
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 
@@ -95,8 +94,6 @@ def compare(sizes: Sequence[int], devices: int, limits: Sequence[float]) -> None
         assert start is not None
         rows = [("peft", 0.0, start, 0)]
         for name, search in SEARCHES.items():
-            search(problem, start, 0.1)  # loads or compiles
-            compilation.wait(300)
             rows += [(name, seconds, *search(problem, start, seconds)) for seconds in limits]
         for name, seconds, found, evaluated in rows:
             span = makespan(problem, found)

@@ -113,8 +113,6 @@ if TYPE_CHECKING:
     from placeopt.solving.pipeline import solve as solve
     from placeopt.solving.result import Result as Result
     from placeopt.solving.result import WallTime as WallTime
-    from placeopt.solving.warming import Warmed as Warmed
-    from placeopt.solving.warming import warm as warm
     from placeopt.studies.comparison.matrix import compare as compare
     from placeopt.studies.comparison.records import Record as Record
     from placeopt.studies.comparison.result import Comparison as Comparison
@@ -176,7 +174,6 @@ _NAMES = {
     "placeopt.solving.consolidation": "Consolidation Pieces consolidate",
     "placeopt.solving.pipeline": "solve",
     "placeopt.solving.result": "Result WallTime",
-    "placeopt.solving.warming": "Warmed warm",
     "placeopt.studies.comparison.matrix": "compare",
     "placeopt.studies.comparison.records": "Record",
     "placeopt.studies.comparison.result": "Comparison",

@@ -24,7 +24,7 @@ MOST = {CORE: 23, SOLVERS: 16}
 """Entries that a newcomer sees at most in each top folder."""
 
 HEAVY = (
-    "accelerate", "dask", "distributed", "gguf", "matplotlib", "networkx", "numba", "onnx", "onnxruntime", "openvino",
+    "accelerate", "dask", "distributed", "gguf", "matplotlib", "networkx", "onnx", "onnxruntime", "openvino",
     "ortools", "pandas", "pydot", "safetensors", "scipy", "torch", "transformers",
 )  # fmt: skip
 

@@ -260,7 +260,6 @@ class TestArguments:
             (lambda _: po.compare(None, "heft"), "compare takes problems or paths of problem files, got NoneType"),
             (lambda p: po.compare([p], None), "solvers is None; expected names, or pairs of a name and settings"),
             (lambda p: po.compare([p], [1]), "solvers: 1 is not a solver; expected a name, or a name and settings"),
-            (lambda _: po.warm(3), "solvers is 3; expected names of solvers"),
             (lambda p: po.whatif(p, 3), "changes is 3; expected kinds of changes: devices, speed"),
             (lambda p: po.write_report("page.html", p), "write_report takes a Result or a Comparison, got Problem"),
             (lambda p: po.simulate_noisy(p, [0] * 5, noise=0.1, runs=2.5, seed=0), "runs: 2.5 is out of range"),

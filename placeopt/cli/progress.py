@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COMPILING = (
-    "note: compiling kernels in the background, once on this machine (`placeopt warm` compiles all); "
-    "plain Python runs in the meantime"
-)
-
 _TICK = 0.1
 
 
@@ -30,20 +25,14 @@ def watched(
     work: Callable[[Callable[[Progress], None]], T], problem: Problem, console: Console, limit: float | None
 ) -> T:
     """Return the result of `work`, which runs in a thread while this one shows progress and handles signals."""
-    from placeopt.kernels import compilation
-
     latest: list[Progress] = []
     with ThreadPoolExecutor(1, thread_name_prefix="work") as executor:
         future: Future[T] = executor.submit(work, latest.append)
         with _display(console, limit, latest, problem) as show:
-            noted = False
             while True:
                 try:
                     return future.result(timeout=_TICK)
                 except FutureTimeoutError:
-                    if compilation.pending() and not noted:
-                        console.print(COMPILING, soft_wrap=True)
-                        noted = True
                     show()
 
 
@@ -118,19 +107,12 @@ def training_bar(console: Console, begun: int, total: int, *, hidden: bool) -> I
     """
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from placeopt.kernels import compilation
-
     columns = (TextColumn("{task.description}"), BarColumn(16), TimeElapsedColumn(), TextColumn("left"))
     silent = hidden or not console.is_terminal
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=silent) as bar:
         task = bar.add_task("first evaluation", total=total - begun)
-        noted = silent
 
         def show(state: Training) -> None:
-            nonlocal noted
-            if not noted and compilation.pending():
-                console.print(COMPILING, soft_wrap=True)
-                noted = True
             bar.update(task, completed=state.episode - begun, description=training_text(state, total))
 
         yield show

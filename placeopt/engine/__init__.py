@@ -83,12 +83,24 @@ _should_stop: ContextVar[Callable[[], bool] | None] = ContextVar("_should_stop",
 
 @contextmanager
 def stopping(should_stop: Callable[[], bool]) -> Iterator[None]:
-    """In the block, loops raise StoppedError once `should_stop` is true."""
+    """In the block, loops end once `should_stop` is true; they raise StoppedError if their result is incomplete."""
     token = _should_stop.set(should_stop)
     try:
         yield
     finally:
         _should_stop.reset(token)
+
+
+def stopped() -> bool:
+    """Return whether the enclosing `stopping` says that loops must end."""
+    should_stop = _should_stop.get()
+    return should_stop is not None and should_stop()
+
+
+def poll() -> None:
+    """Raise StoppedError if the enclosing `stopping` says so: for loops in Python."""
+    if stopped():
+        raise StoppedError("stopped before the result was complete")
 
 
 def current_stop() -> Stop:

@@ -13,14 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
 
+from placeopt import engine
 from placeopt.bounding.quick import Bound, best_bound, prove_infeasible
 from placeopt.errors import InternalError, UsageError, listing
-from placeopt.kernels import compilation, hurried
 from placeopt.model.arrays import Int
 from placeopt.model.metrics import device_uses
 from placeopt.model.objective import Value, evaluate
@@ -36,6 +35,9 @@ from placeopt.solving.keyboard import stopped_by_keyboard
 from placeopt.solving.result import LARGE, Result, WallTime, relative_gap, with_schedule
 from placeopt.solving.run import Run, prepare
 from placeopt.verifier import Report
+
+GRACE = 0.05
+"""Seconds after the time limit in which quick bounds are still computed."""
 
 LEAST = 1e-3
 """Seconds that a solver gets at least, even if passes or an initial solver used up the time limit."""
@@ -149,7 +151,7 @@ def solve(
 def _stopped(run: Run, begun: float) -> Result:
     """Return the result of a call that was stopped while it connected to a cluster."""
     answer = Answer(Termination.INTERRUPTED, message="stopped while connecting to the cluster")
-    return _finished(run, _Attempt(Chain(run.problem), answer, run.solver.name, compiling=0.0), begun)
+    return _finished(run, _Attempt(Chain(run.problem), answer, run.solver.name), begun)
 
 
 def _solve(run: Run, begun: float) -> Result:
@@ -169,9 +171,7 @@ def _finished(run: Run, attempt: _Attempt, begun: float) -> Result:
     check_bound(run, checked.answer, bound, checked.schedule, checked.report)
     left = None if run.time_limit is None else run.time_limit - (solved - run.since)
     result = _consolidated(run, _report(run, attempt.chain, checked, bound), Clock(left))
-    seconds = WallTime(
-        solve=solved - begun, compiling=attempt.compiling, verify=verified - solved, bound=bounded - verified
-    )
+    seconds = WallTime(solve=solved - begun, verify=verified - solved, bound=bounded - verified)
     return replace(result, wall_time=seconds)
 
 
@@ -212,30 +212,29 @@ class _Attempt:
     answer: Answer
     source: str
     """Who gave the answer."""
-    compiling: float
-    """Seconds during which kernels were being compiled."""
     least: Future[Bound] | None = None
     """The quick lower bound, if it is computed while the solver runs."""
 
 
 def _run(run: Run) -> _Attempt:
     """Reduce the problem and solve it, unless it is proved infeasible at once."""
-    compiled = compilation.seconds()
-    with _hurried(run.options):
-        proof, chain = prove_infeasible(run.problem), Chain(run.problem)
-        if proof is None:
-            chain = apply_passes(run.problem, run.passes)
-            proof = prove_infeasible(chain.problem) if chain.steps and chain.exact else None
-        least = _bound_beside(run) if proof is None else None
-        answer = _answer(run, chain) if proof is None else Answer(Termination.INFEASIBLE, message=proof.reason)
-    compiling = compilation.seconds() - compiled
-    ended_by_clock = answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED)
-    if not answer.varies_by and (ended_by_clock or (compiling > 0 and run.solver.info.anytime)):
+    chain, least = Chain(run.problem), None
+    try:
+        with engine.stopping(run.options.should_stop):
+            proof = prove_infeasible(run.problem)
+            if proof is None:
+                chain = apply_passes(run.problem, run.passes)
+                proof = prove_infeasible(chain.problem) if chain.steps and chain.exact else None
+            least = _bound_beside(run) if proof is None else None
+            answer = _answer(run, chain) if proof is None else Answer(Termination.INFEASIBLE, message=proof.reason)
+    except engine.StoppedError:
+        answer, proof = Answer(Termination.INTERRUPTED, message="stopped before the solver began"), None
+    if not answer.varies_by and answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED):
         answer = replace(answer, varies_by="clock")
     lost = "" if run.options.pool is None else run.options.pool.note()
     if lost:
         answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
-    return _Attempt(chain, answer, run.solver.name if proof is None else "a quick proof", compiling, least)
+    return _Attempt(chain, answer, run.solver.name if proof is None else "a quick proof", least)
 
 
 def _bound_beside(run: Run) -> Future[Bound] | None:
@@ -244,9 +243,19 @@ def _bound_beside(run: Run) -> Future[Bound] | None:
     if run.solver.info.anytime or run.options.workers == 1 or problem.n_tasks * problem.n_devices < LARGE:
         return None
     pool = ThreadPoolExecutor(1, thread_name_prefix="bound")
-    found = pool.submit(copy_context().run, best_bound, problem)
+    with engine.stopping(_bounding_ends(run)):
+        found = pool.submit(copy_context().run, best_bound, problem)
     pool.shutdown(wait=False)
     return found
+
+
+def _bounding_ends(run: Run) -> Callable[[], bool]:
+    """Whether quick bounds must end, from now on or from the end of the limit on."""
+    stop, limit = run.options.should_stop, run.time_limit
+    if limit is None:
+        return stop
+    end = max(run.since + limit, time.monotonic()) + GRACE
+    return lambda: stop() or time.monotonic() >= end
 
 
 def _answer(run: Run, chain: Chain) -> Answer:
@@ -263,7 +272,9 @@ def _answer(run: Run, chain: Chain) -> Answer:
     # The prover stops the solver at a moment that depends on the clock, which a repeatable run must not.
     repeatable = options.workers == 1 or getattr(run.settings, "deterministic", False)
     try:
-        if not solver.info.anytime or solver.info.bounding or repeatable or not chain.exact:
+        if not solver.info.anytime:
+            return _heuristic_answer(run, chain.problem, options)
+        if solver.info.bounding or repeatable or not chain.exact:
             return _returned(run, solver.solve(chain.problem, options, run.settings))
         from placeopt.bounding.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
 
@@ -273,6 +284,19 @@ def _answer(run: Run, chain: Chain) -> Answer:
         return prover.with_bound(answer)
     except InternalError as error:
         raise run.disagreement(str(error)) from error
+
+
+def _heuristic_answer(run: Run, problem: Problem, options: Options) -> Answer:
+    """The answer of a solver that does not look at the time itself: its loops are stopped."""
+    clock, stop = Clock(options.time_limit), options.should_stop
+    try:
+        with engine.stopping(lambda: clock.over or stop()):
+            answer = _returned(run, run.solver.solve(problem, options, run.settings))
+    except engine.StoppedError:
+        answer = Answer(Termination.INTERRUPTED, message="stopped before all tasks were placed")
+    if answer.termination is Termination.INTERRUPTED and clock.over and not stop():
+        return replace(answer, termination=Termination.TIME_LIMIT)
+    return answer
 
 
 def _returned(run: Run, answer: object) -> Answer:
@@ -335,20 +359,20 @@ def _bound(run: Run, attempt: _Attempt, checked: _Checked) -> Bound | None:
     chain, answer, known = attempt.chain, checked.answer, checked.known
     if answer.termination is Termination.INFEASIBLE:
         return None
-    with _hurried(run.options):
+    with engine.stopping(_bounding_ends(run)):
         found = [best_bound(run.problem) if attempt.least is None else attempt.least.result()]
-        if answer.bound is not None:
-            found.append(Bound(answer.bound_source or run.solver.name, answer.bound, ""))
-        if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):
-            from placeopt.bounding.portfolio import bounds
+    if answer.bound is not None:
+        found.append(Bound(answer.bound_source or run.solver.name, answer.bound, ""))
+    if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):
+        from placeopt.bounding.portfolio import bounds
 
-            found += bounds(
-                chain.problem if chain.exact else run.problem,
-                time_limit=run.bound_time,
-                workers=run.options.workers,
-                known=known,
-                should_stop=run.options.should_stop,
-            )
+        found += bounds(
+            chain.problem if chain.exact else run.problem,
+            time_limit=run.bound_time,
+            workers=run.options.workers,
+            known=known,
+            should_stop=run.options.should_stop,
+        )
     return max(found, key=lambda bound: bound.value)
 
 
@@ -414,11 +438,6 @@ def _clusters(chain: Chain, checked: _Checked) -> Int | None:
     if checked.schedule is None or (stated is None and chain.exact):
         return None
     return chain.clusters(stated)
-
-
-def _hurried(options: Options) -> AbstractContextManager[None]:
-    """With a time limit, quick bounds wait for no kernel; without one, they wait until the solve is to stop."""
-    return hurried(lambda: options.time_limit is not None or options.should_stop())
 
 
 def peak_resident() -> int | None:

@@ -53,9 +53,6 @@ MEMBERS = 6
 LARGE = 10**7
 """Pairs of a task and a device from which on the memory of the process is shown, and bounds run in parallel."""
 
-SLOWED = 0.1
-"""Report compilation if kernels were compiled during at least this share of the solve."""
-
 VARYING = {
     "clock": "no: the time limit ended the run, so another run may find another schedule",
     "threads": "no: several threads searched; with --workers 1, the same seed gives the same schedule",
@@ -70,8 +67,6 @@ class WallTime:
     load: float | None = None
     build: float | None = None
     solve: float | None = None
-    compiling: float | None = None
-    """The part of `solve` during which kernels were compiled and plain Python ran instead of them."""
     verify: float | None = None
     bound: float | None = None
 
@@ -364,8 +359,6 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     facts = [("termination", f"{MEANING[result.termination]} ({result.solver}, {seconds:.2f} s)")]
     if result.message:
         facts.append(("", result.message))
-    if (result.wall_time.compiling or 0.0) >= SLOWED * seconds > 0:
-        facts.append(("compiling", _compiling_text(result.wall_time.compiling or 0.0, seconds)))
     if result.process_memory is not None and problem.n_tasks * problem.n_devices >= LARGE:
         facts.append(("memory", f"the process used {size_text(result.process_memory)} at most"))
     if result.varies_by:
@@ -387,13 +380,6 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
     return facts + document_facts(problem)
-
-
-def _compiling_text(compiling: float, seconds: float) -> str:
-    return (
-        f"{min(compiling, seconds):.2f} s of the {seconds:.2f} s: plain Python ran while kernels were compiled, once "
-        "per machine; the next run searches faster, and `placeopt warm` compiles all kernels"
-    )
 
 
 def _portfolio_facts(result: Result) -> list[tuple[str, str]]:

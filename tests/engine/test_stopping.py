@@ -14,12 +14,11 @@ import pytest
 from placeopt_solvers._constructive.groups import grouped
 from placeopt_solvers._constructive.sequences import heft
 
+import placeopt as po
 from placeopt import engine
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.solver import Options, Termination
-from placeopt.solver.registry import find_solver
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +62,17 @@ def test_other_threads_run_meanwhile(problem: Problem) -> None:
             running.result()
 
 
-def test_a_solver_that_is_stopped(problem: Problem) -> None:
-    solver = find_solver("lookahead-heft")
-    answer = solver.solve(problem, Options(should_stop=lambda: True), solver.settings_type())
-    assert answer.termination is Termination.INTERRUPTED
-    assert answer.schedule is None
-    assert answer.message == "stopped before all tasks were placed"
+def test_a_heuristic_that_is_stopped(problem: Problem) -> None:
+    calls = iter([False] * 20)
+    for limits, termination in (
+        ({"time_limit": 0.3}, po.Termination.TIME_LIMIT),
+        ({"should_stop": lambda: next(calls, True)}, po.Termination.INTERRUPTED),
+    ):
+        result = po.solve(problem, "lookahead-heft", passes=(), **limits)
+        assert result.termination is termination
+        assert result.schedule is None
+        assert result.message == "stopped before all tasks were placed"
+        assert result.varies_by == "clock"
 
 
 def test_a_signal_ends_a_loop() -> None:

@@ -373,12 +373,6 @@ class TestDominatedEdges:
         edges = [(0, 1), (1, 2), (0, 2)]
         assert applied(problem_of([1, 1, 1], edges, payload=[4, 4, 4], **changes), "dominated-edges") is None
 
-    def test_compiled_and_plain_agree(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        problems = [reducible_problem(np.random.default_rng(seed)) for seed in range(60)]
-        plain = [apply_passes(problem, EXACT_PASSES).problem.fingerprint() for problem in problems]
-        monkeypatch.setattr("placeopt.kernels.COMPILE_ABOVE", -1)
-        assert [apply_passes(problem, EXACT_PASSES).problem.fingerprint() for problem in problems] == plain
-
 
 class TestContractGroups:
     def test_a_group_is_one_task(self) -> None:

@@ -293,14 +293,6 @@ class TestEpisode:
             assert verify(problem, simulate(problem, device)).feasible
         assert found.best[-1] < found.best[0]
 
-    def test_compiled_code_gives_the_same_history(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        problem = giph(2)
-        first = random_placement(problem, np.random.default_rng(2))
-        found = [run_episode(problem, Annealing(), first, steps=20, noise=0.1, seed=2)]
-        monkeypatch.setattr("placeopt.kernels.COMPILE_ABOVE", -1)
-        found.append(run_episode(problem, Annealing(), first, steps=20, noise=0.1, seed=2))
-        assert found[0].history == found[1].history
-
     def test_invalid_arguments(self) -> None:
         problem = chain()
         for arguments, message in (

@@ -93,16 +93,6 @@ class TestMembers:
 
 
 class TestAnswer:
-    def test_small_problems_are_proved_without_compiled_code(self) -> None:
-        program = (
-            "import sys, placeopt as po\n"
-            f"result = po.solve(po.load({str(PROBLEMS / 'heft-10.yaml')!r}), 'auto', workers=1)\n"
-            "print(result.termination.value, result.makespan, 'numba' in sys.modules)"
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-        assert done.stdout.split()[0] == "optimal"
-        assert done.stdout.split()[2] == "False"
-
     def test_names_the_sources_of_schedule_and_bound(self) -> None:
         result = solved(po.load(PROBLEMS / "heft-10.yaml"))
         members = {each["name"]: each for each in result.stats["members"]}
@@ -213,13 +203,12 @@ class TestRepeatable:
         runs = [solved(problem, time_limit=None) for _ in range(2)]
         for run in runs:
             assert run.schedule is not None
-            assert run.repeatable or run.wall_time.compiling
-        if all(run.repeatable for run in runs):
-            first, second = (run.schedule for run in runs)
-            assert first is not None
-            assert second is not None
-            assert first.device.tolist() == second.device.tolist()
-            assert first.start.tolist() == second.start.tolist()
+            assert run.repeatable
+        first, second = (run.schedule for run in runs)
+        assert first is not None
+        assert second is not None
+        assert first.device.tolist() == second.device.tolist()
+        assert first.start.tolist() == second.start.tolist()
 
     def test_heuristics_omitted_by_the_clock_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for later in ("_turn", "_exact", "_search", "_bound"):
@@ -295,16 +284,13 @@ class TestStandings:
 
 
 def test_same_seed_same_schedule_under_other_hashes() -> None:
-    """Without a time limit, regardless of the load of the machine, once the kernels are compiled."""
+    """Without a time limit, regardless of the load of the machine."""
     program = (
-        "import placeopt as po\nfrom placeopt.kernels import compilation\n"
+        "import placeopt as po\n"
         "from placeopt_solvers.portfolio import _run\nfrom placeopt.generate.layered_graphs import layered_problem\n"
         "_run.TUNING = _run.Tuning(planned=0.4)\n"
         "problem = layered_problem(70, 3, seed=5, ccr=2.0, tightness=0.8, width=4)\n"
         "result = po.solve(problem, 'auto', workers=1, seed=3)\n"
-        "while result.wall_time.compiling:\n"
-        "    compilation.wait(60)\n"
-        "    result = po.solve(problem, 'auto', workers=1, seed=3)\n"
         "print(repr(result.varies_by))\n"
         "print(result.schedule.device.tolist(), result.schedule.start.tolist())"
     )

@@ -18,7 +18,6 @@ from placeopt_solvers.clustering.metis import Balance, MetisSettings, group_grap
 
 import placeopt as po
 from placeopt.errors import MissingExtraError, UsageError
-from placeopt.kernels import Kernel
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
@@ -444,19 +443,3 @@ class TestAll:
         found = answer(case, name)
         assert found.schedule is not None
         assert makespan(case, found.schedule) <= 30 + 100 * (name == "metis")
-
-
-def test_compiled_code_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    n, m = 60, 3
-    case = random_problem(
-        11, tasks=n, devices=m, byte_ticks_num=rng.integers(1, 3, (m, m)), capacity=np.full(m, 2**40),
-    )  # fmt: skip
-    plain = [answer(case, name) for name in NAMES]
-    monkeypatch.setattr(Kernel, "select", lambda self, *_, **__: self.compiled())
-    for name, before in zip(NAMES, plain, strict=True):
-        after = answer(case, name)
-        assert after.schedule is not None
-        assert before.schedule is not None
-        assert after.schedule.device.tolist() == before.schedule.device.tolist()
-        assert after.schedule.start.tolist() == before.schedule.start.tolist()

@@ -174,8 +174,10 @@ def test_wba_without_chance_takes_the_least_increase() -> None:
 
 
 def test_wba_tells_when_it_was_stopped() -> None:
-    answer = Wba().solve(po.load(HEFT_10), Options(should_stop=lambda: True), WbaSettings())
-    assert answer.termination is Termination.INTERRUPTED
-    assert answer.stats == {"schedules": 1}
-    answer = Wba().solve(po.load(HEFT_10), Options(time_limit=1e-9), WbaSettings())
-    assert answer.termination is Termination.TIME_LIMIT
+    result = po.solve(po.load(HEFT_10), "wba", should_stop=lambda: True)
+    assert result.termination is Termination.INTERRUPTED
+    assert result.feasible
+    assert result.stats == {"schedules": 1}
+    result = po.solve(po.load(HEFT_10), "wba", time_limit=1e-9)
+    assert (result.termination, result.varies_by) == (Termination.TIME_LIMIT, "clock")
+    assert result.feasible

@@ -16,7 +16,6 @@ from placeopt_solvers.list_scheduling.m_topo import cap
 from placeopt_solvers.list_scheduling.peft import mean_costs, optimistic_costs
 
 import placeopt as po
-from placeopt.kernels import Kernel
 from placeopt.model.building import build_problem
 from placeopt.model.levels import bottom_levels, comparable, critical_paths, falling, mean_transfers, top_levels
 from placeopt.model.problem import Objective, Problem
@@ -280,13 +279,11 @@ def crowded(seed: int) -> Problem:
 
 
 @pytest.mark.parametrize("solver", LISTS)
-def test_compiled_and_plain_code_agree_and_keep_every_rule(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = [scheduled(solver, crowded(seed)) for seed in range(3)]
-    for seed, (device, start) in enumerate(plain):
+def test_every_rule_is_kept(solver: str) -> None:
+    for seed in range(3):
         case = crowded(seed)
+        device, start = scheduled(solver, case)
         assert verify(case, retime(case, Schedule(np.array(device), np.array(start)))).feasible
-    monkeypatch.setattr(Kernel, "select", lambda self, *_, **__: self.compiled())
-    assert [scheduled(solver, crowded(seed)) for seed in range(3)] == plain
 
 
 def test_penalties_are_of_no_effect_when_all_are_alike() -> None:

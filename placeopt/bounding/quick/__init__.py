@@ -25,9 +25,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.quick.classes import Classes, Subset, classes_of, clipped, subsets
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.infeasibility import Infeasibility, prove_infeasible
@@ -89,12 +91,26 @@ class Bound:
         return f"<Bound {self.name}: {self.value}>"
 
 
+_known: WeakKeyDictionary[Problem, list[Bound]] = WeakKeyDictionary()
+
+
 def bounds(problem: Problem) -> list[Bound]:
     """Every bound that applies to the first level of the objective, best first; at least one.
 
     Ties are in the order of the table in the module's docstring. A weighted sum of several metrics has one bound: the
     weighted sum of their best bounds.
+
+    They are computed once for each problem. Once `engine.stopping` says so, some of them become weaker.
     """
+    found = _known.get(problem)
+    if found is None:
+        found = _all_bounds(problem)
+        if not engine.stopped():
+            _known[problem] = found
+    return list(found)
+
+
+def _all_bounds(problem: Problem) -> list[Bound]:
     level = problem.objective.levels[0]
     if problem.n_tasks == 0 or problem.n_devices == 0:
         return [Bound("trivial", 0, "there is nothing to place")]

@@ -107,7 +107,7 @@ def compare(
             comparison = compare_all(
                 problems, ["all"] if solvers is None else solvers, time_limit=limit, seeds=seeds, workers=workers,
                 threads=threads, grace=grace_seconds, dask=dask, connect_limit=connecting, ledger=out, resume=resume,
-                warm=dask is None, observer=bars, should_stop=stop.is_set,
+                observer=bars, should_stop=stop.is_set,
             )  # fmt: skip
         torn = [f"the last line of {out} was incomplete and has been dropped"] if bars.torn else []
         print_notes(*torn, *comparison.notes)

@@ -120,7 +120,6 @@ class Bars(Observer):
         )
         self._lock = threading.Lock()
         self._all: TaskID | None = None
-        self._kernels: TaskID | None = None
         self._known = self._total = 0
         self._running: dict[Key, tuple[TaskID, float]] = {}
 
@@ -135,13 +134,6 @@ class Bars(Observer):
         """Show the bar of all runs."""
         self.torn, self._known, self._total = torn, known, total
         self._all = self._progress.add_task(self._counted(known), total=total, completed=known)
-
-    def compile(self, done: int, count: int) -> None:
-        """Show a bar for the kernels until all are compiled."""
-        if self._kernels is None and done < count:
-            self._kernels = self._progress.add_task("compiling kernels, once on this machine", total=count)
-        if self._kernels is not None:
-            self._progress.update(self._kernels, completed=done, visible=done < count)
 
     def begin(self, job: Job) -> None:
         """Show the bar of a run."""

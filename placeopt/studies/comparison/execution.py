@@ -30,9 +30,6 @@ class Observer:
     def plan(self, total: int, known: int, torn: bool) -> None:
         """Report the totals: all runs, and those already in the ledger; `torn`: its last line was incomplete."""
 
-    def compile(self, done: int, count: int) -> None:
-        """Report kernels compiled before the runs: `done` of `count`; called twenty times per second."""
-
     def begin(self, job: Job) -> None:
         """Report the start of a run."""
 

@@ -18,7 +18,6 @@ from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
 from placeopt.solver.cluster import connected
 from placeopt.solver.connection import CONNECTING
-from placeopt.solver.registry import find_solver
 from placeopt.solver.remote import own_version
 from placeopt.solving.settings import make_options
 from placeopt.studies.comparison.execution import Observer, execute
@@ -33,9 +32,6 @@ TIME_LIMIT = 30.0
 
 GRACE = 10.0
 """Default time beyond the limit after which a run is killed, in seconds; it covers verification and bounds."""
-
-LARGE = 1000
-"""Minimum (tasks + edges) * devices of a problem for which kernels are compiled before the runs."""
 
 MOST = 1000
 """Maximum number of parallel runs, threads and seeds."""
@@ -55,7 +51,6 @@ def compare(
     connect_limit: float = CONNECTING,
     ledger: StrPath | None = None,
     resume: bool = False,
-    warm: bool = False,
     observer: Observer | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Comparison:
@@ -95,9 +90,6 @@ def compare(
         A file to which a line is appended when a run ends (`placeopt.studies.comparison.ledger`).
     resume
         Continue with the ledger: run only what it has no record of, and lost runs.
-    warm
-        Compile the required kernels before the first run, once per machine (`placeopt.solving.warming`); otherwise the
-        first runs use plain Python in the meantime. Third-party solvers and other machines are not covered.
     observer
         Receives the events of the comparison.
     should_stop
@@ -160,8 +152,6 @@ def compare(
         missing = [job for job in jobs if job.key not in known]
         observer = observer or Observer()
         observer.plan(len(jobs), len(known), book is not None and book.dropped > 0)
-        if warm and missing:
-            _warm([job.solver for job in missing], [problem for problem, _ in read], observer, should_stop)
         cluster = None
         if dask is not None and missing:
             cluster = stack.enter_context(connected(dask, connect_limit, should_stop))
@@ -185,20 +175,6 @@ def compare(
         expected=len(jobs),
         notes=(*(() if book is None else book.notes), *(() if why is None else (why,))),
     )
-
-
-def _warm(
-    solvers: Sequence[str], problems: Sequence[Problem], observer: Observer, should_stop: Callable[[], bool]
-) -> None:
-    """Compile the kernels of placeopt's solvers if a problem is large enough to call them."""
-    size = max((problem.n_tasks + problem.n_edges) * problem.n_devices for problem in problems)
-    ours = [
-        name for name in dict.fromkeys(solvers) if type(find_solver(name)).__module__.startswith("placeopt_solvers.")
-    ]
-    if size >= LARGE and ours:
-        from placeopt.solving.warming import warm
-
-        warm(ours, around=False, on_progress=observer.compile, should_stop=should_stop)
 
 
 def checked_count(name: str, value: int) -> int:

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.bounding.quick import best_bound, prove_infeasible
-from placeopt.kernels import hurried
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
@@ -62,8 +61,7 @@ def branched(
     `known` is the value of a feasible schedule. The colocation groups are the clusters.
     """
     clock, order = Clock(seconds), _order(problem)
-    with hurried(lambda: True):
-        first = best_bound(problem).value
+    first = best_bound(problem).value
     heap = [_Node(first, len(order), 0, ())]
     made, schedules = 1, []
     while heap and heap[0].bound < known and not (clock.over or should_stop()):
@@ -81,10 +79,9 @@ def branched(
         for device in _choices(problem, order, node.homes):
             homes = (*node.homes, device)
             child = _restricted(problem, order, homes)
-            with hurried(lambda: True):
-                if prove_infeasible(child) is not None:
-                    continue
-                bound = max(node.bound, best_bound(child).value)
+            if prove_infeasible(child) is not None:
+                continue
+            bound = max(node.bound, best_bound(child).value)
             heapq.heappush(heap, _Node(bound, node.height - 1, made, homes))
             made += 1
     return (min(heap[0].bound, known) if heap else known), schedules

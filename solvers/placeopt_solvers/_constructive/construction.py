@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -56,6 +56,8 @@ class Construction:
 
     schedule: Schedule | None
     note: str = ""
+    stopped: bool = False
+    """Whether better schedules were not tried, because the time was over."""
 
 
 class InsertionSettings(Settings):
@@ -102,11 +104,7 @@ class Constructive:
 
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
         """Return the schedule, or FAILED with the missing bytes if the heuristic finds no placement."""
-        try:
-            with engine.stopping(options.should_stop):
-                return as_answer(problem, self.construct(problem, options, settings))
-        except engine.StoppedError:
-            return Answer(Termination.INTERRUPTED, message="stopped before all tasks were placed")
+        return as_answer(problem, self.construct(problem, options, settings))
 
 
 def run_heuristic(problem: Problem, build: Build) -> Answer:
@@ -136,7 +134,8 @@ def as_answer(problem: Problem, found: Construction) -> Answer:
         notes.append(
             f"some task misses its deadline by {time}; the solver cp-sat can decide whether all deadlines can be met"
         )
-    return Answer(Termination.COMPLETED, found.schedule, message="; ".join(notes))
+    termination = Termination.INTERRUPTED if found.stopped else Termination.COMPLETED
+    return Answer(termination, found.schedule, message="; ".join(notes))
 
 
 def construct_with_repair(problem: Problem, build: Build, reserve: bool = False) -> Construction:
@@ -148,8 +147,10 @@ def construct_with_repair(problem: Problem, build: Build, reserve: bool = False)
     if not scarce_live_memory(problem):
         return construct_by_sum(problem, build)
     found = construct_by_sum(problem, build) if fits_as_sum(problem) else Construction(None)
-    live = construct_live(problem, build, wanted=found.schedule is None, tasks=own_tasks(problem, reserve))
-    return live if found.schedule is None else best_of(problem, [found, live])
+    if found.schedule is None:
+        return construct_live(problem, build, wanted=True, tasks=own_tasks(problem, reserve))
+    live = partial(construct_live, problem, build, wanted=False, tasks=own_tasks(problem, reserve))
+    return best_until_stopped(problem, (lambda: found, live))
 
 
 def construct_by_sum(problem: Problem, build: Build) -> Construction:
@@ -276,6 +277,27 @@ def best_of(problem: Problem, found: list[Construction]) -> Construction:
         return False, lateness(problem, each.schedule), makespan(problem, each.schedule)
 
     return min(found, key=badness)
+
+
+def best_until_stopped(problem: Problem, makers: Iterable[Callable[[], Construction]]) -> Construction:
+    """Make several schedules and return the best, once stopped of those made before.
+
+    Raises
+    ------
+    StoppedError
+        If the engine is stopped before there is a schedule.
+    """
+    found: list[Construction] = []
+    try:
+        for make in makers:
+            if found:
+                engine.poll()
+            found.append(make())
+    except engine.StoppedError:
+        if all(each.schedule is None for each in found):
+            raise
+        return replace(best_of(problem, found), stopped=True)
+    return best_of(problem, found)
 
 
 def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int, lacking: Int | None = None) -> str:

@@ -19,7 +19,7 @@ from .construction import (
     Build,
     Construction,
     PartialSchedule,
-    best_of,
+    best_until_stopped,
     construct_with_repair,
     filled,
     with_port_times,
@@ -95,4 +95,4 @@ def _ranked(problem: Problem, construct: Callable[[Float], Construction]) -> Con
     if found.schedule is None or not lateness(problem, found.schedule):
         return found
     rank = deadline_ranks(problem, makespan(problem, found.schedule))
-    return best_of(problem, [found, construct(rank)])
+    return best_until_stopped(problem, (lambda: found, lambda: construct(rank)))

@@ -217,7 +217,8 @@ def search_from(
 
 def makespan_bound(problem: Problem) -> int:
     """Return a lower bound of the makespan in ticks, regardless of the objective."""
-    return math.ceil(best_bound(replace(problem, objective=Objective())).value)
+    timed = problem if problem.objective == Objective() else replace(problem, objective=Objective())
+    return math.ceil(best_bound(timed).value)
 
 
 def any_start(problem: Problem) -> Schedule | None:

@@ -172,8 +172,8 @@ class Run(SolveRun):
             if at and self._late():
                 self.varies_by = self.varies_by or "clock"
                 return
-            hurry = stopping(self.stopped) if at else nullcontext()
-            with self.best.turn(member.name), hurry, suppress(StoppedError):
+            stop = self.stopped if at else self.options.should_stop
+            with self.best.turn(member.name), stopping(stop), suppress(StoppedError):
                 for schedule in schedules(member, self.problem, self.options.seed):
                     self._offer(schedule, member.name)
                     self._remember(schedule)

@@ -8,13 +8,15 @@ shorter one, then that of min-min.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from placeopt.model.problem import Problem
 from placeopt.solver import Info, Options
 from placeopt.solver.citations import BRAUN
 
-from .._constructive.construction import Build, Construction, Constructive, best_of, construct_with_repair
+from .._constructive.construction import Build, Construction, Constructive, best_until_stopped, construct_with_repair
 from ._pairs import ReadySettings, schedule_neediest, schedule_pairs
 
 
@@ -36,4 +38,4 @@ class Duplex(Constructive):
             lambda groups: schedule_pairs(problem, groups, by_index, problem.duration, **how),
             lambda groups: schedule_neediest(problem, groups, settings, by_gap=False),
         ]
-        return best_of(problem, [construct_with_repair(problem, build) for build in builds])
+        return best_until_stopped(problem, (partial(construct_with_repair, problem, build) for build in builds))

@@ -25,14 +25,14 @@ from pydantic import Field
 from placeopt import engine
 from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Clock, Info, Options, Settings, Termination
+from placeopt.solver import Answer, Info, Options, Settings
 
 from .._constructive.construction import (
     Build,
     Construction,
     Constructive,
     as_answer,
-    best_of,
+    best_until_stopped,
     construct_with_repair,
     filled,
 )
@@ -69,18 +69,17 @@ class Wba(Constructive):
 
     def solve(self, problem: Problem, options: Options, settings: WbaSettings) -> Answer:
         """Return the best schedule, or FAILED if no run finds a placement that fits into memory."""
-        clock = Clock(options.time_limit)
         rng = np.random.default_rng(options.seed)
-        found: list[Construction] = []
-        for _ in range(settings.schedules):
-            build = drawn(problem, rng.random(problem.n_tasks), settings.alpha)
-            found.append(construct_with_repair(problem, build))
-            if clock.over or options.should_stop():
-                break
-        answer = replace(as_answer(problem, best_of(problem, found)), stats={"schedules": len(found)})
-        if len(found) == settings.schedules or answer.schedule is None:
-            return answer
-        return replace(answer, termination=Termination.TIME_LIMIT if clock.over else Termination.INTERRUPTED)
+        made = 0
+
+        def make() -> Construction:
+            nonlocal made
+            found = construct_with_repair(problem, drawn(problem, rng.random(problem.n_tasks), settings.alpha))
+            made += 1
+            return found
+
+        best = best_until_stopped(problem, [make] * settings.schedules)
+        return replace(as_answer(problem, best), stats={"schedules": made})
 
 
 def drawn(problem: Problem, chance: Float, alpha: float) -> Build:
