@@ -139,7 +139,7 @@ class Plan(NamedTuple):
 def values(problem: Problem, device: Any, objectives: Sequence[Objective]) -> list[float]:
     """The values of a placement, executed in first-in-first-out order."""
     rng = np.random.default_rng(0)
-    return [float(Simulator(problem, 1, 0.0, rng, each).expected(device)) for each in objectives]
+    return [float(Simulator(problem, 0.0, rng, each).expected(device)) for each in objectives]
 
 
 def spread(items: Sequence[Any], count: int) -> list[Any]:

@@ -84,7 +84,7 @@ def decoded(search: Walker, count: int) -> int:
 
 def simulated(problem: Problem, start: po.Schedule, count: int) -> int:
     """Simulate the placement `count` times; return `count`."""
-    evaluator, device = make_evaluator(problem, 10**9), np.array(start.device)
+    evaluator, device = make_evaluator(problem), np.array(start.device)
     for _ in range(count):
         evaluator(device)
     return count

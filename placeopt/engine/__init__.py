@@ -20,8 +20,11 @@ try:
 except ImportError as error:
     raise ImportError(f"placeopt's native engine is not compiled ({error}); run `pip install -e .` again") from error
 
+from placeopt.engine._core import GpNet as GpNet
 from placeopt.engine._core import LocalSearch as LocalSearch
 from placeopt.engine._core import Passes as Passes
+from placeopt.engine._core import Sampler as Sampler
+from placeopt.engine._core import Simulation as Simulation
 from placeopt.engine._core import Stop as Stop
 from placeopt.engine._core import StoppedError as StoppedError
 from placeopt.engine._core import Timeline as Timeline
@@ -33,10 +36,12 @@ from placeopt.engine._core import best_interval as best_interval
 from placeopt.engine._core import best_spread as best_spread
 from placeopt.engine._core import best_window as best_window
 from placeopt.engine._core import components as components
+from placeopt.engine._core import critical_path as critical_path
 from placeopt.engine._core import dominant_sequence_clusters as dominant_sequence_clusters
 from placeopt.engine._core import draw_pairs as draw_pairs
 from placeopt.engine._core import earliest_heads as earliest_heads
 from placeopt.engine._core import earliest_starts as earliest_starts
+from placeopt.engine._core import execute_runs as execute_runs
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import fill_in_order as fill_in_order
 from placeopt.engine._core import fixed_levels as fixed_levels
@@ -63,6 +68,7 @@ from placeopt.engine._core import missing_bytes as missing_bytes
 from placeopt.engine._core import not_implied as not_implied
 from placeopt.engine._core import optimistic_costs as optimistic_costs
 from placeopt.engine._core import pack_groups as pack_groups
+from placeopt.engine._core import pass_messages as pass_messages
 from placeopt.engine._core import place_by_clock as place_by_clock
 from placeopt.engine._core import place_by_imaginary_level as place_by_imaginary_level
 from placeopt.engine._core import place_by_level as place_by_level
@@ -72,6 +78,7 @@ from placeopt.engine._core import place_neediest as place_neediest
 from placeopt.engine._core import place_on_two as place_on_two
 from placeopt.engine._core import place_pairs as place_pairs
 from placeopt.engine._core import raise_float_paths as raise_float_paths
+from placeopt.engine._core import raise_keys as raise_keys
 from placeopt.engine._core import raise_paths as raise_paths
 from placeopt.engine._core import siblings as siblings
 from placeopt.engine._core import tails as tails

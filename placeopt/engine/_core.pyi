@@ -562,3 +562,186 @@ class LocalSearch:
     @property
     def arrive(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(e,) arrival of each in-edge's data; empty without ports."""
+
+class Simulation:
+    """
+    Executions of placements of a problem; one at a time.
+
+    Ticks are those of the current placement, until `set_ticks` replaces them; times are those of the last execution. Arrays are
+    read-only views.
+    """
+
+    def __init__(self, problem: Problem, memory: numpy.typing.NDArray[numpy.int64]) -> None: ...
+
+    def place(self, device: numpy.typing.NDArray[numpy.int64]) -> None:
+        """Take a placement (n,) and compute its ticks."""
+
+    def set_ticks(self, task_ticks: numpy.typing.NDArray[numpy.int64], edge_ticks: numpy.typing.NDArray[numpy.int64]) -> None:
+        """Replace the ticks of tasks (n,) and of transfers (e,)."""
+
+    def set_rank(self, rank: numpy.typing.NDArray[numpy.int64]) -> None:
+        """
+        Set the rank (n,) of tasks: by priority, the smallest goes first; by order, the position on the device.
+        """
+
+    def run(self, discipline: int, stop: Stop) -> int:
+        """
+        Execute the placement first in first out (0), by priority (1) or in order (2); return the makespan in ticks.
+
+        In an order with a circular wait, tasks that never start have the start -1.
+        """
+
+    def makespan(self, device: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+        """
+        Return the makespan in ticks of another placement (n,), first in first out.
+        """
+
+    def replay(self, nodes: numpy.typing.NDArray[numpy.int64], representative: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int:
+        """
+        Execute tasks i and transfers n + edge in the order of `nodes`; return the makespan in ticks.
+
+        `representative` (e,) is the edge that stands for each one's transfer, -1 for edges that use no port.
+        """
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the placement."""
+
+    @property
+    def task_ticks(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) ticks of each task."""
+
+    @property
+    def edge_ticks(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(e,) ticks of each edge's transfer, 0 on one device."""
+
+    @property
+    def rank(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) rank of each task."""
+
+    @property
+    def start(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) start of each task."""
+
+    @property
+    def moves(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(e,) with ports: start of each edge's transfer, or -1."""
+
+def raise_keys(problem: Problem, representative: numpy.typing.NDArray[numpy.int64], task_start: numpy.typing.NDArray[numpy.int64], task_end: numpy.typing.NDArray[numpy.int64], move_start: numpy.typing.NDArray[numpy.int64], move_end: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return the keys (start, end) of tasks (n,) and transfers (e,), raised so that none is below a predecessor's.
+    """
+
+def critical_path(problem: Problem, start: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], edge_ticks: numpy.typing.NDArray[numpy.int64], before: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the critical path, first to last, of an execution; `before` (n,) is the task before each on its device.
+    """
+
+def execute_runs(sequence: numpy.typing.NDArray[numpy.int64], lap: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], tracks: numpy.typing.NDArray[numpy.int64], in_start: numpy.typing.NDArray[numpy.int64], before: numpy.typing.NDArray[numpy.int64], lag: numpy.typing.NDArray[numpy.int64], member_start: numpy.typing.NDArray[numpy.int64], member: numpy.typing.NDArray[numpy.int64], runs: int, window: int, stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the end of each run of a pipeline; arguments as in placeopt.simulation.pipelines.
+    """
+
+class Sampler:
+    """
+    Random placements of groups, and moves of random tasks to where they end first.
+
+    The best placement has the least lateness, then the least makespan, first in first out. Arrays are read-only views.
+    """
+
+    def __init__(self, problem: Problem, groups: object, deadline: numpy.typing.NDArray[numpy.int64], memory: numpy.typing.NDArray[numpy.int64], seed: int) -> None: ...
+
+    def draw_home(self, tries: int) -> bool:
+        """
+        Draw a placement of the groups that keeps memory and separation; return whether one of `tries` does.
+        """
+
+    def mix_home(self, changes: int) -> None:
+        """
+        Change `home` at random; each change keeps all rules and is as likely as its inverse.
+        """
+
+    def set_home(self, home: numpy.typing.NDArray[numpy.int64]) -> None:
+        """Set a placement (g,) that keeps all rules."""
+
+    def start_from(self, home: numpy.typing.NDArray[numpy.int64], room: numpy.typing.NDArray[numpy.int64], moves: int, stop: Stop) -> None:
+        """
+        Continue with `moves` moves from a placement (g,) that leaves this room (m,).
+        """
+
+    def sample(self, count: int, steps: int, tries: int, stop: Stop) -> int:
+        """
+        Try placements, each drawn one followed by `steps` moves, and keep the best; return how many were tried.
+        """
+
+    def finish(self, task: int, device: int) -> int:
+        """
+        Return the tick at which a task would end on a device if it started with its last input.
+        """
+
+    def relocate(self) -> bool:
+        """
+        Move a random task, with its group, to the device where it ends first; return whether the device changes.
+        """
+
+    @property
+    def value(self, /) -> tuple[int, int] | None:
+        """The lateness and the makespan of the best placement in ticks."""
+
+    def forget_best(self) -> None:
+        """Let the next placement be the best."""
+
+    @property
+    def home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(g,) the device of each group."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the current placement."""
+
+    @property
+    def best(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the best placement."""
+
+class GpNet:
+    """
+    The gpNet of a placement, as in placeopt.learning.graphs.gpnet. Arrays are read-only views.
+    """
+
+    def __init__(self, problem: Problem, first: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], block: numpy.typing.NDArray[numpy.int64], pivot: numpy.typing.NDArray[numpy.int64]) -> None: ...
+
+    def move(self, tasks: numpy.typing.NDArray[numpy.int64], nodes: numpy.typing.NDArray[numpy.int64]) -> None:
+        """Move tasks to other nodes of theirs."""
+
+    def potential(self, start: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]:
+        """Return the start-time potential (N,) of nodes in ticks."""
+
+    def insertion(self, potential: numpy.typing.NDArray[numpy.float64], start: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], following: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        Return the ticks (N,) by which tasks would end later at each node, in the first sufficient gap of its device.
+
+        `head` (m,) is the first task of each device, `following` (n,) the next one on the same device, -1 for none.
+        """
+
+    @property
+    def pivot(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the node of each task."""
+
+    @property
+    def source(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(E,) of each edge."""
+
+    @property
+    def target(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(E,) of each edge."""
+
+    @property
+    def data(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]:
+        """(4, E) bytes, ticks per byte, latency and transfer ticks of each edge."""
+
+def pass_messages(node: numpy.typing.NDArray[numpy.int64], node_bounds: numpy.typing.NDArray[numpy.int64], edge: numpy.typing.NDArray[numpy.int64], edge_bounds: numpy.typing.NDArray[numpy.int64], sender: numpy.typing.NDArray[numpy.int64], receiver: numpy.typing.NDArray[numpy.int64], data: numpy.typing.NDArray[numpy.float64], weights: tuple, start: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+    """
+    Return the embeddings (N, o) of GiPH's message passing, from the features `start` (N, o), level by level.
+
+    Levels are `node` (N,) and `edge` (E,) with their bounds; `data` (E, g); `weights` are message (h, o + g), its bias (h,), update (o, h) and its bias (o,).
+    """

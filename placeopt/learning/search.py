@@ -73,7 +73,7 @@ class Search:
         self.first, self.simulator, self.rng = prepare(problem, device, steps, noise, seed, objective, 1, patience)
         self.steps, self.patience = steps, patience
         self.history: list[Step] = []
-        self.view = make_view(problem, self.first, rng=self.rng, steps=steps)
+        self.view = make_view(problem, self.first, rng=self.rng)
         self._record = Record(self.simulator, self.first)
         self.run = self.start = self._record.run
         self._compiled: tuple[Network, CompiledGiph] | None = None
@@ -108,7 +108,7 @@ class Search:
     def compiled(self, network: Network) -> CompiledGiph:
         """The compiled network, whose weights must not change during the search."""
         if self._compiled is None or self._compiled[0] is not network:
-            self._compiled = network, compiled_network(network, self.steps)
+            self._compiled = network, compiled_network(network)
         return self._compiled[1]
 
     def episode(self, policy: str) -> Episode:
@@ -200,11 +200,11 @@ def compilable(network: Network, device: torch.device | str = "cpu") -> bool:
     return torch.device(device).type == "cpu" and type(network) is Giph and not network.one_way
 
 
-def compiled_network(network: Network, steps: int) -> CompiledGiph:
+def compiled_network(network: Network) -> CompiledGiph:
     """The compiled version of a `compilable` network, for one search."""
     if not isinstance(network, Mapping):
         network = {name: value.detach().cpu().numpy() for name, value in network.state_dict().items()}
-    return CompiledGiph(network, steps)
+    return CompiledGiph(network)
 
 
 def _log_probabilities(
@@ -256,12 +256,12 @@ class LearnedPolicy(Policy):
         """Forget the previous episode."""
         super().begin(problem, steps, rng)
         self._view: View | None = None
-        self._compiled = compiled_network(self.network, steps) if compilable(self.network, self._device) else None
+        self._compiled = compiled_network(self.network) if compilable(self.network, self._device) else None
 
     def move(self, state: State) -> tuple[int, int]:
         """Draw a move by its score."""
         if self._view is None:
-            self._view = self._make_view(self.problem, state.device, rng=self.rng, steps=self.steps)
+            self._view = self._make_view(self.problem, state.device, rng=self.rng)
         self._view.place(state.device)
         observation = self._view.observe(state.run)
         if self._compiled is not None:

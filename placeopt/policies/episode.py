@@ -230,7 +230,7 @@ def prepare(
     placement = checked_placement(problem, device)
     placement.flags.writeable = False
     for_policy, for_noise = np.random.default_rng(seed).spawn(2)
-    return placement, Simulator(problem, steps + 1, noise, for_noise, objective, repeats), for_policy
+    return placement, Simulator(problem, noise, for_noise, objective, repeats), for_policy
 
 
 def _checked(policy: Policy, state: State) -> tuple[int, int]:

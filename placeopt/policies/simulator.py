@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.kernels import prepared
+from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import edge_transfers
 from placeopt.policies.critical import CriticalPaths
 from placeopt.policies.values import Valuation
-from placeopt.simulation.loops import FIFO, fill_ticks, make_instance, make_work, run_events, run_fifo
-from placeopt.simulation.run import steps_of
+from placeopt.simulation.run import FIFO, make_simulation
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +51,6 @@ class Simulator:
     def __init__(
         self,
         problem: Problem,
-        evaluations: int,
         noise: float,
         rng: Generator,
         objective: Objective | None = None,
@@ -61,15 +58,8 @@ class Simulator:
     ) -> None:
         self.problem, self.noise, self.repeats, self.ledger = problem, noise, repeats, Ledger()
         self.valuation = Valuation(problem, objective)
-        self._rng, self._instance, self._work = rng, make_instance(problem), make_work(problem)
-        self._evaluations = evaluations
+        self._rng, self._simulation = rng, make_simulation(problem)
         self._critical: CriticalPaths | None = None
-        steps = steps_of(problem, self._instance.port) * evaluations * repeats
-        instance, work = self._instance, self._work
-        self._fill = fill_ticks.select(steps, chunked=True)
-        self._filled = prepared(self._fill, instance), prepared(self._fill, work)
-        self._move: Any = (run_events if instance.port else run_fifo).select(steps, chunked=True)
-        self._moved = prepared(self._move, instance.graph), prepared(self._move, work)
 
     def run(self, device: Int) -> Run:
         """Execute a placement (n,) without checking it."""
@@ -88,28 +78,31 @@ class Simulator:
     def critical_path(self, device: Int, run: Run) -> list[int]:
         """The critical path of an execution, first to last."""
         if self._critical is None:
-            self._critical = CriticalPaths(self.problem, self._evaluations)
+            self._critical = CriticalPaths(self.problem)
         before = self._critical.links(device, run.start, run.end).before
         path: list[int] = self._critical.path(run.start, run.end, run.edge_ticks, before).tolist()
         return path
 
     def _execute(self, device: Int, noise: float) -> Run:
-        instance, work = self._instance, self._work
-        self._fill(self._filled[0], device, self._filled[1])
+        simulation = self._simulation
+        simulation.place(device)
         if noise:
             self._disturb(device, noise)
-        rule = (FIFO, True) if instance.port else ()
-        makespan = int(self._move(self._moved[0], device, *rule, self._moved[1]))
-        value = self.valuation(device, work.task_ticks, work.edge_ticks, makespan)
-        start = work.start.copy()
-        return Run(start, start + work.task_ticks, work.edge_ticks.copy(), makespan, value)
+        makespan = simulation.run(FIFO, engine.current_stop())
+        task_ticks, edge_ticks = simulation.task_ticks, simulation.edge_ticks.copy()
+        value = self.valuation(device, task_ticks, edge_ticks, makespan)
+        start = simulation.start.copy()
+        return Run(start, start + task_ticks, edge_ticks, makespan, value)
 
     def _disturb(self, device: Int, noise: float) -> None:
-        work, n = self._work, len(device)
-        share = noise * (2 * self._rng.random(n + len(work.edge_ticks)) - 1)
+        task_ticks, edge_ticks = self._simulation.task_ticks, self._simulation.edge_ticks
+        n = len(device)
+        share = noise * (2 * self._rng.random(n + len(edge_ticks)) - 1)
         edge_share = share[n:]
         if self.problem.shared.any():  # a transfer with several consumers has one time
             carrier = edge_transfers(self.problem, device)
             edge_share = edge_share[np.where(carrier >= 0, carrier, 0)]
-        work.task_ticks[:] += np.rint(work.task_ticks * share[:n]).astype(np.int64)
-        work.edge_ticks[:] += np.rint(work.edge_ticks * edge_share).astype(np.int64)
+        self._simulation.set_ticks(
+            task_ticks + np.rint(task_ticks * share[:n]).astype(np.int64),
+            edge_ticks + np.rint(edge_ticks * edge_share).astype(np.int64),
+        )

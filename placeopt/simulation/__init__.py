@@ -31,7 +31,6 @@ from numpy.typing import ArrayLike
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule
-from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 from placeopt.simulation.noise import MOST_RUNS, NoisyRuns, simulate_noisy
 from placeopt.simulation.pipelines import PipelineRuns, repeated, run_pipeline
 from placeopt.simulation.run import Discipline, Evaluator, Run, checked_placement, make_evaluator, prepared_run
@@ -40,14 +39,9 @@ __all__ = [
     "MOST_RUNS",
     "Discipline",
     "Evaluator",
-    "Instance",
     "NoisyRuns",
     "PipelineRuns",
-    "Work",
-    "fifo_makespan",
     "make_evaluator",
-    "make_instance",
-    "make_work",
     "retime",
     "run_pipeline",
     "simulate",
@@ -85,7 +79,7 @@ def simulate(
         missing or invalid, the order contradicts the precedence, or the schedule is that of a pipeline, which
         `run_pipeline` executes. Memory, colocation and separation are not checked.
     """
-    run = prepared_run("simulate", problem, device, discipline, priority, order, 1)
+    run = prepared_run("simulate", problem, device, discipline, priority, order)
     run.execute()
     return run.schedule()
 

@@ -89,20 +89,22 @@ def simulate_noisy(
         raise UsageError(f"runs: {runs} is out of range; expected a whole number from 1 to {MOST_RUNS:,}")
     if not is_whole(seed) or seed < 0:
         raise UsageError(f"seed: {seed} is out of range; expected a whole number, 0 or more")
-    run = prepared_run("simulate_noisy", problem, device, discipline, priority, order, runs)
+    run = prepared_run("simulate_noisy", problem, device, discipline, priority, order)
     representative = edge_transfers(problem, run.device)
     remote = np.flatnonzero(representative >= 0)
     drawn, draw = np.unique(representative[remote], return_inverse=True)
     n = problem.n_tasks
-    task_mean, edge_mean = run.work.task_ticks.copy(), run.work.edge_ticks[remote]
+    task_mean, edge_ticks = run.simulation.task_ticks.copy(), run.simulation.edge_ticks.copy()
+    edge_mean = edge_ticks[remote]
     generator = np.random.default_rng(seed)
     makespans, late = np.empty(runs, dtype=np.int64), 0
     due = np.flatnonzero(problem.deadline != UNLIMITED)
     for index in range(runs):
         share = noise * (2 * generator.random(n + len(drawn)) - 1)
         # Round the difference, not the sum: floats cannot represent every number of ticks.
-        run.work.task_ticks[:] = task_mean + np.rint(task_mean * share[:n]).astype(np.int64)
-        run.work.edge_ticks[remote] = edge_mean + np.rint(edge_mean * share[n:][draw]).astype(np.int64)
+        task_ticks = task_mean + np.rint(task_mean * share[:n]).astype(np.int64)
+        edge_ticks[remote] = edge_mean + np.rint(edge_mean * share[n:][draw]).astype(np.int64)
+        run.simulation.set_ticks(task_ticks, edge_ticks)
         makespans[index] = run.execute()
-        late += bool((run.work.start[due] + run.work.task_ticks[due] > problem.deadline[due]).any())
+        late += bool((run.simulation.start[due] + task_ticks[due] > problem.deadline[due]).any())
     return NoisyRuns(makespans, late)

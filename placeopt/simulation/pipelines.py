@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from placeopt import engine
 from placeopt.errors import UsageError
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.period import loads, sends
 from placeopt.model.problem import Problem
@@ -533,13 +533,9 @@ def run_pipeline(problem: Problem, schedule: Schedule, runs: int) -> PipelineRun
     in_lap = np.lexsort((_depth(ops, start), ops.ticks > 0, start % period)).astype(np.int64)
     members = np.argsort(stages.leader, kind="stable").astype(np.int64)
     member_start = np.searchsorted(stages.leader[members], np.arange(problem.n_devices + 1)).astype(np.int64)
-    ends = np.zeros(runs, dtype=np.int64)
-    window = int(lap.max(initial=0)) + 2
-    work = (runs + window) * (n_ops + len(by_after))
-    execute.select(work)(
+    ends = engine.execute_runs(
         in_lap, lap, ops.ticks, ops.device, ops.tracks, in_start, ops.before[by_after], ops.lag[by_after],
-        members, member_start, window,
-        np.zeros((n_ops, window), dtype=np.int64), np.zeros((problem.n_devices, TRACKS), dtype=np.int64), ends,
+        member_start, members, runs, int(lap.max(initial=0)) + 2, engine.current_stop(),
     )  # fmt: skip
     return PipelineRuns(ends, math.lcm(*np.unique(np.maximum(ops.team, 1)).tolist()))
 
@@ -554,50 +550,6 @@ def _depth(ops: Operations, start: Int) -> Int:
         if np.array_equal(deeper, depth):
             return depth
         depth = deeper
-
-
-@kernel(allocates=False)
-def execute(
-    in_lap: Int,
-    lap: Int,
-    ticks: Int,
-    device: Int,
-    tracks: Int,
-    in_start: Int,
-    before: Int,
-    lag: Int,
-    members: Int,
-    member_start: Int,
-    window: int,
-    begun: Int,
-    free: Int,
-    ends: Int,
-) -> None:
-    """Fill `ends` with the end of each run. O(runs (k + p)).
-
-    `begun` holds the starts of the last `window` runs of each operation, `free` the ticks at which tracks are free.
-    """
-    runs = len(ends)
-    for now in range(runs + window):
-        for o in in_lap:
-            run = now - lap[o]
-            if run < 0 or run >= runs:
-                continue
-            at = 0
-            for p in range(in_start[o], in_start[o + 1]):
-                at = max(at, begun[before[p], run % window] + lag[p])
-            d = device[o]
-            size = member_start[d + 1] - member_start[d]
-            own = members[member_start[d] + run % size]
-            for k in range(2):
-                if tracks[o, k] >= 0:
-                    at = max(at, free[own, tracks[o, k]])
-            end = at + ticks[o]
-            for k in range(2):
-                if tracks[o, k] >= 0:
-                    free[own, tracks[o, k]] = end
-            begun[o, run % window] = at
-            ends[run] = max(ends[run], end)
 
 
 def repeated(problem: Problem, schedule: Schedule) -> Schedule:

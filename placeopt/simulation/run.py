@@ -1,46 +1,50 @@
-"""Execute one placement: check arguments, choose loops, fill work arrays; and evaluate many placements for searches."""
+"""Execute one placement: check arguments and run the engine's loops; and evaluate many placements for searches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from placeopt import engine
 from placeopt.errors import UsageError, listing, suggestion
-from placeopt.kernels import prepared
 from placeopt.model.arrays import Int
+from placeopt.model.native import native
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule, Transfers, check_schedule, check_types, edge_transfers
-from placeopt.simulation import loops
-from placeopt.simulation.loops import Instance, Work, fifo_makespan, make_instance, make_work
 
 Discipline = Literal["fifo", "priority", "order"]
 
-STEPS, EVENT_STEPS = 6, 12
-"""Elementary steps of a simulation per task and edge, without and with events, measured in plain Python."""
+FIFO, PRIORITY, ORDER = range(3)
+"""Disciplines of `engine.Simulation.run`."""
+
+
+def make_simulation(problem: Problem) -> engine.Simulation:
+    """The engine's executions of placements of a problem."""
+    return engine.Simulation(native(problem), problem.memory)
 
 
 class Run:
-    """A placement with its work arrays, for repeated simulations."""
+    """A placement, for repeated simulations."""
 
     def __init__(self, problem: Problem, device: Int) -> None:
-        self.problem, self.device = problem, device
-        self.instance, self.work = make_instance(problem), make_work(problem)
-        self.graph, self.port = self.instance.graph, self.instance.port
+        self.problem, self.device, self.port = problem, device, problem.contention != "none"
+        self.simulation = make_simulation(problem)
+        self.simulation.place(device)
         self._nodes: NDArray[np.intp] | None = None
-        loops.fill_ticks.select(steps_of(problem, events=False))(self.instance, device, self.work)
 
     @property
     def zero_ticks(self) -> bool:
         """Whether any task, or transfer through a port, takes no time."""
         remote = self.device[self.problem.edge_source] != self.device[self.problem.edge_target]
-        return not self.work.task_ticks.all() or (self.port and not self.work.edge_ticks[remote].all())
+        ticks = self.simulation
+        return not ticks.task_ticks.all() or (self.port and not ticks.edge_ticks[remote].all())
 
-    def prepare(self, discipline: str, priority: ArrayLike | None, order: ArrayLike | None, runs: int) -> None:
-        """Check the discipline's arguments and choose the loops for `runs` executions."""
+    def prepare(self, discipline: str, priority: ArrayLike | None, order: ArrayLike | None) -> None:
+        """Check the discipline's arguments and set the ranks of the tasks."""
         problem, known = self.problem, get_args(Discipline)
         if discipline not in known:
             raise UsageError(
@@ -51,50 +55,49 @@ class Run:
                 raise UsageError(f"{name}: missing; discipline {name!r} needs a number per task")
             if values is not None and name != discipline:
                 raise UsageError(f"{name}: discipline {discipline!r} does not use it; leave it out")
-        self.code, self.steps = loops.FIFO, steps_of(problem, events=self.port or discipline != "fifo") * runs
+        self.code = FIFO
         if priority is not None:
-            self.code = loops.PRIORITY
+            self.code = PRIORITY
             numbers = checked_numbers("priority", priority, problem.n_tasks)
             # Sort backwards and reverse: the highest first, ties by lower index.
             by_priority = problem.n_tasks - 1 - np.argsort(numbers[::-1], kind="stable")[::-1]
-            self.work.rank[by_priority] = np.arange(problem.n_tasks)
+            self.simulation.set_rank(_inverse(by_priority))
         elif order is not None:
-            self.code = loops.ORDER
+            self.code = ORDER
             numbers = checked_numbers("order", order, problem.n_tasks)
             self.set_sequence(np.lexsort((_inverse(problem.order), numbers)))
 
-    def follow(self, schedule: Schedule, runs: int) -> None:
-        """Let devices and ports serve tasks and transfers in the order of a schedule, for `runs` executions."""
+    def follow(self, schedule: Schedule) -> None:
+        """Let devices and ports serve tasks and transfers in the order of a schedule."""
         self._representative = self._transfers()
         self._nodes = self._sequence(self.retimed(schedule), self._representative)
-        self.steps = steps_of(self.problem, events=False) * runs
 
     def set_sequence(self, tasks: NDArray[np.intp]) -> None:
         """Let every device run its tasks in the order of the list."""
         by_device = tasks[np.argsort(self.device[tasks], kind="stable")]
         counts = np.bincount(self.device, minlength=self.problem.n_devices)
         first = np.repeat(np.cumsum(counts) - counts, counts)
-        self.work.rank[by_device] = np.arange(len(tasks)) - first
+        rank = np.empty(len(tasks), dtype=np.int64)
+        rank[by_device] = np.arange(len(tasks)) - first
+        self.simulation.set_rank(rank)
 
     def execute(self) -> int:
-        """Makespan in ticks; the work arrays then hold the starts."""
+        """Makespan in ticks; `simulation` then holds the starts."""
         if self._nodes is not None:
-            replay = loops.replay.select(self.steps)
-            replay(self.graph, self._nodes, self._representative, self.device, self.work)
-            return int((self.work.start + self.work.task_ticks).max(initial=0))
-        if self.code == loops.FIFO and not self.port:
-            return loops.run_fifo.select(self.steps)(self.graph, self.device, self.work)
-        span = loops.run_events.select(self.steps)(self.graph, self.device, self.code, self.port, self.work)
-        if self.code == loops.ORDER and self.work.start.min(initial=0) < 0:
+            return self.simulation.replay(self._nodes, self._representative, engine.current_stop())
+        span = self.simulation.run(self.code, engine.current_stop())
+        if self.code == ORDER and self.simulation.start.min(initial=0) < 0:
             raise self._deadlock()
         return span
 
     def schedule(self) -> Schedule:
-        """The schedule in the work arrays."""
+        """The schedule of the last execution."""
+        start = self.simulation.start.copy()
         if not self.port:
-            return Schedule(self.device, self.work.start)
-        edges = np.flatnonzero(self.work.moves >= 0)
-        return Schedule(self.device, self.work.start, Transfers(edges, self.work.moves[edges]))
+            return Schedule(self.device, start)
+        moves = self.simulation.moves
+        edges = np.flatnonzero(moves >= 0)
+        return Schedule(self.device, start, Transfers(edges, moves[edges]))
 
     def _deadlock(self) -> UsageError:
         """An error that names two tasks in a circular wait.
@@ -103,7 +106,7 @@ class Run:
         of its device or comes later there. Following these waits leads to a cycle. The graph has no cycle, so some
         producer comes after a task that waits for it.
         """
-        problem, start, rank = self.problem, self.work.start, self.work.rank
+        problem, start, rank = self.problem, self.simulation.start, self.simulation.rank
         stuck = np.flatnonzero(start < 0)
         head = {int(self.device[i]): int(i) for i in stuck[np.argsort(-rank[stuck], kind="stable")]}
         misses: dict[int, int] = {}
@@ -145,29 +148,26 @@ class Run:
     def _booked_in_sequence(self, schedule: Schedule) -> Schedule:
         """Run the sequences of a schedule without transfers; ports serve transfers in the order of booking."""
         self.set_sequence(self._sequence(schedule, np.full(self.problem.n_edges, -1)))
-        self.code, self.steps = loops.ORDER, steps_of(self.problem, events=True)
+        self.code = ORDER
         self.execute()
         return self.schedule()
 
     def _replayed(self, schedule: Schedule) -> Schedule:
         """The earliest schedule with the sequences of `schedule` on devices and ports."""
         representative = self._transfers()
-        run = loops.replay.select(steps_of(self.problem, events=False))
-        run(self.graph, self._sequence(schedule, representative), representative, self.device, self.work)
+        self.simulation.replay(self._sequence(schedule, representative), representative, engine.current_stop())
         return self.schedule()
 
     def _sequence(self, schedule: Schedule, representative: Int) -> NDArray[np.intp]:
         """Tasks and transfers (n + edge) in the order of the schedule, predecessors first."""
         problem = self.problem
-        start = schedule.start.copy()
-        end = start + self.work.task_ticks
+        start, end = schedule.start, schedule.start + self.simulation.task_ticks
         move = end[problem.edge_source]
         if schedule.transfers is not None:
             given = representative[schedule.transfers.edge]
             move[given[given >= 0]] = schedule.transfers.start[given >= 0]
-        move_end = move + self.work.edge_ticks
-        repair = loops.repair_keys.select(steps_of(problem, events=False))
-        repair(self.graph, problem.order, representative, start, end, move, move_end)
+        keys = start, end, move, move + self.simulation.edge_ticks
+        start, end, move, move_end = engine.raise_keys(native(problem), representative, *keys)
         moves = np.flatnonzero(representative == np.arange(problem.n_edges))
         position = _inverse(problem.order)
         # The sort is stable: a task comes before its own transfers at the same tick.
@@ -183,12 +183,11 @@ def prepared_run(
     discipline: str | None,
     priority: ArrayLike | None,
     order: ArrayLike | None,
-    runs: int,
 ) -> Run:
     """A run of a placement, or of a schedule in its own order; see `placeopt.simulation.simulate`."""
     if not isinstance(placed, Schedule) and not hasattr(placed, "schedule"):
         run = Run(problem, checked_placement(problem, placed))
-        run.prepare(discipline or "fifo", priority, order, runs)
+        run.prepare(discipline or "fifo", priority, order)
         return run
     check_types(caller, problem, placed)
     assert isinstance(placed, Schedule)
@@ -200,17 +199,12 @@ def prepared_run(
         )
     run = Run(problem, checked_placement(problem, placed.device))
     if discipline in (None, "order") and order is None and priority is None:
-        run.follow(placed, runs)
+        run.follow(placed)
     elif discipline == "priority" and order is None and priority is None:
-        run.prepare(discipline, -placed.start, None, runs)
+        run.prepare(discipline, -placed.start, None)
     else:
-        run.prepare(discipline or "order", priority, order, runs)
+        run.prepare(discipline or "order", priority, order)
     return run
-
-
-def steps_of(problem: Problem, events: bool) -> int:
-    """Elementary steps of one simulation, for the choice between plain and compiled code."""
-    return (EVENT_STEPS if events else STEPS) * (problem.n_tasks + problem.n_edges)
 
 
 def _inverse(permutation: Int) -> Int:
@@ -262,16 +256,10 @@ def checked_numbers(name: str, values: ArrayLike, length: int) -> NDArray[Any]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluator:
-    """FIFO makespans of many placements, computed one after another with shared work arrays (so in one thread only).
-
-    Inside a compiled loop call `fifo_makespan(instance, device, work)` directly.
-    """
+    """FIFO makespans of many placements, computed one after another with shared arrays (so in one thread only)."""
 
     problem: Problem
-    instance: Instance
-    work: Work
-    function: Callable[[Any, Int, Any], int]
-    given: tuple[Any, Any]  # instance and work as the function accepts them
+    simulation: engine.Simulation
 
     def __call__(self, device: Sequence[int] | Int) -> int:
         """Makespan in ticks; `device` (n,) must hold feasible devices, which is not checked.
@@ -281,17 +269,13 @@ class Evaluator:
         UsageError
             If the length is wrong or a device does not exist.
         """
-        given = np.asarray(device)
-        inside = int(given.min(initial=0)) >= 0 and int(given.max(initial=-1)) < self.problem.n_devices
-        if given.shape != (self.problem.n_tasks,) or not inside:
-            checked_placement(self.problem, given)  # raises the error
-        instance, work = self.given
-        return int(self.function(instance, np.array(given, dtype=np.int64), work))
+        try:
+            return self.simulation.makespan(np.asarray(device, dtype=np.int64), engine.current_stop())
+        except UsageError:
+            checked_placement(self.problem, device)  # raises a better error
+            raise
 
 
-def make_evaluator(problem: Problem, evaluations: int = 1) -> Evaluator:
-    """An Evaluator for a search of about `evaluations` placements: many justify compiled code."""
-    instance = make_instance(problem)
-    run = fifo_makespan.select(steps_of(problem, instance.port) * evaluations, chunked=True)
-    work = make_work(problem)
-    return Evaluator(problem, instance, work, run, (prepared(run, instance), prepared(run, work)))
+def make_evaluator(problem: Problem) -> Evaluator:
+    """An Evaluator for a search."""
+    return Evaluator(problem, make_simulation(problem))

@@ -130,7 +130,7 @@ def test_scores_are_those_of_the_definition(name: str, tasks: int) -> None:
     problem = random_problem(tasks, tasks, 4)
     agent = make_agent(name, devices=4, seed=3)
     view = agent.make_view(problem, placement(problem), rng=np.random.default_rng(0))
-    simulator = Simulator(problem, 3, 0.0, np.random.default_rng(0))
+    simulator = Simulator(problem, 0.0, np.random.default_rng(0))
     for _ in range(min(tasks, 3)):
         seen = view.observe(simulator.run(view.device))
         weights = {key: value.numpy().astype(np.float64) for key, value in agent.network.state_dict().items()}
@@ -163,7 +163,7 @@ def test_choices_of_limited_problems(seed: int) -> None:
     problem = limited(seed)
     device, rng = placement(problem, seed), np.random.default_rng(seed)
     views = [kind(problem, device, rng=rng) for kind in (GpNetView, TaskView)]
-    simulator = Simulator(problem, 9, 0.0, rng)
+    simulator = Simulator(problem, 0.0, rng)
     last = None
     for _ in range(8):
         run = simulator.run(device)
@@ -195,5 +195,5 @@ def test_tasks_of_one_group_may_move_again() -> None:
     problem = built([[1, 2], [2, 1]], group=[0, 0])
     view = TaskView(problem, np.array([0, 0]), rng=np.random.default_rng(0))
     view.move(1, 1)
-    seen = view.observe(Simulator(problem, 1, 0.0, np.random.default_rng(0)).run(view.device))
+    seen = view.observe(Simulator(problem, 0.0, np.random.default_rng(0)).run(view.device))
     assert seen.allowed.tolist() == [False, True]

@@ -57,23 +57,6 @@ def test_nodes_and_edges_are_those_of_the_definition_after_every_move(seed: int)
         net.move(np.array([task]), int(device[task]))
 
 
-def test_the_compiled_kernels_write_the_same_edges_and_potentials() -> None:
-    problem = random_problem(3)
-    device = placement(problem)
-    plain, compiled = GpNet(problem, device), GpNet(problem, device)
-    from placeopt.learning.graphs.gpnet import write_edges, write_potential
-
-    edges = np.arange(problem.n_edges)
-    compiled.source[:], compiled.target[:], compiled.data[:] = 0, 0, 0
-    write_edges.compiled()(compiled.tables, edges, compiled.pivot, compiled.source, compiled.target, compiled.data)
-    assert (compiled.source == plain.source).all()
-    assert (compiled.data == plain.data).all()
-    run = Simulator(problem, 1, 0.0, np.random.default_rng()).run(device)
-    found = np.empty(plain.n_nodes)
-    write_potential.compiled()(plain.tables, run.start, run.end, plain.data[3], found)
-    assert (found == plain.potential(run.start, run.end)).all()
-
-
 def two_tasks() -> Problem:
     """Figure 2: two tasks on three devices, with two devices each, one in common."""
     feasible = [[True, True, False], [False, True, True]]
@@ -107,7 +90,7 @@ class Watching(Policy):
         problem, run = state.problem, state.run
         net = GpNet(problem, state.device)
         potential = net.potential(run.start, run.end)
-        first = net.tables.first
+        first = net.first
         for i, (low, high) in enumerate(pairwise(first.tolist())):
             ready = state.finish_times(i) - problem.duration[i, net.device[low:high]]
             assert (potential[low:high] == ready - run.start[i]).all()
@@ -124,7 +107,7 @@ def test_potentials_are_arrivals_minus_starts(noise: float) -> None:
 def test_a_pivot_that_does_not_queue_has_potential_zero_and_others_wait() -> None:
     problem = built([[2, 3], [4, 4], [1, 5]], [(0, 2)], payload=[6], byte_ticks_num=np.ones((2, 2)))
     device = np.array([0, 0, 1])
-    run = Simulator(problem, 1, 0.0, np.random.default_rng()).run(device)
+    run = Simulator(problem, 0.0, np.random.default_rng()).run(device)
     potential = GpNet(problem, device).potential(run.start, run.end)
     # t0 runs from 0 to 2 on d0, then t1 from 2 to 6; t2 starts on d1 at 2 + 6, and would start at 2 on d0.
     assert potential.tolist() == [0, 0, -2, -2, -6, 0]
@@ -156,7 +139,7 @@ def test_scaling_is_to_minus_one_and_one_and_constants_become_zero() -> None:
 def observed(problem: Problem, kind: type[GpNetView] = GpNetView, **rest: object) -> tuple[GpNetView, Simulator]:
     device = placement(problem)
     view = kind(problem, device, rng=np.random.default_rng(0), **rest)
-    return view, Simulator(problem, 1, 0.0, np.random.default_rng(0))
+    return view, Simulator(problem, 0.0, np.random.default_rng(0))
 
 
 def test_features_of_gpnet() -> None:
@@ -242,7 +225,7 @@ def test_memory_colocation_and_separation_restrict_choices() -> None:
     limits = {"resident": [4, 4, 3, 1], "capacity": [9, 8, 3], "group": [0, 0, 1, 2], "separation": [(2, 3)]}
     problem = built(np.ones((4, 3)), [(0, 1)], **limits)
     view = GpNetView(problem, np.array([0, 0, 1, 2]), rng=np.random.default_rng(0))
-    seen = view.observe(Simulator(problem, 1, 0.0, np.random.default_rng()).run(view.device))
+    seen = view.observe(Simulator(problem, 0.0, np.random.default_rng()).run(view.device))
     moves = {view.decode(choice) for choice in np.flatnonzero(seen.allowed).tolist()}
     # The group has 8 bytes and no room elsewhere. Task 2 has no room, and task 3 must not join it.
     assert moves == {(3, 0)}

@@ -61,8 +61,8 @@ def random_problem(seed: int, size: tuple[int, int] | None = None) -> Problem:
     )
 
 
-def executed(problem: Problem, objective: Objective | None, noise: float = 0.0, runs: int = 1) -> Simulator:
-    return Simulator(problem, runs, noise, np.random.default_rng(5), objective)
+def executed(problem: Problem, objective: Objective | None, noise: float = 0.0) -> Simulator:
+    return Simulator(problem, noise, np.random.default_rng(5), objective)
 
 
 class TestValuation:
@@ -91,7 +91,7 @@ class TestValuation:
         transfers = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
         seen: dict[Metric, list[float]] = {}
         for metric in METRICS:
-            simulator = executed(problem, Objective(((Term(metric),),)), noise=0.5, runs=9)
+            simulator = executed(problem, Objective(((Term(metric),),)), noise=0.5)
             runs = [simulator.run(device) for _ in range(9)]
             seen[metric] = [run.value for run in runs]
             for run in runs:

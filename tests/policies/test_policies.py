@@ -209,8 +209,8 @@ class TestEpisode:
     def test_noise_agrees_with_simulate_noisy(self) -> None:
         problem = giph(1)
         device = random_placement(problem, np.random.default_rng(1))
-        simulator = Simulator(problem, 400, 0.2, np.random.default_rng(2))
-        plain = Simulator(problem, 1, 0.0, np.random.default_rng(2)).run(device)
+        simulator = Simulator(problem, 0.2, np.random.default_rng(2))
+        plain = Simulator(problem, 0.0, np.random.default_rng(2)).run(device)
         runs = [simulator.run(device) for _ in range(400)]
         ticks = np.array([run.end - run.start for run in runs])
         whole = plain.end - plain.start
@@ -229,9 +229,9 @@ class TestEpisode:
     def test_repeats_average_the_observed_values(self) -> None:
         problem = giph(1)
         device = random_placement(problem, np.random.default_rng(1))
-        single = Simulator(problem, 3, 0.2, np.random.default_rng(2))
+        single = Simulator(problem, 0.2, np.random.default_rng(2))
         spans = [single.run(device).makespan for _ in range(3)]
-        thrice = Simulator(problem, 1, 0.2, np.random.default_rng(2), repeats=3)
+        thrice = Simulator(problem, 0.2, np.random.default_rng(2), repeats=3)
         run = thrice.run(device)
         assert run.value == round(np.mean(spans))
         assert run.makespan == spans[0] == run.end.max()
@@ -270,7 +270,7 @@ class TestEpisode:
             byte_ticks_num=np.ones((2, 2)),
             contention="port",
         )
-        simulator = Simulator(problem, 9, 0.2, np.random.default_rng(0))
+        simulator = Simulator(problem, 0.2, np.random.default_rng(0))
         runs = [simulator.run(np.array([0, 1, 1])) for _ in range(9)]
         assert all(run.edge_ticks[0] == run.edge_ticks[1] for run in runs)
         assert len({int(run.edge_ticks[0]) for run in runs}) > 5

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, get_args
@@ -15,21 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placeopt.errors import UsageError
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Contention, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks, edge_transfers, makespan
-from placeopt.simulation import Instance, Work, fifo_makespan, make_evaluator, retime, simulate, simulate_noisy
+from placeopt.simulation import make_evaluator, retime, simulate, simulate_noisy
 
 SEEDS = st.integers(0, 2**32 - 1)
 DISCIPLINES = ("fifo", "priority", "order")
 CONTENTIONS = get_args(Contention)
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("placeopt.kernels.COMPILE_ABOVE", -1)
 
 
 def small(
@@ -557,49 +549,6 @@ def test_a_deadlock_is_named_truly(seed: int) -> None:
         assert first in reached
 
 
-@pytest.mark.usefixtures("compiled")
-def test_compiled_agrees_with_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    def everything(seed: int) -> list[Any]:
-        rng = np.random.default_rng(seed)
-        problem = random_problem(rng, CONTENTIONS[seed % 3])
-        results: list[Any] = []
-        for discipline in DISCIPLINES:
-            device, choice = arguments(rng, problem, discipline)
-            results.append(outcome(problem, device, choice))
-            if len(results[-1]) == 2:
-                results.append(
-                    simulate_noisy(problem, device, noise=0.3, runs=3, seed=seed, **choice).makespans.tolist()
-                )
-        results.append(make_evaluator(problem)(random_placement(rng, problem)))
-        for schedule in (random_schedule(rng, problem), Schedule(device, rng.integers(0, 9, problem.n_tasks))):
-            result = retime(problem, schedule)
-            results.append(result.start.tolist())
-            results.append(result.transfers and result.transfers.start.tolist())
-        return results
-
-    fast = [everything(seed) for seed in range(60)]
-    monkeypatch.setattr("placeopt.kernels.COMPILE_ABOVE", 10**18)
-    assert fast == [everything(seed) for seed in range(60)]
-
-
-@kernel(fifo_makespan)
-def best_of(case: Instance, placements: Int, work: Work) -> int:
-    best = 2**62
-    for row in range(len(placements)):
-        best = min(best, fifo_makespan(case, placements[row], work))
-    return best
-
-
-def test_evaluates_inside_a_compiled_loop() -> None:
-    rng = np.random.default_rng(5)
-    problem = random_problem(rng, "port")
-    placements = np.stack([random_placement(rng, problem) for _ in range(20)])
-    evaluator = make_evaluator(problem)
-    expected = min(makespan(problem, simulate(problem, placement)) for placement in placements)
-    assert best_of(evaluator.instance, placements, evaluator.work) == expected
-    assert best_of.compiled()(evaluator.instance, placements, evaluator.work) == expected
-
-
 def longest_paths(problem: Problem, schedule: Schedule) -> list[int]:
     """Starts of tasks and transfers by relaxing every constraint of a valid schedule until none moves."""
     device, p, ticks = schedule.device, durations(problem, schedule.device), edge_ticks(problem, schedule.device)
@@ -800,16 +749,3 @@ def test_noise_is_reproducible() -> None:
     assert simulate_noisy(problem, device, noise=0.5, runs=20, seed=4).makespans.tolist() == first
     assert simulate_noisy(problem, device, noise=0.5, runs=30, seed=4).makespans[:20].tolist() == first
     assert simulate_noisy(problem, device, noise=0.5, runs=20, seed=5).makespans.tolist() != first
-
-
-def test_small_simulations_do_not_load_numba() -> None:
-    code = """
-import sys
-from placeopt.model.building import build_problem
-from placeopt.simulation import simulate
-import numpy as np
-problem = build_problem(task_names="ab", device_names="x", duration=np.ones((2, 1)), edges=[(0, 1)])
-assert simulate(problem, [0, 0]).start.tolist() == [0, 1]
-assert "numba" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

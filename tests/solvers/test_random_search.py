@@ -12,15 +12,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from placeopt_solvers.baselines import _sampling
-from placeopt_solvers.baselines._sampling import finish, relocate, sample
 
 import placeopt as po
+from placeopt import engine
 from placeopt.errors import UsageError
 from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
-from placeopt.model.problem import Contention, Objective, Problem, Term
+from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
-from placeopt.simulation import make_instance, make_work, simulate
+from placeopt.simulation import simulate
 from placeopt.solver import Options, Termination
 from placeopt.verifier import verify
 
@@ -36,7 +36,7 @@ def drawn(problem: Problem, count: int, tries: int | None = None) -> Counter[tup
     search = search_of(problem)
     found: Counter[tuple[int, ...]] = Counter()
     for _ in range(count):
-        sample(search.case, search.rules, search.state, search.work, 1, 0, search.tries if tries is None else tries)
+        search.state.sample(1, 0, search.tries if tries is None else tries, engine.Stop())
         found[tuple(search.state.device.tolist())] += 1
     return found
 
@@ -120,14 +120,11 @@ def chain(**rest: object) -> Problem:
 
 class TestMoves:
     def finishes(self, problem: Problem, device: list[int], task: int) -> list[int]:
-        search = search_of(problem)
-        work = make_work(problem)
-        at = np.array(device)
-        run = simulate(problem, at)
-        work.start[:] = run.start
-        work.task_ticks[:] = problem.duration[np.arange(problem.n_tasks), at]
-        case = make_instance(problem)
-        return [int(finish(case, search.rules, at, work, task, d)) for d in range(problem.n_devices)]
+        state = search_of(problem).state
+        home = np.zeros(problem.n_groups, dtype=np.int64)
+        home[problem.group] = device
+        state.start_from(home, problem.capacity, 0, engine.Stop())
+        return [state.finish(task, d) for d in range(problem.n_devices)]
 
     def test_finish_times_by_hand(self) -> None:
         # a ends at 3 on d0: b ends at 3 + 5, 3 + 4 + 5, 3 + 4 + 2.
@@ -139,16 +136,13 @@ class TestMoves:
         assert self.finishes(chain(group=np.array([0, 0])), [0, 0], 1) == [8, 8, 5]
 
     def test_a_move_takes_the_earliest_finish(self) -> None:
-        search = search_of(chain(), moves=1)
+        problem = chain()
+        state = search_of(problem).state
         seen = set()
         for _ in range(60):
-            search.state.numbers[_sampling.LEFT] = 1
-            search.state.home[:] = search.state.device[:] = [0, 1]
-            sample(search.case, search.rules, search.state, search.work, 0, 1, 10)
-            search.work.start[:] = [0, 7]
-            search.work.task_ticks[:] = [3, 5]
-            assert relocate(search.case, search.rules, search.state, search.work)
-            seen.add(tuple(search.state.device.tolist()))
+            state.start_from(np.array([0, 1]), problem.capacity, 0, engine.Stop())
+            assert state.relocate()
+            seen.add(tuple(state.device.tolist()))
         assert seen == {(1, 1), (0, 0)}
 
     def test_full_devices_and_rivals_do_not_count(self) -> None:
@@ -233,18 +227,6 @@ def test_a_limit_is_a_number_of_placements(middle: Problem) -> None:
     # Of nine placements nobody needs millions.
     assert count(chain(), 3.0, 0) == 20 * 9
     assert count(chain(), 3.0, 4) == 20 * 9 * 5
-
-
-@pytest.mark.parametrize("contention", ["none", "port"])
-@pytest.mark.parametrize("moves", [0, 30])
-def test_compiled_code_does_the_same(moves: int, contention: Contention, middle: Problem) -> None:
-    states = []
-    for look in (sample.plain, sample.compiled()):
-        search = search_of(replace(middle, contention=contention), 5, moves)
-        look(search.case, search.rules, search.state, search.work, 70, moves, search.tries)
-        states.append(search.state)
-    for one, other in zip(*states, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_hash_seeds_do_not_matter() -> None:

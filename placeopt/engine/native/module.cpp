@@ -24,6 +24,7 @@ void raise_usage_error(const char* what) {
 }  // namespace
 
 NB_MODULE(_core, module) {
+    nb::set_leak_warnings(false);  // what a process still holds at its end is no fault
     module.doc() = "Loops in C++ over the arrays of a problem. They can be stopped, and run without Python's lock.";
 
     nb::exception<Stopped>(module, "StoppedError");
@@ -62,6 +63,8 @@ NB_MODULE(_core, module) {
     bind_passes(module);
     bind_graph(module);
     bind_local_search(module);
+    bind_simulation(module);
+    bind_learning(module);
 }
 
 }  // namespace engine

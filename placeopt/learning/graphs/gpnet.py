@@ -13,87 +13,17 @@ those from the nodes of i other than its pivot.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from placeopt.kernels import kernel, prepared
+from placeopt import engine
 from placeopt.model.arrays import Float, Int
 from placeopt.model.graph import path_lengths
-from placeopt.model.problem import Problem, transfer_ticks
+from placeopt.model.native import native
+from placeopt.model.problem import Problem
+from placeopt.policies.critical import Links
 
 EDGE_DATA = 4
 """Rows of `GpNet.data`: bytes, ticks per byte, latency, transfer ticks."""
-
-
-class Tables(NamedTuple):
-    """The part of a gpNet that no move changes, as one argument of the kernels."""
-
-    first: Int  # (n + 1,) the nodes of task i are first[i]..first[i + 1], by device
-    device: Int  # (N,) device of each node
-    block: Int  # (e + 1,) gpNet's edges for edge k of the task graph are block[k]..block[k + 1]
-    edge_source: Int
-    edge_target: Int
-    in_start: Int
-    in_edge: Int
-    release: Int
-    group: Int
-    payload: Int
-    latency: Int
-    byte_ticks_num: Int
-    byte_ticks_den: Int
-
-
-@kernel(transfer_ticks, allocates=False)
-def write_edges(tables: Tables, edges: Int, pivot: Int, source: Int, target: Int, data: Float) -> None:
-    """Write gpNet's edges for the given edges of the task graph."""
-    first, device = tables.first, tables.device
-    for k in edges:
-        i, j = tables.edge_source[k], tables.edge_target[k]
-        together = tables.group[i] == tables.group[j]
-        size = tables.payload[k]
-        slot = tables.block[k]
-        inward = first[j + 1] - first[j]
-        node = first[i]
-        for place in range(tables.block[k + 1] - slot):
-            if place < inward:
-                u, v = pivot[i], first[j] + place
-            else:
-                if node == pivot[i]:
-                    node += 1
-                u, v = node, pivot[j]
-                node += 1
-            source[slot], target[slot] = u, v
-            a, b = device[u], device[v]
-            data[0, slot] = size
-            if a == b:
-                data[1, slot], data[2, slot], data[3, slot] = 0.0, 0.0, 0.0
-            else:
-                num, den, latency = tables.byte_ticks_num[a, b], tables.byte_ticks_den[a, b], tables.latency[a, b]
-                data[1, slot], data[2, slot], data[3, slot] = num / den, latency, 0.0
-                if not together:
-                    data[3, slot] = transfer_ticks(size, latency, num, den)
-            slot += 1
-
-
-@kernel(allocates=False)
-def write_potential(tables: Tables, start: Int, end: Int, ticks: Float, potential: Float) -> None:
-    """Write the start-time potential of each node: the last arrival of an input there, minus the actual start.
-
-    `ticks` are the transfer ticks of gpNet's edges, `start` and `end` those of the tasks.
-    """
-    for i in range(len(start)):
-        low, high = tables.first[i], tables.first[i + 1]
-        for node in range(low, high):
-            potential[node] = tables.release[i]
-        for place in range(tables.in_start[i], tables.in_start[i + 1]):
-            k = tables.in_edge[place]
-            done = end[tables.edge_source[k]]
-            slot = tables.block[k] - low
-            for node in range(low, high):
-                potential[node] = max(potential[node], done + ticks[slot + node])
-        for node in range(low, high):
-            potential[node] -= start[i]
 
 
 class GpNet:
@@ -103,6 +33,10 @@ class GpNet:
     ----------
     task, device
         (N,) task and device of each node, sorted by task, then by device.
+    first
+        (n + 1,) the nodes of task i are first[i]..first[i + 1].
+    block
+        (e + 1,) the edges for edge k of the task graph are block[k]..block[k + 1].
     pivot
         (n,) the node of each task in the current placement.
     source, target
@@ -115,30 +49,26 @@ class GpNet:
         or to, a node of each neighbour of its task, these are also the node's levels in gpNet.
     """
 
-    def __init__(self, problem: Problem, device: Int, steps: int = 1) -> None:
-        """Build the gpNet of a placement (n,); `steps` is the expected number of moves."""
+    def __init__(self, problem: Problem, device: Int) -> None:
+        """Build the gpNet of a placement (n,)."""
         self.problem = problem
         self.task, self.device = (np.ascontiguousarray(each) for each in np.nonzero(problem.feasible))
         self.n_nodes = len(self.task)
         options = np.bincount(self.task, minlength=problem.n_tasks)
-        first = np.concatenate(([0], np.cumsum(options)))
+        self.first = np.concatenate(([0], np.cumsum(options)))
         self._node = np.full(problem.feasible.shape, -1, dtype=np.int64)
         self._node[self.task, self.device] = np.arange(self.n_nodes)
         i, j = problem.edge_source, problem.edge_target
-        block = np.concatenate(([0], np.cumsum(options[j] + options[i] - 1)))
-        self.n_edges = int(block[-1])
-        self.tables = Tables(first, self.device, block, **{name: getattr(problem, name) for name in Tables._fields[3:]})
+        self.block = np.concatenate(([0], np.cumsum(options[j] + options[i] - 1)))
+        self.n_edges = int(self.block[-1])
         ones = np.ones(problem.n_tasks, dtype=np.int64)
         self.depth = path_lengths(problem.order, problem.out_start, j, ones)[self.task]
         self.height = _heights(problem)[self.task]
-        self.pivot = self._node[np.arange(problem.n_tasks), device]
-        self.source, self.target = np.empty((2, self.n_edges), dtype=np.int64)
-        self.data = np.empty((EDGE_DATA, self.n_edges))
-        work = (self.n_edges + self.n_nodes) * (steps + 1)
-        self._write = write_edges.select(work, chunked=True)
-        self._write_potential = write_potential.select(work, chunked=True)
-        self._prepared = prepared(self._write, self.tables), prepared(self._write_potential, self.tables)
-        self._update(np.arange(problem.n_edges))
+        pivot = self._node[np.arange(problem.n_tasks), device]
+        self._net = engine.GpNet(native(problem), self.first, self.device, self.block, pivot)
+        self.pivot, self.source, self.target, self.data = (
+            self._net.pivot, self._net.source, self._net.target, self._net.data
+        )  # fmt: skip
 
     def node(self, task: int, device: int) -> int:
         """The node of a task on a feasible device."""
@@ -146,20 +76,18 @@ class GpNet:
 
     def move(self, tasks: Int, device: int) -> None:
         """Put tasks on a feasible device."""
-        problem = self.problem
-        self.pivot[tasks] = self._node[tasks, device]
-        edges = [np.arange(problem.out_start[i], problem.out_start[i + 1]) for i in tasks.tolist()]
-        edges += [problem.in_edge[problem.in_start[i] : problem.in_start[i + 1]] for i in tasks.tolist()]
-        self._update(np.concatenate(edges))
-
-    def _update(self, edges: Int) -> None:
-        self._write(self._prepared[0], edges, self.pivot, self.source, self.target, self.data)
+        self._net.move(tasks, self._node[tasks, device])
 
     def potential(self, start: Int, end: Int) -> Float:
         """(N,) start-time potential of each node in ticks, if the tasks start and end at these ticks."""
-        found = np.empty(self.n_nodes)
-        self._write_potential(self._prepared[1], start, end, self.data[3], found)
-        return found
+        return self._net.potential(start, end)
+
+    def insertion(self, potential: Float, start: Int, end: Int, links: Links) -> Float:
+        """(N,) ticks by which each task would end later if it moved to each node, into the first sufficient gap.
+
+        The other tasks keep their times (n,). Inputs arrive as the start-time potential says.
+        """
+        return self._net.insertion(potential, start, end, links.head, links.following)
 
 
 def _heights(problem: Problem) -> Int:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from placeopt.kernels import kernel
-from placeopt.learning.graphs.gpnet import GpNet, Tables
+from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import UNLIMITED, Problem
@@ -81,8 +80,6 @@ class View:
         Random numbers of the view: Placeto draws the order of tasks.
     space, traits
         The moves of the problem, and work and speed; by default computed from the problem.
-    steps
-        Expected number of moves.
     potential
         The start-time potential among the features.
     freeze_masks, mask_tasks
@@ -102,7 +99,6 @@ class View:
         rng: Generator,
         space: Space | None = None,
         traits: Traits | None = None,
-        steps: int = 1,  # noqa: ARG002 - for subclasses
         potential: Potential = "paper",
         freeze_masks: bool = False,
         mask_tasks: bool = True,
@@ -160,9 +156,9 @@ class GpNetView(View):
     4.2.3). If no other move exists, one that changes nothing is allowed.
     """
 
-    def __init__(self, problem: Problem, device: Int, *, steps: int = 1, **rest: Any) -> None:
-        super().__init__(problem, device, steps=steps, **rest)
-        self.net = GpNet(problem, device, steps)
+    def __init__(self, problem: Problem, device: Int, **rest: Any) -> None:
+        super().__init__(problem, device, **rest)
+        self.net = GpNet(problem, device)
         task, on = self.net.task, self.net.device
         fixed = [self.traits.work[task], self.traits.speed[on], problem.duration[task, on].astype(np.float64)]
         if self.potential != "none":
@@ -211,7 +207,7 @@ class GpNetView(View):
         allowed = self._possible()
         allowed[net.pivot] = False
         if self.last is not None:
-            first = net.tables.first
+            first = net.first
             for i in self.space.members[self.space.group[self.last]].tolist():
                 allowed[first[i] : first[i + 1]] = False
         if not allowed.any():
@@ -238,9 +234,9 @@ class ExecutionView(GpNetView):
 
     more = 2
 
-    def __init__(self, problem: Problem, device: Int, *, steps: int = 1, **rest: Any) -> None:
-        super().__init__(problem, device, steps=steps, **rest)
-        self._execution = Execution(self.net, steps)
+    def __init__(self, problem: Problem, device: Int, **rest: Any) -> None:
+        super().__init__(problem, device, **rest)
+        self._execution = Execution(self.net)
 
     def _features(self, run: Run, potential: Float) -> Single:
         critical, later = self._execution.features(self.device, run, potential)
@@ -264,7 +260,7 @@ class TaskView(GpNetView):
 
     def observe(self, run: Run) -> Observation:
         net, problem = self.net, self.problem
-        first, pivot = net.tables.first, net.pivot
+        first, pivot = net.first, net.pivot
         potential = net.potential(run.start, run.end)
         ticks = problem.duration[net.task, net.device]
         finish = np.where(self._possible(), potential + run.start[net.task] + ticks, np.inf)
@@ -275,7 +271,7 @@ class TaskView(GpNetView):
             if self.potential == "released":
                 rows[-1][np.diff(problem.in_start) == 0] = 0.0
         i, j = problem.edge_source, problem.edge_target
-        edges = net.data[:, net.tables.block[:-1] + pivot[j] - first[j]]
+        edges = net.data[:, net.block[:-1] + pivot[j] - first[j]]
         allowed = np.ones(problem.n_tasks, dtype=np.bool_)
         if self.last is not None and self.mask_tasks:
             allowed[self.space.members[self.space.group[self.last]]] = False
@@ -291,41 +287,14 @@ class TaskView(GpNetView):
         return choice, int(self.net.device[self._best[choice]])
 
 
-@kernel(allocates=False)
-def write_insertion(
-    tables: Tables, duration: Int, start: Int, end: Int, head: Int, following: Int, potential: Float, gain: Float
-) -> None:
-    """Write for each node how much later its task ends if it moves there, into the first sufficient gap.
-
-    The other tasks keep their times. Inputs arrive as the start-time potential says.
-    """
-    for i in range(len(start)):
-        for node in range(tables.first[i], tables.first[i + 1]):
-            d = tables.device[node]
-            ticks = duration[i, d]
-            ready = potential[node] + start[i]
-            j = head[d]
-            while j >= 0:
-                if j != i:
-                    if start[j] - ready >= ticks:
-                        break
-                    ready = max(ready, end[j])
-                j = following[j]
-            gain[node] = ready + ticks - end[i]
-
-
 class Execution:
     """Computes two features that GiPH does not have: critical tasks, and finish times by insertion.
 
     GiPH's start-time potential ignores which tasks decide the makespan and whether a device is busy.
     """
 
-    def __init__(self, net: GpNet, steps: int = 1) -> None:
-        problem = net.problem
-        self._net, self._duration = net, problem.duration
-        self._critical = CriticalPaths(problem, steps)
-        steps *= net.n_nodes * (1 + problem.n_tasks // problem.n_devices)
-        self._insert = write_insertion.select(steps, chunked=True)
+    def __init__(self, net: GpNet) -> None:
+        self._net, self._critical = net, CriticalPaths(net.problem)
 
     def features(self, device: Int, run: Run, potential: Float) -> tuple[Float, Float]:
         """(N,) each: 1 for critical tasks and -1 for others; the ticks by which the task would end later.
@@ -339,7 +308,6 @@ class Execution:
         """
         net = self._net
         links = self._critical.links(device, run.start, run.end)
-        gain, critical = np.empty(net.n_nodes), np.full(len(device), -1.0)
-        self._insert(net.tables, self._duration, run.start, run.end, links.head, links.following, potential, gain)
+        gain, critical = net.insertion(potential, run.start, run.end, links), np.full(len(device), -1.0)
         critical[self._critical.path(run.start, run.end, run.edge_ticks, links.before)] = 1.0
         return critical[net.task], gain

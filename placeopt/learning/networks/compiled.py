@@ -7,13 +7,13 @@ module does not need PyTorch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.kernels import kernel
+from placeopt import engine
 from placeopt.learning.graphs.gpnet import EDGE_DATA
 from placeopt.learning.graphs.views import Observation
 from placeopt.model.arrays import Float, Int
@@ -62,41 +62,6 @@ class Weights(NamedTuple):
     update_bias: Float
 
 
-@kernel(allocates=False)
-def pass_messages(
-    order: Order, sender: Int, receiver: Int, edges: Float, weights: Weights, total: Float, count: Int, found: Float
-) -> None:
-    """Message passing in topological order (equation 1 of GiPH).
-
-    `found` (N, o) contains the transformed features at first and the embeddings at the end. `total` (N, h) and `count`
-    (N,) are zero at first.
-    """
-    message, update = weights.message, weights.update
-    size, given = len(message), found.shape[1]
-    for level in range(len(order.node_bounds) - 1):
-        for place in range(order.edge_bounds[level], order.edge_bounds[level + 1]):
-            e = order.edge[place]
-            u, v = sender[e], receiver[e]
-            count[v] += 1
-            for row in range(size):
-                value = weights.message_bias[row]
-                for column in range(given):
-                    value += message[row, column] * found[u, column]
-                for column in range(edges.shape[1]):
-                    value += message[row, given + column] * edges[e, column]
-                if value > 0:
-                    total[v, row] += value
-        for place in range(order.node_bounds[level], order.node_bounds[level + 1]):
-            v = order.node[place]
-            for row in range(given):
-                value = 0.0
-                for column in range(size):
-                    value += update[row, column] * total[v, column]
-                value = weights.update_bias[row] + value / max(count[v], 1)
-                if value > 0:
-                    found[v, row] += value
-
-
 def order_by(level: Int, receiver: Int) -> Order:
     """The order of nodes with these levels, and of edges with these receivers."""
     into = level[receiver]
@@ -112,31 +77,22 @@ class CompiledGiph:
     ----------
     layers
         The weights.
-    steps
-        Expected number of observations: much work waits for the compiler, little work runs in plain Python. The results
-        are the same.
     """
 
-    def __init__(self, layers: Layers, steps: int = 1) -> None:
-        self._steps = steps
+    def __init__(self, layers: Layers) -> None:
         self._layers = {name: np.ascontiguousarray(value, dtype=np.float64) for name, value in layers.items()}
         self._weights = [Weights(*(self._layers[f"{way}.{part}"] for part in _PARTS)) for way in ("along", "against")]
         self._orders: tuple[Int, tuple[Order, Order]] | None = None
-        self._pass: Callable[..., Any] | None = None
 
     @np.errstate(invalid="ignore", over="ignore")  # huge weights: the caller rejects undefined probabilities
     def log_probabilities(self, seen: Observation) -> Float:
         """(c,) log-probabilities of the choices, -inf where masked."""
         start = self._dense("transform", seen.nodes.astype(np.float64))
-        edges = seen.edges.astype(np.float64)
+        edges = np.ascontiguousarray(seen.edges, dtype=np.float64)
         parts = []
         ways = (seen.source, seen.target), (seen.target, seen.source)
         for order, (sender, receiver), weights in zip(self._order(seen), ways, self._weights, strict=True):
-            found = start.copy()
-            total, count = np.zeros((len(start), len(weights.message))), np.zeros(len(start), dtype=np.int64)
-            run = self._kernel(len(edges) * weights.message.size)
-            run(order, sender, receiver, edges, weights, total, count, found)
-            parts.append(found)
+            parts.append(engine.pass_messages(*order, sender, receiver, edges, weights, start))
         scores = self._dense("score", np.concatenate(parts, axis=1))[:, 0]
         scores = np.where(seen.allowed, scores, -np.inf)
         scores = scores - scores.max()
@@ -156,11 +112,6 @@ class CompiledGiph:
             both = order_by(seen.depth, seen.target), order_by(seen.height, seen.source)
             self._orders = seen.depth, both
         return self._orders[1]
-
-    def _kernel(self, work: int) -> Callable[..., Any]:
-        if self._pass is None:
-            self._pass = pass_messages.select(2 * work * self._steps)
-        return self._pass
 
 
 _PARTS = ("message.weight", "message.bias", "update.weight", "update.bias")
