@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 from placeopt_solvers._local_search.search import Walker, makespan_bound
 from placeopt_solvers._local_search.strategies import annealer
-from placeopt_solvers._local_search.windows.search import WindowSearch
+from placeopt_solvers._local_search.windows import WindowSearch
 from rich.console import Console
 from rich.table import Table
 

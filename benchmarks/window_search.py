@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 from placeopt_solvers._local_search.search import Coolings, MakeWalker, makespan_bound, rounds_in
 from placeopt_solvers._local_search.strategies import annealer, coolings, descender, descents
-from placeopt_solvers._local_search.windows.search import WindowSearch
+from placeopt_solvers._local_search.windows import WindowSearch
 from rich.console import Console
 from rich.table import Table
 

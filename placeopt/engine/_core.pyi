@@ -563,6 +563,136 @@ class LocalSearch:
     def arrive(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(e,) arrival of each in-edge's data; empty without ports."""
 
+class WindowMoves:
+    """
+    An order and a placement, and moves in a window of the order that keep the makespan exact.
+
+    `instance` are the arrays of placeopt_solvers._local_search.instance. Arrays are read-only views; ends are valid before the window's
+    end, tails from its begin on.
+    """
+
+    def __init__(self, instance: object, seed: int) -> None: ...
+
+    def load(self, order: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64]) -> None:
+        """
+        Continue from a topological order (n,) and devices (n,); the window is empty and at the begin.
+        """
+
+    def enter(self, low: int, high: int) -> None:
+        """
+        Move the window to the positions [low, high), where neither is lower than before.
+        """
+
+    def walk(self, tuning: tuple[int, ...], begin: int, end: int, rounds: int, hot: float, cold: float, stop: Stop) -> int:
+        """
+        Try the moves `begin` to `end` of a walk of `rounds` moves in the window; return the number of the next.
+
+        Temperatures fall from `hot` to `cold` ticks along the walk; 0 accepts moves that do not increase the makespan.
+        """
+
+    def keep_best(self) -> None:
+        """Store the state as the best so far."""
+
+    def propose(self, tuning: tuple[int, ...], limit: float) -> bool:
+        """
+        Apply a random move; return False if there is none, or its makespan is certainly above `limit`.
+        """
+
+    def evaluate(self, limit: int) -> bool:
+        """
+        Time a proposal; return whether the makespan is at most `limit`. Then `accept` or `reject` it.
+        """
+
+    def accept(self) -> None:
+        """Repair the tails after a proposal."""
+
+    def reject(self) -> None:
+        """Reverse a proposal and its times."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether a task is to be timed again."""
+
+    @property
+    def low(self) -> int:
+        """First position of the window."""
+
+    @property
+    def high(self) -> int:
+        """Position after the window."""
+
+    @property
+    def span(self) -> int:
+        """The makespan in ticks."""
+
+    @property
+    def held(self) -> int:
+        """The makespan of the best state in ticks."""
+
+    @property
+    def evaluated(self) -> int:
+        """Moves that walks evaluated."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the best state and this one are the same outside the window."""
+
+    @property
+    def order(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the tasks in a topological order."""
+
+    @property
+    def position(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the position of each task in it."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the device of each task."""
+
+    @property
+    def ticks(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) ticks of each task on its device."""
+
+    @property
+    def delay(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(e,) ticks of each in-edge's transfer."""
+
+    @property
+    def end(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) end of each task."""
+
+    @property
+    def after(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) ticks after each task's end."""
+
+    @property
+    def reach(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) longest path that leaves the window at each of its tasks."""
+
+    @property
+    def before(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the task before each on its device, or -1."""
+
+    @property
+    def behind(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the task after each on its device, or -1."""
+
+    @property
+    def first(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) the first task of each device, or -1."""
+
+    @property
+    def room(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) bytes left on each device."""
+
+    @property
+    def best_order(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the order of the best state."""
+
+    @property
+    def best_device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) its devices."""
+
 class Simulation:
     """
     Executions of placements of a problem; one at a time.

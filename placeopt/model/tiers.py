@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Int, whole_numbers
 
 ENDLESS = int(np.iinfo(np.int64).max)
@@ -140,7 +139,7 @@ def build_tiers(first: Any, further: Sequence[Sequence[tuple[int, int, int]]]) -
 
 
 class TierArrays(NamedTuple):
-    """The tiers of a problem for kernels, with the bytes of its tasks; (n,) or (m, k), empty without tiers."""
+    """The tiers of a problem as arrays, with the bytes of its tasks; (n,) or (m, k), empty without tiers."""
 
     memory: Int
     end: Int
@@ -148,7 +147,6 @@ class TierArrays(NamedTuple):
     den: Int
 
 
-@kernel(allocates=False)
 def swap_time(tiers: TierArrays, d: int, used: int) -> int:
     """Ticks for which a device with `used` bytes swaps; those beyond its last tier do not count."""
     ticks = 0

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from placeopt_solvers._local_search.windows.search import walk
+from placeopt.simulation.loops import run_fifo
+from placeopt_solvers._local_search.windows import walk
 from placeopt_solvers._starts.warm_start import best_start
 from typer.testing import CliRunner
 
@@ -25,7 +26,6 @@ from placeopt.generate.layered_graphs import layered_problem
 from placeopt.kernels import Choice, Kernel, WaitingStoppedError, compilation, hurried, impatient, kernel, recorded
 from placeopt.kernels.structs import Signature, Struct, packed
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.simulation.loops import run_fifo
 from placeopt.solver import Options
 from placeopt.solving import warming
 

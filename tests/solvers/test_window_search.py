@@ -8,36 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from placeopt_solvers._local_search.instance import Instance, make_instance
-from placeopt_solvers._local_search.windows.moves import Tuning, mark_heads, mark_tails, propose, undo
-from placeopt_solvers._local_search.windows.search import (
-    Plan,
-    WindowSearch,
-    improve_windows,
-    keep_best,
-    searches_windows,
-    walk,
-)
-from placeopt_solvers._local_search.windows.state import (
-    FRESH,
-    HELD,
-    HIGH,
-    LOW,
-    SPAN,
-    State,
-    make_state,
-)
-from placeopt_solvers._local_search.windows.timing import (
-    connect,
-    enter,
-    repair_heads,
-    repair_tails,
-    restore,
-    time_all,
-)
+from placeopt_solvers._local_search.instance import make_instance
+from placeopt_solvers._local_search.windows import Plan, Tuning, WindowSearch, improve_windows, searches_windows
 from placeopt_solvers._starts.warm_start import best_start
 from test_search import constrained, tiered
 
+from placeopt import engine
 from placeopt.generate.irregular_graphs import irregular_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
@@ -48,30 +24,26 @@ from placeopt.verifier import verify
 LINKS = ("order", "position", "device", "ticks", "delay", "before", "behind", "first", "room")
 
 
-def entered(problem: Problem, start: Schedule, seed: int, low: int, high: int) -> tuple[Instance, State]:
-    """The state of a schedule in a window."""
-    instance, state = make_instance(problem), make_state(problem, seed)
-    state.order[:], state.device[:] = sequence(problem, start), start.device
-    connect(instance, state)
-    time_all(instance, state)
-    enter(instance, state, low, high)
-    return instance, state
+def entered(problem: Problem, start: Schedule, seed: int, low: int, high: int) -> engine.WindowMoves:
+    """A schedule in a window."""
+    state = engine.WindowMoves(make_instance(problem), seed)
+    state.load(sequence(problem, start), start.device)
+    state.enter(low, high)
+    return state
 
 
-def schedule_of(state: State) -> Schedule:
+def schedule_of(state: engine.WindowMoves) -> Schedule:
     return Schedule(state.device.copy(), state.end - state.ticks)
 
 
-def recomputed(problem: Problem, instance: Instance, state: State) -> State:
+def recomputed(problem: Problem, state: engine.WindowMoves) -> engine.WindowMoves:
     """The same order and devices with all times recomputed."""
-    other = make_state(problem, 0)
-    other.order[:], other.device[:] = state.order, state.device
-    connect(instance, other)
-    time_all(instance, other)
+    other = engine.WindowMoves(make_instance(problem), 0)
+    other.load(state.order.copy(), state.device.copy())
     return other
 
 
-def values(state: State, *names: str) -> list[Any]:
+def values(state: engine.WindowMoves, *names: str) -> list[Any]:
     return [getattr(state, name).tolist() for name in names]
 
 
@@ -83,44 +55,41 @@ def test_times_after_accepted_and_rejected_moves_equal_recomputed_ones(seed: int
     assert start is not None
     rng = np.random.default_rng(seed)
     low, high = ((0, n), (15, 70), (30, n))[seed]
-    instance, state = entered(problem, start, seed, low, high)
+    state = entered(problem, start, seed, low, high)
     accepted = rejected = 0
     kinds = [Tuning(100), Tuning(0, 100), Tuning(0, 0, 100), Tuning(0, 0, 0), Tuning()]
     for step in range(250):
         tuning = kinds[step % 5]._replace(tries=4)
-        limit = float(state.number[SPAN] + rng.choice([0, 0, 0, 1, 5, 40]))
-        span, before = state.number[SPAN], values(state, *LINKS, "end", "after", "reach")
-        if not propose(instance, state, tuning, math.inf):
+        limit = int(state.span + rng.choice([0, 0, 0, 1, 5, 40]))
+        span, before = state.span, values(state, *LINKS, "end", "after", "reach")
+        if not state.propose(tuning, math.inf):
             assert values(state, *LINKS, "end", "after", "reach") == before
             continue
-        mark_heads(instance, state)
-        kept = repair_heads(instance, state, int(limit))
-        assert not state.marked.any()
-        fresh = recomputed(problem, instance, state)
+        kept = state.evaluate(limit)
+        assert not state.marked
+        fresh = recomputed(problem, state)
         assert kept == (fresh.end.max() <= limit)
         if not kept:
             rejected += 1
-            restore(state)
-            undo(instance, state)
-            assert state.number[SPAN] == span
+            state.reject()
+            assert state.span == span
             assert values(state, *LINKS, "end", "after", "reach") == before
             continue
         accepted += 1
-        mark_tails(instance, state)
-        repair_tails(instance, state)
-        assert not state.marked.any()
+        state.accept()
+        assert not state.marked
         assert values(state, *LINKS) == values(fresh, *LINKS)
         assert (state.position[problem.edge_source] < state.position[problem.edge_target]).all()
-        assert state.number[SPAN] == fresh.end.max() == (fresh.end + fresh.after).max()
+        assert state.span == fresh.end.max() == (fresh.end + fresh.after).max()
         inside, ahead = state.order[:high], state.order[low:]
         assert (state.end[inside] == fresh.end[inside]).all()
         assert (state.after[ahead] == fresh.after[ahead]).all()
         assert (state.room >= 0).all()
     assert accepted > 20
     assert rejected > 20
-    found = schedule_of(recomputed(problem, instance, state))
+    found = schedule_of(recomputed(problem, state))
     assert verify(problem, found).violations == ()
-    assert makespan(problem, found) == state.number[SPAN]
+    assert makespan(problem, found) == state.span
     assert retime(problem, found).start.tolist() == found.start.tolist()
 
 
@@ -131,30 +100,25 @@ def test_the_makespan_is_known_in_every_window(seed: int) -> None:
     assert start is not None
     for low in range(0, 60, 11):
         for high in range(low + 1, 61, 9):
-            instance, state = entered(problem, start, 0, low, high)
-            assert state.number[SPAN] == state.end.max()
-            enter(instance, state, (low + high) // 2, min(high + 5, 60))
-            assert state.number[SPAN] == state.end.max()
+            state = entered(problem, start, 0, low, high)
+            assert state.span == state.end.max()
+            state.enter((low + high) // 2, min(high + 5, 60))
+            assert state.span == state.end.max()
 
 
-def test_compiled_walks_are_the_same() -> None:
+def test_times_are_exact_after_thousands_of_moves() -> None:
     problem = constrained(7, n=90, m=4, tight=0.4)
     start = best_start(problem, None, True)
     assert start is not None
-    found = []
-    for run in (walk.plain, walk.compiled()):
-        instance, state = entered(problem, start, 3, 10, 80)
-        keep_best(state)
-        first = run(instance, state, Tuning(), 0, 600, 600, 20.0, 0.5)
-        second = run(instance, state, Tuning(tries=4), 0, 600, 600, 0.0, 0.0)
-        found.append((first, second, values(state, *State._fields)))
-    assert found[0] == found[1]
-    # After thousands of moves, the repaired times are still exact.
-    assert run(instance, state, Tuning(), 0, 20_000, 20_000, 20.0, 0.1) > 2_000
-    fresh = recomputed(problem, instance, state)
+    state = entered(problem, start, 3, 10, 80)
+    state.keep_best()
+    assert state.walk(Tuning(), 0, 20_000, 20_000, 20.0, 0.1, engine.Stop()) == 20_000
+    assert state.walk(Tuning(tries=4), 0, 600, 600, 0.0, 0.0, engine.Stop()) == 600
+    assert state.evaluated > 2_000
+    fresh = recomputed(problem, state)
     assert values(state, *LINKS) == values(fresh, *LINKS)
-    assert state.number[HELD] <= state.number[SPAN] == fresh.end.max()
-    assert (state.end + state.after)[state.order[10:80]].max() == state.number[SPAN]
+    assert state.held <= state.span == fresh.end.max()
+    assert (state.end + state.after)[state.order[10:80]].max() == state.span
 
 
 @pytest.mark.parametrize("tight", [0.27, 2.0])
@@ -181,11 +145,11 @@ def test_windows_pass_over_the_whole_order() -> None:
     seen = []
     for _ in range(16):
         search.step(lambda: False, 10**9)
-        seen.append((int(search.state.number[LOW]), int(search.state.number[HIGH])))
-        if search.state.number[FRESH]:
-            assert search.span == search.state.number[HELD] <= search.state.number[SPAN]
+        seen.append((search.state.low, search.state.high))
+        if search.state.fresh:
+            assert search.span == search.state.held <= search.state.span
         assert makespan(problem, search.best()) == search.span
-        assert recomputed(problem, search.instance, search.state).end.max() == search.state.number[SPAN]
+        assert recomputed(problem, search.state).end.max() == search.state.span
     assert seen[:7] == [(low, low + 100) for low in range(0, 301, 50)]
     assert seen[7:15] == [(low, low + 100) for low in (0, 25, 75, 125, 175, 225, 275, 300)]
     assert search.tried == 16 * 20
@@ -201,8 +165,8 @@ def test_tasks_outside_a_part_keep_their_positions_and_devices(part: tuple[int, 
     outside = np.concatenate((order[: part[0]], order[part[1] :]))
     for _ in range(25):
         search.step(lambda: False, 10**9)
-        assert part[0] <= search.state.number[LOW]
-        assert search.state.number[HIGH] <= part[1]
+        assert part[0] <= search.state.low
+        assert search.state.high <= part[1]
         found = search.state.order
         assert np.concatenate((found[: part[0]], found[part[1] :])).tolist() == outside.tolist()
         assert (search.state.device[outside] == start.device[outside]).all()

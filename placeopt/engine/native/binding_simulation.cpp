@@ -52,7 +52,10 @@ struct BoundSampler {
 
     BoundSampler(nb::handle problem, nb::handle parts, nb::handle due, nb::handle bytes, Int seed)
         : groups(problem, parts), deadline(nb::borrow(due)), memory(nb::borrow(bytes)),
-          value(of(), groups.value, checked("deadline", due, of().n, 0, INT64_MAX), checked_memory(of(), bytes), checked_seed(seed)) {
+          value(of(), groups.value, checked("deadline", due, of().n, 0, INT64_MAX), checked_memory(of(), bytes), checked_seed(seed)) {}
+
+    // Draws need a device for each group.
+    void check_drawable() const {
         for (Int k = 0; k < of().g; ++k) {
             bool any = false;
             for (Int d = 0; d < of().m; ++d) any |= groups.value.feasible[k * of().m + d];
@@ -259,6 +262,7 @@ The best placement has the least lateness, then the least makespan, first in fir
             "draw_home",
             [](BoundSampler& self, Int tries) {
                 not_negative("tries", tries);
+                self.check_drawable();
                 const nb::gil_scoped_release unlocked;
                 return self.value.draw_home(tries);
             },
@@ -268,6 +272,7 @@ The best placement has the least lateness, then the least makespan, first in fir
             [](BoundSampler& self, Int changes) {
                 not_negative("changes", changes);
                 if (changes > 0 && self.of().g == 0) throw Wrong("changes: there is no group");
+                self.check_drawable();
                 const nb::gil_scoped_release unlocked;
                 self.value.mix_home(changes);
             },
@@ -299,6 +304,7 @@ The best placement has the least lateness, then the least makespan, first in fir
                 not_negative("steps", steps);
                 not_negative("tries", tries);
                 if (count > 0 && self.of().n == 0) throw Wrong("count: there is no task");
+                self.check_drawable();
                 const nb::gil_scoped_release unlocked;
                 return self.value.sample(count, steps, tries, stop);
             },

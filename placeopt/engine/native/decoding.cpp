@@ -19,12 +19,6 @@ Int step_of(Int n) {
     return shift;
 }
 
-// The greatest whole number that is not above a limit.
-Int whole(double limit) {
-    constexpr double most = 9.2e18;
-    return limit >= most ? INT64_MAX : limit <= -most ? INT64_MIN : static_cast<Int>(std::floor(limit));
-}
-
 double share(Int part, Int all) { return static_cast<double>(part) / static_cast<double>(std::max(all, Int{1})); }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "heap.hpp"
@@ -20,6 +21,12 @@ namespace engine {
 
 using Floats = std::span<const double>;
 using Flags = std::span<const bool>;
+
+// The greatest whole number that is not above a limit.
+inline Int whole(double limit) {
+    constexpr double most = 9.2e18;
+    return limit >= most ? INT64_MAX : limit > -most ? static_cast<Int>(std::floor(limit)) : INT64_MIN;
+}
 
 // What a search reads of a problem; n tasks, m devices, e edges, g groups, k device classes.
 struct SearchProblem {

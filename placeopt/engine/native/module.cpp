@@ -63,6 +63,7 @@ NB_MODULE(_core, module) {
     bind_passes(module);
     bind_graph(module);
     bind_local_search(module);
+    bind_windows(module);
     bind_simulation(module);
     bind_learning(module);
 }

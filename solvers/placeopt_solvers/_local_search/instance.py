@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
-from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation, transfer_ticks
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation
 from placeopt.model.tiers import TierArrays
 
 from .._runs.device_classes import class_ends
@@ -170,15 +169,3 @@ CHARGES: dict[Metric, Callable[[Problem], Int]] = {
     "relocation": lambda problem: problem.relocation,
 }
 """The costs (n, m) of every metric that is a sum over tasks."""
-
-
-@kernel(transfer_ticks, allocates=False)
-def moving_ticks(instance: Instance, k: int, a: int, b: int) -> int:
-    """Return the ticks of in-edge k from device a to another device b."""
-    if len(instance.table) > 0:
-        return int(instance.table[instance.kind[k], instance.label[a], instance.label[b]])
-    return int(
-        transfer_ticks(
-            instance.payload[k], instance.latency[a, b], instance.byte_ticks_num[a, b], instance.byte_ticks_den[a, b]
-        )
-    )

@@ -19,7 +19,7 @@ from placeopt.solver import Answer, Options, Termination
 
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
-from .._local_search.windows.search import searches_windows
+from .._local_search.windows import searches_windows
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run

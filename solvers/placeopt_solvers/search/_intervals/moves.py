@@ -25,7 +25,7 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 from placeopt.solver import Answer, Options, Termination
 
-from ..._local_search.windows.search import WindowSearch, rounds_in, searches_windows
+from ..._local_search.windows import WindowSearch, rounds_in, searches_windows
 from ..._runs.solve_run import SolveRun
 from ..._runs.validity import valid
 from .state import State, decoded, positions

@@ -1,22 +1,39 @@
-"""Search a schedule window by window, from its begin to its end and again."""
+"""Search a schedule window by window, from its begin to its end and again.
+
+In a window of consecutive positions of the order, all moves have known surroundings: the ends of the tasks before it,
+and the ticks that must follow each task after it. A move therefore costs only what it changes, and the makespan stays
+exact (`engine.WindowMoves`; `native/window_moves.cpp` states the moves and their source). Windows slide over the order,
+again and again.
+
+This works without contention, deadlines, live memory and memory tiers; the rest of `_local_search` supports them.
+"""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import kernel, runs_compiled
+from placeopt import engine
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, sequence
 
-from ..instance import Instance, make_instance
-from .moves import Tuning, draw, mark_heads, mark_tails, propose, undo
-from .state import FRESH, HELD, HIGH, LOW, SPAN, State, make_state
-from .timing import connect, enter, repair_heads, repair_tails, restore, time_all
+from .instance import make_instance
+
+
+class Tuning(NamedTuple):
+    """Parameters of the moves; `benchmarks/search_speed.py` measures their effect."""
+
+    moves: int = 50  # percentages of the kinds of moves; the rest are clusters
+    shifts: int = 20
+    swaps: int = 10
+    tries: int = 30  # at most as many random tasks are drawn to change the one on the longest path
+    choices: int = 6  # devices that a move compares
+    near: int = 85  # percentage of these devices that are those of producers or consumers
+    least: int = 1  # fewest tasks of the group of the task to change
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +47,6 @@ class Plan:
     fall: float = 0.02  # last temperature in a window, as a part of its first
     report: int = 16  # windows between two reports of a better schedule
     move: float = 4e-6  # seconds of a move
-    plain_move: float = 1e-3  # seconds of a move in plain Python
-    overhead: int = 400  # elementary steps of a move, as `placeopt.kernels` counts them
-    chunk: float = 0.03  # seconds between two checks whether to stop
 
 
 PLAN = Plan()
@@ -74,9 +88,8 @@ def rounds_in(seconds: float) -> int:
 class WindowSearch:
     """A search in windows: its state and the best schedule so far. Memory O(n m + e).
 
-    `rounds` is the number of moves of the whole search. It decides how many moves each window gets, and whether code is
-    compiled. With a `part` [first, last) of the positions in the start's sequence, the tasks outside keep their order
-    and their devices.
+    `rounds` is the number of moves of the whole search. It decides how many moves each window gets. With a `part`
+    [first, last) of the positions in the start's sequence, the tasks outside keep their order and their devices.
     """
 
     def __init__(
@@ -92,34 +105,24 @@ class WindowSearch:
         self.part = (0, problem.n_tasks) if part is None else part
         n = self.part[1] - self.part[0]
         self.instance = make_instance(problem)
-        self.state = make_state(problem, seed)
-        self._judge = make_state(problem, seed)
-        self.tried = self.evaluated = self.windows = 0
+        self.state = engine.WindowMoves(self.instance, seed)
+        self._judge = engine.WindowMoves(self.instance, seed)
+        self.tried = self.windows = 0
         self._count = max(-(-(n - plan.size) // plan.advance), 0) + 1
         self._each = max(min(rounds // self._count, plan.rounds), 1)
-        steps = rounds * plan.overhead
-        self._walk, self._enter = walk.select(steps, chunked=True), enter.select(steps, chunked=True)
-        self._connect = connect.select(steps, chunked=True)
-        self._time = time_all.select(steps, chunked=True)
-        self.state.order[:], self.state.device[:] = sequence(problem, start), start.device
-        self._retime()
-        keep_best(self.state)
+        self.state.load(sequence(problem, start), start.device)
+        self.state.keep_best()
         self._windows = self._sweeps()
 
     @property
     def span(self) -> int:
         """The makespan of the best schedule so far, in ticks."""
-        return int(self.state.number[HELD])
+        return self.state.held
 
     @property
-    def compiled(self) -> bool:
-        """Whether moves run in compiled code."""
-        return runs_compiled(self._walk)
-
-    def _retime(self) -> None:
-        """Recompute all times from the order and the devices."""
-        self._connect(self.instance, self.state)
-        self._time(self.instance, self.state)
+    def evaluated(self) -> int:
+        """Moves that were timed so far."""
+        return self.state.evaluated
 
     def _sweeps(self) -> Iterator[Window]:
         """Yield the windows, sweep after sweep; every second sweep lies half an advance lower.
@@ -133,12 +136,12 @@ class WindowSearch:
         size = np.diff(instance.member_start)
         offset, cost = 0, 1 + n // plan.size
         while True:
-            state.order[:], state.device[:] = state.best_order, state.best_device
-            self._retime()
+            state.load(state.best_order, state.best_device)
             by_start = sequence(self.problem, Schedule(state.device.copy(), state.end - state.ticks))
             # The tasks of the part stay within it: none depends on a task behind the part.
-            state.order[begin:end] = by_start[(state.position[by_start] >= begin) & (state.position[by_start] < end)]
-            self._retime()
+            order, place = state.order.copy(), state.position[by_start]
+            order[begin:end] = by_start[(place >= begin) & (place < end)]
+            state.load(order, state.device.copy())
             for low in range(-offset, max(n - plan.size, 0) + plan.advance, plan.advance):
                 first = min(max(low, 0), max(n - plan.size, 0))
                 yield Window(begin + first, begin + min(first + plan.size, n), self._each, TUNING, 1)
@@ -153,23 +156,17 @@ class WindowSearch:
             share = size[width > plan.size - plan.advance].sum() / n
             rounds = int(self._count * self._each * share / cost)
             if n > plan.size and rounds > 0:
-                self._retime()
+                state.load(state.order.copy(), state.device.copy())
                 yield Window(0, n, rounds, WIDE, cost)
 
     def step(self, stopped: Callable[[], bool], most: int) -> None:
         """Try moves in the next window, at most `most`."""
         window, state, plan = next(self._windows), self.state, self.plan
-        state.number[FRESH] = 0
-        self._enter(self.instance, state, window.low, window.high)
+        state.enter(window.low, window.high)
         self.windows += 1
         hot = plan.hot * self.span / self.problem.n_tasks
-        rounds, done = min(window.rounds, -(-most // window.cost)), 0
-        while done < rounds and not stopped():
-            seconds = window.cost * (plan.move if self.compiled else plan.plain_move)
-            end = min(done + max(int(plan.chunk / seconds), 1), rounds)
-            self.evaluated += self._walk(self.instance, state, window.tuning, done, end, rounds, hot, hot * plan.fall)
-            done = end
-        self.tried += done * window.cost
+        rounds, stop = min(window.rounds, -(-most // window.cost)), engine.Stop(stopped)
+        self.tried += state.walk(window.tuning, 0, rounds, rounds, hot, hot * plan.fall, stop) * window.cost
 
     def run(
         self,
@@ -177,32 +174,24 @@ class WindowSearch:
         stopped: Callable[[], bool],
         better: Callable[[Schedule], object] = lambda schedule: None,  # noqa: ARG005
         enough: float = -math.inf,
-        patience: float = math.inf,
-    ) -> bool:
-        """Try `rounds` more moves; return whether plain Python was cut short after `patience` seconds.
+    ) -> None:
+        """Try `rounds` more moves.
 
         `better` gets better schedules from time to time. The search also ends at a makespan of `enough`.
         """
-        last, reported, begun = self.tried + rounds, self.span, time.monotonic()
-
-        def late() -> bool:
-            return not self.compiled and time.monotonic() - begun > patience
-
-        while self.tried < last and self.span > enough and not stopped() and not late():
-            self.step(lambda: stopped() or late(), last - self.tried)
+        last, reported = self.tried + rounds, self.span
+        while self.tried < last and self.span > enough and not stopped():
+            self.step(stopped, last - self.tried)
             if self.windows % self.plan.report == 0 and self.span < reported:
                 reported = self.span
                 better(self.best())
         if self.span < reported:
             better(self.best())
-        return late()
 
     def best(self) -> Schedule:
         """Return the best schedule so far."""
         judge = self._judge
-        judge.order[:], judge.device[:] = self.state.best_order, self.state.best_device
-        self._connect(self.instance, self._judge)
-        self._time(self.instance, self._judge)
+        judge.load(self.state.best_order, self.state.best_device)
         return Schedule(judge.device.copy(), judge.end - judge.ticks)
 
 
@@ -223,56 +212,3 @@ def improve_windows(
     search = WindowSearch(problem, start, seed, rounds)
     search.run(rounds, stopped, better, enough)
     return search.best()
-
-
-@kernel(allocates=False)
-def keep_best(state: State) -> None:
-    """Store the state as the best so far."""
-    number = state.number
-    low, high = number[LOW], number[HIGH]
-    if not number[FRESH]:
-        low, high = 0, len(state.order)
-    for p in range(low, high):
-        i = state.order[p]
-        state.best_order[p], state.best_device[i] = i, state.device[i]
-    number[HELD], number[FRESH] = number[SPAN], 1
-
-
-@kernel(
-    draw,
-    propose,
-    undo,
-    mark_heads,
-    repair_heads,
-    restore,
-    mark_tails,
-    repair_tails,
-    keep_best,
-    allocates=False,
-)
-def walk(
-    instance: Instance, state: State, tuning: Tuning, begin: int, end: int, rounds: int, hot: float, cold: float
-) -> int:
-    """Try the moves `begin` to `end` of a walk of `rounds` moves in the window; return how many were evaluated.
-
-    Temperatures fall from `hot` to `cold` ticks along the walk; 0 accepts moves that do not increase the makespan.
-    """
-    number = state.number
-    evaluated = 0
-    for at in range(begin, end):
-        limit = float(number[SPAN])
-        if hot > 0:
-            limit -= hot * (cold / hot) ** (at / rounds) * math.log(1.0 - draw(state, 1 << 24) / (1 << 24))
-        if not propose(instance, state, tuning, limit):
-            continue
-        evaluated += 1
-        mark_heads(instance, state)
-        if not repair_heads(instance, state, int(limit)):
-            restore(state)
-            undo(instance, state)
-            continue
-        mark_tails(instance, state)
-        repair_tails(instance, state)
-        if number[SPAN] < number[HELD]:
-            keep_best(state)
-    return evaluated
