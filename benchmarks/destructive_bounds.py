@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.bounding.destructive.propagation import refute
-from placeopt.bounding.destructive.search import Search, destructive_bound
+from placeopt import engine
+from placeopt.bounding.destructive.search import destructive_bound, largest, propagation
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.paths import windows
 from placeopt.generate.irregular_graphs import irregular_problem
@@ -53,12 +53,6 @@ def instances() -> dict[str, Callable[[], Problem]]:
         name = f"{tasks:,} x {devices}, reach {reach}, CCR {ccr:g}"
         found[name] = partial(irregular_problem, tasks, devices, reach=reach, ccr=ccr)
     return found
-
-
-def search(problem: Problem) -> Search:
-    """The search over makespans."""
-    classes = narrowed_classes(problem)
-    return Search(classes, windows(classes), lambda: False)
 
 
 def compare(count: int) -> None:
@@ -93,8 +87,6 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="TEXT", help="only instances whose names contain it")
     parser.add_argument("--optima", type=int, metavar="COUNT", help="compare with the optima of random problems")
     asked = parser.parse_args()
-    small = search(irregular_problem(10, 4))
-    refute.compiled()(small.facts, small.state, np.zeros(0, dtype=np.int64), 1, 1)
     if asked.optima:
         compare(asked.optima)
         return
@@ -109,7 +101,8 @@ def main() -> None:
         begun = time.process_time()
         value = max(quick, int(destructive_bound(problem, quick, seconds=asked.limit).value))
         seconds = time.process_time() - begun
-        plain = search(problem).largest(quick, None, probing=(False,))
+        classes = narrowed_classes(problem)
+        plain = largest(propagation(classes, windows(classes)), quick, None, engine.Stop(), probing=(False,))
         cells = f"{quick:,}", f"{plain:,}", f"{value:,}", f"{value / quick - 1:.2%}", f"{seconds:.1f}"
         table.add_row(name, *cells)
     Console(width=120).print(table)

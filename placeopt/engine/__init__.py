@@ -23,6 +23,7 @@ except ImportError as error:
 from placeopt.engine._core import GpNet as GpNet
 from placeopt.engine._core import LocalSearch as LocalSearch
 from placeopt.engine._core import Passes as Passes
+from placeopt.engine._core import Propagation as Propagation
 from placeopt.engine._core import Sampler as Sampler
 from placeopt.engine._core import Simulation as Simulation
 from placeopt.engine._core import Stop as Stop

@@ -875,3 +875,39 @@ def pass_messages(node: numpy.typing.NDArray[numpy.int64], node_bounds: numpy.ty
 
     Levels are `node` (N,) and `edge` (E,) with their bounds; `data` (E, g); `weights` are message (h, o + g), its bias (h,), update (o, h) and its bias (o,).
     """
+
+class Propagation:
+    """
+    Start windows and clusters of tasks that follow from a makespan.
+
+    placeopt.bounding.destructive has the rules. There are n tasks, e edges and k classes of devices: `head`, `tail` and
+    `duration` (n, k) are ticks, with heads of 2^61 where a task does not run, `move` (e, k, k) the ticks from a device of the
+    first class to another device of the second, `capacity` (k,) and `memory` (n,) bytes, and `separation` (p, 2) tasks that do
+    not share a device. After `refutes` returned False, the arrays hold for every schedule within the makespan; they are
+    read-only views.
+    """
+
+    def __init__(self, problem: Problem, head: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], duration: numpy.typing.NDArray[numpy.int64], move: numpy.typing.NDArray[numpy.int64], capacity: numpy.typing.NDArray[numpy.int64], memory: numpy.typing.NDArray[numpy.int64], separation: numpy.typing.NDArray[numpy.int64]) -> None: ...
+
+    def refutes(self, makespan: int, probing: bool, probe: int, whole: int, changes: int, stop: Stop) -> bool:
+        """
+        Return whether the rules refute the makespan; with probing, also by assumptions about single edges. A probe takes about `probe` steps and makes at most `changes` changes; what follows from a decision takes about `whole` steps.
+        """
+
+    @property
+    def start(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """
+        (n, k) earliest start of each task on each class, 2^61 if it does not run there.
+        """
+
+    @property
+    def latest(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n, k) latest start."""
+
+    @property
+    def cut(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(e,) 1 if the ends of the edge run on different devices."""
+
+    @property
+    def cluster(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) tasks with the same number run on one device."""

@@ -1,4 +1,4 @@
-"""Destructive bounds: refuted makespans against optima, each rule by hand, and plain against compiled kernels."""
+"""Destructive bounds: refuted makespans against optima, and each rule by hand."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from brute_force import optimum, small_problem
 
 import placeopt as po
+from placeopt import engine
 from placeopt.bounding.destructive import destructive_bound
-from placeopt.bounding.destructive.propagation import NEVER, refute
-from placeopt.bounding.destructive.search import Search
+from placeopt.bounding.destructive.search import LIMITS, propagation
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.paths import windows
 from placeopt.generate.irregular_graphs import irregular_problem
@@ -22,9 +22,13 @@ from placeopt.model.problem import Objective, Problem
 PROBLEMS = Path(__file__).parents[2] / "problems"
 
 
-def search(problem: Problem) -> Search:
+def rules(problem: Problem) -> engine.Propagation:
     classes = narrowed_classes(problem)
-    return Search(classes, windows(classes), lambda: False)
+    return propagation(classes, windows(classes))
+
+
+def refutes(found: engine.Propagation, makespan: int, *, probing: bool, limits: tuple[int, int, int] = LIMITS) -> bool:
+    return found.refutes(makespan, probing, *limits, engine.Stop())
 
 
 def graph(edges: list[tuple[int, int, int]], ticks: Any, devices: int = 3, **facts: Any) -> Problem:
@@ -53,15 +57,15 @@ class TestBound:
             compared += 1
             if problem.n_devices == 1:
                 continue
-            found = search(problem)
-            assert not found.refutes(makespan, probing=True), f"seed {seed}"
-            state, tasks = found.state, np.arange(problem.n_tasks)
+            found, tasks = rules(problem), np.arange(problem.n_tasks)
             kind = problem.device_class[schedule.device]
-            assert (state.start[tasks, kind] <= schedule.start).all(), f"seed {seed}"
-            assert (schedule.start <= state.latest[tasks, kind]).all(), f"seed {seed}"
-            assert (schedule.device == schedule.device[state.cluster]).all(), f"seed {seed}"
             ends = schedule.device[problem.edge_source], schedule.device[problem.edge_target]
-            assert (ends[0] != ends[1])[state.pays == 1].all(), f"seed {seed}"
+            for limits in (LIMITS, (9, 99, 4), (0, 0, 0)):  # all of the rules, and some of them
+                assert not refutes(found, makespan, probing=True, limits=limits), f"seed {seed}"
+                assert (found.start[tasks, kind] <= schedule.start).all(), f"seed {seed}"
+                assert (schedule.start <= found.latest[tasks, kind]).all(), f"seed {seed}"
+                assert (schedule.device == schedule.device[found.cluster]).all(), f"seed {seed}"
+                assert (ends[0] != ends[1])[found.cut == 1].all(), f"seed {seed}"
         assert compared > 40
         assert better == 6
 
@@ -79,33 +83,46 @@ class TestBound:
         alone = graph([(0, 2, 100), (1, 2, 100)], [4, 5, 1], devices=1)
         assert destructive_bound(alone, 10).value == 10
 
+    def test_a_stop_during_propagation_keeps_the_bound_so_far(self) -> None:
+        problem = irregular_problem(100, 4, seed=1, ccr=10.0)
+        path = int(destructive_bound(problem, 0, should_stop=lambda: True).value)
+        stopped = int(destructive_bound(problem, 0, seconds=0.0).value)
+        assert path <= stopped < destructive_bound(problem, 0).value
+        found, fresh = rules(problem), rules(problem)
+        with pytest.raises(engine.StoppedError):
+            found.refutes(2 * path, True, *LIMITS, engine.Stop(seconds=0.0))
+        for each in (found, fresh):
+            assert not refutes(each, 2 * path, probing=False)
+        for name in ("start", "latest", "cut", "cluster"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(fresh, name), name)
+
     def test_too_many_classes_count_as_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = po.load(PROBLEMS / "heft-10.yaml")
         monkeypatch.setattr("placeopt.bounding.destructive.search.TABLE", 0)
         assert destructive_bound(problem, 60).value == 64
-        found = search(problem)
-        assert found.state.start.shape == (10, 1)
-        assert not found.refutes(73, probing=True)
+        found = rules(problem)
+        assert found.start.shape == (10, 1)
+        assert not refutes(found, 73, probing=True)
 
 
 class TestRules:
     def test_merged_tasks_follow_each_other(self) -> None:
         # Task 2 cannot wait for data from another device, so that both producers run on its device.
-        found = search(graph([(0, 2, 100), (1, 2, 100)], [4, 5, 1]))
-        assert not found.refutes(10, probing=False)
-        assert found.state.cluster.tolist() == [found.state.cluster[0]] * 3
-        assert found.state.start[:, 0].tolist() == [0, 0, 9]
-        assert found.state.latest[:, 0].tolist() == [5, 4, 9]
-        assert found.refutes(9, probing=False)
+        found = rules(graph([(0, 2, 100), (1, 2, 100)], [4, 5, 1]))
+        assert not refutes(found, 10, probing=False)
+        assert found.cluster.tolist() == [found.cluster[0]] * 3
+        assert found.start[:, 0].tolist() == [0, 0, 9]
+        assert found.latest[:, 0].tolist() == [5, 4, 9]
+        assert refutes(found, 9, probing=False)
 
     def test_tasks_that_must_overlap_part(self) -> None:
         # Within 15 ticks, 0 and 1 run side by side, and 2 on the device of one of them: the other's 3 bytes move.
         problem = graph([(0, 2, 3), (1, 2, 3), (1, 3, 100)], [10, 10, 1, 4])
-        found = search(problem)
-        assert not found.refutes(14, probing=False)
-        assert found.state.cluster[1] == found.state.cluster[3]
-        assert found.state.pays.tolist() == [0, 1, 0]  # 1 and 3 occupy their device when 2 must start
-        assert found.refutes(13, probing=False)
+        found = rules(problem)
+        assert not refutes(found, 14, probing=False)
+        assert found.cluster[1] == found.cluster[3]
+        assert found.cut.tolist() == [0, 1, 0]  # 1 and 3 occupy their device when 2 must start
+        assert refutes(found, 13, probing=False)
 
     def test_separated_tasks_do_not_join_their_producer(self) -> None:
         problem = graph([(0, 1, 100), (0, 2, 100)], [1, 1, 1], separation=[(1, 2)])
@@ -122,32 +139,10 @@ class TestRules:
     def test_colocation_groups_are_clusters(self) -> None:
         # The group takes 8 ticks of one device; the task between its members moves data there and back, or joins.
         grouped = graph([(0, 1, 2), (1, 2, 2)], [4, 3, 4], group=[0, 1, 0])
-        found = search(grouped)
-        assert not found.refutes(11, probing=False)
-        assert found.state.cluster.tolist() == [0, 0, 0]
+        found = rules(grouped)
+        assert not refutes(found, 11, probing=False)
+        assert found.cluster.tolist() == [0, 0, 0]
 
     def test_probing_finds_what_the_rules_alone_do_not(self) -> None:
-        found = search(po.load(PROBLEMS / "peft-10.yaml"))  # the example of PEFT; its optimum is 113
-        assert [found.refutes(112, probing=probing) for probing in (False, True)] == [False, True]
-
-
-def test_compiled_and_plain_kernels_agree() -> None:
-    problem = irregular_problem(24, 4, seed=1, ccr=2.0)
-    plain, compiled = search(problem), search(problem)
-    ticks = int(best_bound(problem).value) * 101 // 100
-    edges = np.arange(problem.n_edges)
-    for found in (plain, compiled):
-        found.refutes(ticks, probing=False)
-        found.state.queued[:] = 1
-        found.state.queue[:] = problem.order
-        found.state.counts[:2] = 0, problem.n_tasks
-    assert (plain.state.start < NEVER).any(axis=1).all()
-    for limit in (40, 1 << 20):  # probes that end early, and whole ones
-        values = [
-            run(found.facts, found.state, edges, limit, 1 << 20)
-            for run, found in ((refute.plain, plain), (refute.compiled(), compiled))
-        ]
-        assert values[0] == values[1]
-        for name in ("start", "latest", "pays", "cluster", "next", "size", "held"):
-            np.testing.assert_array_equal(getattr(plain.state, name), getattr(compiled.state, name), name)
-    assert (plain.state.pays.any(), len(np.unique(plain.state.cluster)) < problem.n_tasks) == (True, True)
+        found = rules(po.load(PROBLEMS / "peft-10.yaml"))  # the example of PEFT; its optimum is 113
+        assert [refutes(found, 112, probing=probing) for probing in (False, True)] == [False, True]

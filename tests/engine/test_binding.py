@@ -18,6 +18,7 @@ from placeopt_solvers._local_search.instance import make_instance
 
 import placeopt as po
 from placeopt import engine
+from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.model.arrays import Int
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
@@ -200,6 +201,9 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     instance = make_instance(problem)
     sequence, home = sequence_and_home(problem)
     passes = np.zeros((n, m), np.int64)
+    simulation = engine.Simulation(native(problem), problem.memory)
+    sampler = engine.Sampler(native(problem), grouped(problem), problem.deadline, problem.memory, 0)
+    net = GpNet(problem, problem.feasible.argmax(axis=1))
     free = replace(problem, contention="none", tiers=None)
 
     def line(of: Problem = problem, insertion: bool = False) -> engine.Timeline:
@@ -403,6 +407,107 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             lambda **a: engine.best_spread(*a.values(), 0, 1),
             {"order": order, "near": zeros, "duration": zeros, "far": zeros},
         ),
+        "Propagation": (
+            lambda **a: engine.Propagation(given, *a.values()).refutes(9, True, 99, 99, 99, stop),
+            {
+                "head": ticks,
+                "tail": ticks,
+                "duration": ticks,
+                "move": np.zeros((e, m, m), np.int64),
+                "capacity": problem.capacity,
+                "memory": zeros,
+                "separation": order.reshape(-1, 2),
+            },
+        ),
+        "simulate": (lambda **a: simulation.makespan(*a.values(), stop), {"device": problem.feasible.argmax(axis=1)}),
+        "set_ticks": (lambda **a: simulation.set_ticks(*a.values()), {"task_ticks": zeros, "edge_ticks": edges}),
+        "set_rank": (lambda **a: simulation.set_rank(*a.values()), {"rank": zeros}),
+        "replay": (
+            lambda **a: simulation.replay(*a.values(), stop),
+            {"nodes": problem.order, "representative": edges - 1},
+        ),
+        "raise_keys": (
+            lambda **a: engine.raise_keys(given, *a.values()),
+            {
+                "representative": edges - 1,
+                "task_start": zeros,
+                "task_end": zeros,
+                "move_start": edges,
+                "move_end": edges,
+            },
+        ),
+        "critical_path": (
+            lambda **a: engine.critical_path(given, *a.values()),
+            {"start": zeros, "end": zeros, "edge_ticks": edges, "before": zeros - 1},
+        ),
+        "execute_runs": (
+            lambda **a: engine.execute_runs(*a.values(), 3, 2, stop),
+            {
+                "sequence": order,
+                "lap": zeros,
+                "ticks": zeros,
+                "device": zeros,
+                "tracks": np.zeros((n, 2), np.int64),
+                "in_start": np.minimum(np.arange(n + 1), 2),
+                "before": order[:2],
+                "lag": order[:2],
+                "member_start": np.arange(m + 1),
+                "member": np.arange(m),
+            },
+        ),
+        "Sampler": (
+            lambda **a: engine.Sampler(given, grouped(problem), *a.values(), 0),
+            {"deadline": problem.deadline, "memory": problem.memory},
+        ),
+        "start_from": (
+            lambda **a: sampler.start_from(*a.values(), 3, stop),
+            {"home": home, "room": problem.capacity},
+        ),
+        "GpNet": (
+            lambda **a: engine.GpNet(given, *a.values()),
+            {"first": net.first, "device": net.device, "block": net.block, "pivot": net.pivot.copy()},
+        ),
+        "insertion": (
+            lambda **a: engine.GpNet(given, net.first, net.device, net.block, net.pivot).insertion(*a.values()),
+            {
+                "potential": np.zeros(net.n_nodes),
+                "start": zeros,
+                "end": zeros,
+                "head": np.zeros(m, np.int64),
+                "following": zeros,
+            },
+        ),
+        "pass_messages": (
+            lambda node, node_bounds, edge, edge_bounds, sender, receiver, data, message, update, start: (
+                engine.pass_messages(
+                    node,
+                    node_bounds,
+                    edge,
+                    edge_bounds,
+                    sender,
+                    receiver,
+                    data,
+                    (message, np.zeros(3), update, np.zeros(2)),
+                    start,
+                )
+            ),
+            {
+                "node": order,
+                "node_bounds": n * np.minimum(np.arange(3), 1),
+                "edge": np.arange(e),
+                "edge_bounds": e * np.minimum(np.arange(3), 1),
+                "sender": problem.edge_source,
+                "receiver": problem.edge_target,
+                "data": np.zeros((e, 1)),
+                "message": np.zeros((3, 3)),
+                "update": np.zeros((2, 3)),
+                "start": np.zeros((n, 2)),
+            },
+        ),
+        "load a window": (
+            lambda **a: engine.WindowMoves(instance, 0).load(*a.values()),
+            {"order": sequence, "device": zeros},
+        ),
         "load": (lambda **a: engine.LocalSearch(instance, 0).load(*a.values()), {"order": sequence, "home": home}),
         "walk": (
             lambda **a: engine.LocalSearch(instance, 0).walk(*a.values(), 0, 0, 0, 0.0, 0.0, 0.0, stop),
@@ -419,8 +524,16 @@ def sequence_and_home(problem: Problem) -> tuple[Int, Int]:
 RANGED = (
     "sequence", "parent", "child", "heaviest", "turn", "device", "members", "wanted", "source", "target",
     "order", "preference", "left", "right", "by_tail", "rank", "edge", "producer", "home", "shares", "start", "work",
-    "detour", "group", "low",
+    "detour", "group", "low", "move", "separation", "nodes", "representative", "before", "sender", "receiver",
+    "node", "head", "following",
 )  # fmt: skip
+
+
+UNRANGED = {
+    ("raise_paths", "work"), ("raise_paths", "before"), ("best_window", "head"), ("set_rank", "rank"),
+    ("critical_path", "start"), ("insertion", "start"),
+}  # fmt: skip
+"""Ticks, which may have any value."""
 
 
 @pytest.mark.parametrize("name", list(calls()))
@@ -431,7 +544,7 @@ def test_arguments_of_functions(name: str) -> None:
         for wrong in wrong_arrays(right):
             with pytest.raises(po.UsageError, match=rf"{argument}: .*expected"):
                 call(**given | {argument: wrong})
-        ranged = argument in RANGED and (name, argument) != ("raise_paths", "work")
+        ranged = argument in RANGED and (name, argument) not in UNRANGED
         if ranged and right.size and right.dtype == np.int64:
             for value in (-(2**63), -7):
                 changed = right.copy()

@@ -126,5 +126,6 @@ void bind_local_search(nb::module_& module);
 void bind_windows(nb::module_& module);
 void bind_simulation(nb::module_& module);
 void bind_learning(nb::module_& module);
+void bind_destructive(nb::module_& module);
 
 }  // namespace engine

@@ -66,6 +66,7 @@ NB_MODULE(_core, module) {
     bind_windows(module);
     bind_simulation(module);
     bind_learning(module);
+    bind_destructive(module);
 }
 
 }  // namespace engine

@@ -39,10 +39,12 @@ def priority_list(problem: Problem, rank: Float) -> Int:
 
     Ranks that differ by less than a thousandth of a tick are equal: floats depend on the order of their sums.
     """
-    source, target = problem.edge_source, problem.edge_target
     sequence = falling(rank)
     rank = comparable(rank)
-    if not (rank[source] == rank[target]).any():
+    producer, consumer = rank[problem.edge_source], rank[problem.edge_target]
+    if (producer < consumer).any():  # ranks above 2^53 are rounded
+        return ready_order(problem, rank)
+    if not (producer == consumer).any():
         return sequence
     # A successor's rank can equal its predecessor's: such tasks are sorted by the number of equals that precede them.
     return np.lexsort((engine.tied_depths(native(problem), rank), -rank))
