@@ -47,7 +47,6 @@ def main() -> None:
         table.add_column(header, justify="left" if header in ("graph", "method") else "right")
     for name, problem in problems.items():
         program = program_of(problem)
-        solution_of(program, rounds=100)
         begin = time.thread_time()
         found = solution_of(program, tolerance=tolerance)
         table.add_row(

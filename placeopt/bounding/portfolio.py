@@ -29,6 +29,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
+from placeopt import engine
 from placeopt.bounding import quick
 from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
@@ -38,7 +39,7 @@ from placeopt.bounding.pipelines import period_bounds
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
-from placeopt.kernels import WaitingStoppedError, hurried, impatient
+from placeopt.kernels import WaitingStoppedError, impatient
 from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
@@ -149,14 +150,13 @@ def _bounds(
     def stopped() -> bool:
         return over() or clock.over
 
-    with hurried(stopped):
-        for bound in quick.bounds(problem):
-            add(bound)
-        searching = clock.limit is not None and not over() and prove_infeasible(problem) is None
+    for bound in quick.bounds(problem):
+        add(bound)
+    searching = clock.limit is not None and not over() and prove_infeasible(problem) is None
     if searching and problem.pipeline is not None:
         period_bounds(problem, clock, workers, known, add, over, exact=blocks)
     elif searching:
-        with impatient(stopped), suppress(WaitingStoppedError):
+        with impatient(stopped), engine.stopping(stopped), suppress(WaitingStoppedError, engine.StoppedError):
             reduced = apply_passes(problem, EXACT_PASSES).problem
             if reduced.n_tasks and reduced.objective.single == "makespan":
                 add(energetic_bound(reduced, int(best or 0), stopped))
@@ -256,7 +256,7 @@ class _Intervals:
         else:
             counted = min(seconds, LONGEST)
             self._turns = Clock(FIRST * counted), Clock(PATIENCE * counted)
-        with suppress(WaitingStoppedError):
+        with suppress(WaitingStoppedError, engine.StoppedError):
             self._search.run(workers)
 
     def _over(self) -> bool:

@@ -37,6 +37,7 @@ from placeopt.engine._core import balance_batches as balance_batches
 from placeopt.engine._core import best_interval as best_interval
 from placeopt.engine._core import best_spread as best_spread
 from placeopt.engine._core import best_window as best_window
+from placeopt.engine._core import choose_rivals as choose_rivals
 from placeopt.engine._core import components as components
 from placeopt.engine._core import critical_path as critical_path
 from placeopt.engine._core import dominant_sequence_clusters as dominant_sequence_clusters
@@ -44,10 +45,13 @@ from placeopt.engine._core import draw_pairs as draw_pairs
 from placeopt.engine._core import earliest_heads as earliest_heads
 from placeopt.engine._core import earliest_starts as earliest_starts
 from placeopt.engine._core import execute_runs as execute_runs
+from placeopt.engine._core import edge_paths as edge_paths
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import fill_in_order as fill_in_order
+from placeopt.engine._core import fill_shares as fill_shares
 from placeopt.engine._core import fixed_levels as fixed_levels
 from placeopt.engine._core import greedy_matching as greedy_matching
+from placeopt.engine._core import grow_trees as grow_trees
 from placeopt.engine._core import highest_first as highest_first
 from placeopt.engine._core import imaginary_levels as imaginary_levels
 from placeopt.engine._core import insert_tasks as insert_tasks
@@ -79,10 +83,14 @@ from placeopt.engine._core import place_favourites as place_favourites
 from placeopt.engine._core import place_neediest as place_neediest
 from placeopt.engine._core import place_on_two as place_on_two
 from placeopt.engine._core import place_pairs as place_pairs
+from placeopt.engine._core import play_rounds as play_rounds
+from placeopt.engine._core import raise_favourites as raise_favourites
 from placeopt.engine._core import raise_float_paths as raise_float_paths
 from placeopt.engine._core import raise_keys as raise_keys
 from placeopt.engine._core import raise_paths as raise_paths
+from placeopt.engine._core import shortest_detours as shortest_detours
 from placeopt.engine._core import siblings as siblings
+from placeopt.engine._core import split_flow as split_flow
 from placeopt.engine._core import tails as tails
 from placeopt.engine._core import tied_depths as tied_depths
 from placeopt.engine._core import topological_order as topological_order

@@ -911,3 +911,48 @@ class Propagation:
     @property
     def cluster(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(n,) tasks with the same number run on one device."""
+def grow_trees(start: numpy.typing.NDArray[numpy.int64], neighbour: numpy.typing.NDArray[numpy.int64], pair: numpy.typing.NDArray[numpy.int64], ends: numpy.typing.NDArray[numpy.float64], appeal: numpy.typing.NDArray[numpy.float64], outside: numpy.typing.NDArray[numpy.float64], memory: numpy.typing.NDArray[numpy.int64], limit: int, most: int, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
+    """
+    Return a tree of at most `most` groups from each group that needs more than `limit` bytes of memory (g,), without dispensable leaves.
+
+    The neighbours of group g are at start[g]:start[g + 1]. Trees grow along the pairs with the fewest `ends` (q,), ties by the largest `appeal` (q,), and are abandoned at a value of 2; a leaf costs `outside` (g,). The result: bounds (g + 1,) of trees; their members, the position of the parent of each in its tree or -1, and the pair to it; and the value (g,) of the cover of each tree (placeopt.bounding.relaxation.covers).
+    """
+
+def shortest_detours(start: numpy.typing.NDArray[numpy.int64], neighbour: numpy.typing.NDArray[numpy.int64], pair: numpy.typing.NDArray[numpy.int64], low: numpy.typing.NDArray[numpy.int64], high: numpy.typing.NDArray[numpy.int64], moved: numpy.typing.NDArray[numpy.float64], pairs: numpy.typing.NDArray[numpy.int64], limit: numpy.typing.NDArray[numpy.float64], most: int, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
+    """
+    Return the shortest path between the groups `low` and `high` (q,) of each pair of `pairs` (p,) that avoids this pair, of lengths `moved` (q,).
+
+    Only if it is shorter than `limit` (p,) and has at most `most` pairs. The result: bounds (p + 1,) of paths, their pairs, and the length (p,) of each.
+    """
+
+def edge_paths(source: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.float64], nodes: int, backwards: bool = False) -> numpy.typing.NDArray[numpy.float64]:
+    """
+    Return the longest path (nodes,) to each node, or `backwards` from it, over edges (e,) in the order of their sources; nodes are in topological order.
+    """
+
+def choose_rivals(start: numpy.typing.NDArray[numpy.int64], edge: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.int64], delay: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the delay (e,) that the other members of an edge's set of rivals allow, -1 outside of sets. edge[start[i]:start[i + 1]] are the edges of task i, the longest `ticks` (e,) first. Sets of 2, 3, 4, 6, 8, 12, ... edges and of all edges are tried; the one is chosen whose `delay` (e,) one favourite hides least.
+    """
+
+def raise_favourites(order: numpy.typing.NDArray[numpy.int64], source: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], out_rival: numpy.typing.NDArray[numpy.bool_], in_rival: numpy.typing.NDArray[numpy.bool_], room: numpy.typing.NDArray[numpy.float64], space: numpy.typing.NDArray[numpy.float64], y: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+    """
+    Return y (e,), raised edge by edge in an order as far as `room` (n,) of the producers and `space` (n,) of the consumers allow.
+    """
+
+def play_rounds(board: tuple[numpy.typing.NDArray[numpy.generic], ...], state: tuple[numpy.typing.NDArray[numpy.float64], ...], first: int, last: int, stop: Stop) -> tuple[tuple[numpy.typing.NDArray[numpy.float64], ...], int]:
+    """
+    Return the state after the rounds `first` to `last`, and how many were played.
+
+    Board and state are those of placeopt.bounding.sct.game. Once stopped, the averages may contain a part of a round; they prove valid bounds, too.
+    """
+
+def split_flow(start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], flow: numpy.typing.NDArray[numpy.float64], whole: int) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return `whole` divided over the lanes in proportion to `flow` (a,), as integers (a,) that are conserved at every task.
+    """
+
+def fill_shares(start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], length: numpy.typing.NDArray[numpy.float64], fixed: numpy.typing.NDArray[numpy.float64], hidden: numpy.typing.NDArray[numpy.float64], weight: numpy.typing.NDArray[numpy.float64], rival: numpy.typing.NDArray[numpy.bool_], limit: numpy.typing.NDArray[numpy.float64], stop: Stop) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
+    """
+    Return the y (e,) that the best shares of the producers allow under limits (e,) of the consumers, and the longest path (n,) from each task, its length included.
+    """

@@ -84,14 +84,15 @@ class TestBound:
         assert destructive_bound(alone, 10).value == 10
 
     def test_a_stop_during_propagation_keeps_the_bound_so_far(self) -> None:
-        problem = irregular_problem(300, 4, seed=1, ccr=2.0)
-        quick = int(best_bound(problem).value)
-        assert destructive_bound(problem, quick, seconds=0.0).value <= quick
+        problem = irregular_problem(100, 4, seed=1, ccr=10.0)
+        path = int(destructive_bound(problem, 0, should_stop=lambda: True).value)
+        stopped = int(destructive_bound(problem, 0, seconds=0.0).value)
+        assert path <= stopped < destructive_bound(problem, 0).value
         found, fresh = rules(problem), rules(problem)
         with pytest.raises(engine.StoppedError):
-            found.refutes(quick, True, *LIMITS, engine.Stop(seconds=0.0))
+            found.refutes(2 * path, True, *LIMITS, engine.Stop(seconds=0.0))
         for each in (found, fresh):
-            assert not refutes(each, quick * 2, probing=False)
+            assert not refutes(each, 2 * path, probing=False)
         for name in ("start", "latest", "cut", "cluster"):
             np.testing.assert_array_equal(getattr(found, name), getattr(fresh, name), name)
 

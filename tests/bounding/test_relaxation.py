@@ -7,16 +7,18 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from brute_force import METRICS, optimum, small_problem
 
+from placeopt import engine
 from placeopt.bounding.engines.linear_program import LinearProgram
 from placeopt.bounding.quick import Bound
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.relaxation import relaxed_bounds
-from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts, grown_trees
-from placeopt.bounding.relaxation.cycles import CycleCuts, shortest_detours
+from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts, _leaves
+from placeopt.bounding.relaxation.cycles import CycleCuts
 from placeopt.bounding.relaxation.forks import ForkCuts, blocks
 from placeopt.bounding.relaxation.integer import GRID, coarse
 from placeopt.bounding.relaxation.kinds import MOST, kinds_of
@@ -346,35 +348,61 @@ class TestCuts:
         found = [(b.fork, b.join, b.between) for b in blocks(problem.out_start, problem.edge_target, problem.order)]
         assert found == [(0, 4, (1, 2)), (0, 5, (1, 2, 3, 4))]
 
-    def test_kernels_agree_with_their_compiled_twins(self) -> None:
-        rng = np.random.default_rng(5)
-        compared = 0
+    def test_trees_are_too_large_for_a_device_and_no_larger_than_needed(self) -> None:
+        rng, found = np.random.default_rng(5), 0
         for _ in range(20):
             relaxation = relaxation_of(large_problem(rng))
-            network, groups = GroupGraph.of(relaxation), relaxation.problem.n_groups
-            pairs = len(relaxation.low)
-            memory, outside = relaxation.kinds.classes.group_memory, rng.random(groups)
-            ends, moved = rng.random(pairs) * 0.3, rng.random(pairs)
-            results = []
-            for grow, search in (
-                (grown_trees.plain, shortest_detours.plain),
-                (grown_trees.compiled(), shortest_detours.compiled()),
-            ):
-                tree = [np.full((groups, 256), -1) for _ in range(3)]
-                size, value = np.zeros(groups, np.int64), np.zeros(groups)
-                grow(
-                    network.start, network.neighbour, network.pair, ends, network.appeal, outside, memory,
-                    int(memory.sum()) // 3, *tree, size, value,
-                )  # fmt: skip
-                around = np.full((pairs, 256), -1)
-                count, length = np.zeros(pairs, np.int64), np.zeros(pairs)
-                search(
-                    network.start, network.neighbour, network.pair, relaxation.low, relaxation.high, moved,
-                    np.arange(pairs), moved, around, count, length,
-                )  # fmt: skip
-                kept = [[row[: size[g]].tolist() for g, row in enumerate(part)] for part in tree]
-                ways = [row[: count[q]].tolist() for q, row in enumerate(around)]
-                results.append((kept, size.tolist(), value[size > 0].tolist(), ways, length[count > 0].tolist()))
-            assert results[0] == results[1]
-            compared += sum(results[0][1])
-        assert compared > 100
+            network, memory = GroupGraph.of(relaxation), relaxation.kinds.classes.group_memory
+            ends, outside = rng.random(len(relaxation.low)) * 0.3, rng.random(len(memory))
+            limit = int(memory.sum()) // 3
+            start, member, parent, pair, value = engine.grow_trees(
+                network.start, network.neighbour, network.pair, ends, network.appeal, outside, memory, limit, 256,
+                engine.Stop(),
+            )  # fmt: skip
+            for seed in np.flatnonzero(np.diff(start)).tolist():
+                tree = slice(start[seed], start[seed + 1])
+                groups, above, via = member[tree], parent[tree], pair[tree]
+                joined = set(zip(groups[1:].tolist(), groups[above[1:]].tolist(), strict=True))
+                pairs = zip(relaxation.low[via[1:]].tolist(), relaxation.high[via[1:]].tolist(), strict=True)
+                assert {frozenset(each) for each in joined} == {frozenset(each) for each in pairs}
+                assert len(set(groups.tolist())) == len(groups)
+                leaves = _leaves(groups, above)
+                assert memory[groups].sum() > limit
+                assert len(groups) == 1 or all(memory[groups].sum() - memory[leaf] <= limit for leaf in leaves.tolist())
+                assert value[seed] == pytest.approx(ends[via[1:]].sum() + outside[leaves].sum())
+                found += len(groups)
+        assert found > 100
+
+    def test_detours_are_the_shortest(self) -> None:
+        rng, found = np.random.default_rng(6), 0
+        for _ in range(20):
+            relaxation = relaxation_of(large_problem(rng))
+            network, low, high = GroupGraph.of(relaxation), relaxation.low, relaxation.high
+            moved = rng.random(len(low))
+            start, around, length = engine.shortest_detours(
+                network.start, network.neighbour, network.pair, low, high, moved, np.arange(len(low)), moved, 256,
+                engine.Stop(),
+            )  # fmt: skip
+            for q, ends in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+                graph = nx.Graph()
+                graph.add_nodes_from(ends)
+                graph.add_weighted_edges_from((low[r], high[r], moved[r]) for r in range(len(low)) if r != q)
+                way = around[start[q] : start[q + 1]].tolist()
+                if way:
+                    assert length[q] == pytest.approx(nx.dijkstra_path_length(graph, *ends)) == sum(moved[way])
+                    found += 1
+                elif nx.has_path(graph, *ends):
+                    assert nx.dijkstra_path_length(graph, *ends) >= moved[q]
+        assert found > 30
+
+    def test_stop_when_told(self) -> None:
+        relaxation = relaxation_of(chain([1] * 3000, [10, 10], memory=5))
+        network, q = GroupGraph.of(relaxation), np.arange(len(relaxation.low))
+        stopped = engine.Stop(seconds=0.0)
+        none, ones = np.zeros(len(q)), np.ones(len(q))
+        graph = network.start, network.neighbour, network.pair
+        with pytest.raises(engine.StoppedError, match="stopped"):
+            engine.shortest_detours(*graph, relaxation.low, relaxation.high, none, q, ones, 256, stopped)
+        memory = relaxation.kinds.classes.group_memory
+        with pytest.raises(engine.StoppedError, match="stopped"):
+            engine.grow_trees(*graph, none, none, np.zeros(len(memory)), memory, 1000, 256, engine.Stop(seconds=0.0))

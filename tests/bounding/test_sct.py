@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem
 
+from placeopt import engine
 from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import bounds as quick_bounds
 from placeopt.bounding.quick import narrowed_classes
@@ -26,9 +27,20 @@ from placeopt.bounding.sct import (
     solution,
     solution_of,
 )
-from placeopt.bounding.sct.core import core_of, heads, merged, reach, reduced
+from placeopt.bounding.sct.core import Core, core_of, heads, merged, reduced, tails
 from placeopt.bounding.sct.favourites import rounded
-from placeopt.bounding.sct.game import fill, flow_bound, game_of, initial_state, longest, run_rounds, sides_of, split
+from placeopt.bounding.sct.game import (
+    IN,
+    OUT,
+    Game,
+    GameState,
+    flow_bound,
+    game_of,
+    initial_state,
+    longest,
+    shares_of,
+    sides_of,
+)
 from placeopt.bounding.sct.solution import integral_solution
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
@@ -532,31 +544,79 @@ def test_only_a_makespan_is_bounded() -> None:
     assert "sct-lp" not in {bound.name for bound in bounds(mixed, time_limit=5)}
 
 
-def test_compiled_kernels_agree_with_plain_ones() -> None:
-    problem = layered_problem(40, 3, ccr=1.0, seed=3)
-    core, _ = merged(core_of(program_of(problem))[0])
+def game_after(rounds: int, stop: engine.Stop) -> tuple[Core, Game, GameState, int]:
+    """The core and the game of a layered graph after some rounds, and how many were played."""
+    core, _ = merged(core_of(program_of(layered_problem(40, 3, ccr=1.0, seed=3)))[0])
     game = game_of(core)
-    plain, compiled = initial_state(game), initial_state(game)
-    assert run_rounds.plain(game.board, plain, 1, 50, 0.0) == run_rounds.compiled()(game.board, compiled, 1, 50, 0.0)
-    for left, right in zip(plain, compiled, strict=True):
-        assert left.tolist() == right.tolist()
-    board, e = game.board, core.n_edges
-    parts = [np.zeros(len(game.edge), dtype=np.int64) for _ in range(2)]
-    for run, found in zip((split.plain, split.compiled()), parts, strict=True):
-        run(board.start, board.target, plain.mean_flow, 1 << 52, found)
-    assert parts[0].tolist() == parts[1].tolist()
-    assert flow_bound(game, plain.mean_flow) <= Fraction(longest(core, np.zeros(e)))
-    side = sides_of(core)[0]
-    filled = [(np.zeros(e), np.zeros(core.n_tasks)) for _ in range(2)]
-    for run, (own, value) in zip((fill.plain, fill.compiled()), filled, strict=True):
-        arrays = (side.start, side.target, side.length, side.fixed, side.hidden, side.weight, side.rival)
-        run(*arrays, np.ones(e), own, value)
-    assert filled[0][0].tolist() == filled[1][0].tolist()
-    ticks = (core.fixed + core.hidden + core.length[core.source]).astype(np.float64)
-    values = [np.zeros(core.n_tasks) for _ in range(2)]
-    reach.plain(core.source, core.target, ticks, values[0])
-    reach.compiled()(core.source, core.target, ticks, values[1])
-    assert values[0].tolist() == values[1].tolist() == heads(core, core.fixed + core.hidden).tolist()
+    state, played = engine.play_rounds(game.board, initial_state(game), 1, rounds, stop)
+    return core, game, GameState(*state), played
+
+
+def test_averages_are_a_flow_and_shares() -> None:
+    core, game, state, played = game_after(50, engine.Stop())
+    assert played == 50
+    source, target = core.source[game.edge], game.board.target
+    leaving = np.bincount(source, weights=state.mean_flow, minlength=core.n_tasks)
+    coming = np.bincount(target, weights=state.mean_flow, minlength=core.n_tasks)
+    assert leaving[0] == pytest.approx(1)
+    assert leaving[1:-1] == pytest.approx(coming[1:-1])
+    for lane, end in ((OUT, source), (IN, target)):
+        total = np.bincount(end[game.kind == lane], weights=state.mean_share[game.kind == lane])
+        assert total[total > 0] == pytest.approx(1)
+    assert flow_bound(game, state.mean_flow) <= Fraction(longest(core, np.zeros(core.n_edges)))
+
+
+def test_parts_of_a_flow_are_whole() -> None:
+    core, game, state, _ = game_after(50, engine.Stop())
+    parts = engine.split_flow(game.board.start, game.board.target, state.mean_flow, 1 << 52)
+    leaving, coming = (np.zeros(core.n_tasks, dtype=np.int64) for _ in range(2))
+    np.add.at(leaving, core.source[game.edge], parts)
+    np.add.at(coming, game.board.target, parts)
+    assert parts.min() >= 0
+    assert leaving[0] == coming[-1] == 1 << 52
+    assert (leaving[1:-1] == coming[1:-1]).all()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1e-4, 1e-3, 1e-2])
+def test_averages_of_a_part_of_a_round_prove_bounds(seconds: float) -> None:
+    core, game, state, played = game_after(10**9, engine.Stop(seconds=seconds))
+    assert played < 10**9
+    best = game_after(2000, engine.Stop())[2]
+    assert flow_bound(game, state.mean_flow) <= flow_bound(game, best.mean_flow) * Fraction(1001, 1000)
+    y_out, y_in = shares_of(game, state.mean_share)
+    y = np.minimum(y_out, y_in)
+    for end, weight, rival in (
+        (core.source, core.out_weight, core.out_rival),
+        (core.target, core.in_weight, core.in_rival),
+    ):
+        assert np.bincount(end, weights=y * weight * rival).max() <= 1 + 1e-9
+
+
+def test_filled_shares_are_the_best_of_one_side() -> None:
+    """The longest path for them is what the linear program has if only children are rivals."""
+    given = random_program(np.random.default_rng(5), 20)
+    core, _ = core_of(replace(given, in_rival=np.zeros_like(given.in_rival)))
+    y, value = sides_of(core)[0].filled(np.ones(core.n_edges), engine.Stop())
+    assert longest(core, y) == pytest.approx(value)
+    assert value == pytest.approx(reference(replace(given, in_rival=np.zeros_like(given.in_rival))))
+
+
+def test_filling_stops_when_told() -> None:
+    star, _ = core_of(program([1] * 20_000, {(0, j): j for j in range(1, 20_000)}))
+    side = sides_of(star)[0]
+    with pytest.raises(engine.StoppedError, match="stopped"):
+        side.filled(np.ones(star.n_edges), engine.Stop(seconds=0.0))
+
+
+def test_paths_along_edges() -> None:
+    core, _ = core_of(random_program(np.random.default_rng(2), 20))
+    ticks = core.fixed + core.hidden
+    before, after = heads(core, ticks), tails(core, ticks)
+    assert before[-1] == after[0]
+    arrived = before[core.source] + core.length[core.source] + ticks
+    assert [max(arrived[core.target == i], default=0) for i in range(core.n_tasks)] == before.tolist()
+    left = after[core.target] + core.length[core.target] + ticks
+    assert [max(left[core.source == i], default=0) for i in range(core.n_tasks)] == after.tolist()
 
 
 def test_times_up_to_the_largest() -> None:

@@ -19,6 +19,9 @@ from placeopt_solvers._local_search.instance import make_instance
 import placeopt as po
 from placeopt import engine
 from placeopt.learning.graphs.gpnet import GpNet
+from placeopt.bounding.sct import program_of
+from placeopt.bounding.sct.core import core_of
+from placeopt.bounding.sct.game import game_of, initial_state, sides_of
 from placeopt.model.arrays import Int
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
@@ -183,6 +186,15 @@ def test_other_arguments() -> None:
         engine.optimistic_costs(native(problem), problem.feasible, np.full(problem.n_edges, -1), stop)
     with pytest.raises(po.UsageError, match="contention: duplex; expected none, port or half_duplex"):
         engine.Problem(Changed(problem, contention="duplex"))
+    none, flow = np.zeros(2, np.int64), np.array([1.0, np.nan])
+    with pytest.raises(po.UsageError, match="flow: entry 1 is nan; expected at least 0"):
+        engine.split_flow(np.array([0, 2, 2]), none + 1, flow, 1)
+    with pytest.raises(po.UsageError, match="target: entry 0 is 0; expected at least 1"):
+        engine.split_flow(np.array([0, 2, 2]), none, flow, 1)
+    with pytest.raises(po.UsageError, match=r"whole: 9007199254740993; expected 0 to 2\^53"):
+        engine.split_flow(np.array([0, 2, 2]), none + 1, flow, 2**53 + 1)
+    with pytest.raises(po.UsageError, match="board: expected a tuple of 9 arrays"):
+        engine.play_rounds((), (), 1, 1, stop)
     for wrong in (None, 3, "heft", problem):
         with pytest.raises(TypeError, match="incompatible function arguments"):
             engine.list_tasks(wrong, problem.order, 0, stop)  # type: ignore[arg-type]
@@ -216,6 +228,8 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     heads = np.zeros((n, m), np.int64)
     links = problem.latency, problem.byte_ticks_num, problem.byte_ticks_den, np.ones((m, m), np.bool_)
     both = np.zeros(e, np.bool_)
+    game = game_of(core_of(program_of(problem))[0])
+    state, side = initial_state(game), sides_of(game.core)[0]
     return {
         "place_pairs": (
             lambda **a: engine.place_pairs(line(), *a.values(), False, False, stop),
@@ -508,6 +522,77 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             lambda **a: engine.WindowMoves(instance, 0).load(*a.values()),
             {"order": sequence, "device": zeros},
         ),
+        "edge_paths": (
+            lambda **a: engine.edge_paths(*a.values(), n),
+            {"source": problem.edge_source, "target": problem.edge_target, "ticks": np.zeros(e)},
+        ),
+        "choose_rivals": (
+            lambda **a: engine.choose_rivals(*a.values()),
+            {"start": problem.out_start, "edge": np.arange(e), "ticks": edges, "delay": edges},
+        ),
+        "raise_favourites": (
+            lambda **a: engine.raise_favourites(*a.values()),
+            {
+                "order": np.arange(e),
+                "source": problem.edge_source,
+                "target": problem.edge_target,
+                "out_rival": both,
+                "in_rival": both,
+                "room": np.ones(n),
+                "space": np.ones(n),
+                "y": np.zeros(e),
+            },
+        ),
+        "board of a game": (
+            lambda **a: engine.play_rounds(tuple(a.values()), state, 1, 2, stop),
+            game.board._asdict(),
+        ),
+        "state of a game": (
+            lambda **a: engine.play_rounds(game.board, tuple(a.values()), 1, 2, stop),
+            state._asdict(),
+        ),
+        "split_flow": (
+            lambda **a: engine.split_flow(*a.values(), 1 << 52),
+            {"start": game.board.start, "target": game.board.target, "flow": state.choice},
+        ),
+        "fill_shares": (
+            lambda **a: engine.fill_shares(*a.values(), stop),
+            {
+                "start": side.start,
+                "target": side.target,
+                "length": side.length,
+                "fixed": side.fixed,
+                "hidden": side.hidden,
+                "weight": side.weight,
+                "rival": side.rival,
+                "limit": np.ones(len(side.edge)),
+            },
+        ),
+        "grow_trees": (
+            lambda **a: engine.grow_trees(*a.values(), 3, 9, stop),
+            {
+                "start": np.minimum(np.arange(g + 1), 2),
+                "neighbour": own[1::-1].copy(),
+                "pair": own[:2] * 0,
+                "ends": np.zeros(2),
+                "appeal": np.zeros(2),
+                "outside": np.zeros(g),
+                "memory": own * 2,
+            },
+        ),
+        "shortest_detours": (
+            lambda **a: engine.shortest_detours(*a.values(), 9, stop),
+            {
+                "start": np.minimum(np.arange(g + 1), 2),
+                "neighbour": own[1::-1].copy(),
+                "pair": own[:2] * 0,
+                "low": own[:2],
+                "high": own[:2],
+                "moved": np.ones(2),
+                "pairs": own[:2],
+                "limit": np.ones(2),
+            },
+        ),
         "load": (lambda **a: engine.LocalSearch(instance, 0).load(*a.values()), {"order": sequence, "home": home}),
         "walk": (
             lambda **a: engine.LocalSearch(instance, 0).walk(*a.values(), 0, 0, 0, 0.0, 0.0, 0.0, stop),
@@ -526,6 +611,7 @@ RANGED = (
     "order", "preference", "left", "right", "by_tail", "rank", "edge", "producer", "home", "shares", "start", "work",
     "detour", "group", "low", "move", "separation", "nodes", "representative", "before", "sender", "receiver",
     "node", "head", "following",
+    "detour", "group", "low", "in_lane", "neighbour", "pair", "high", "pairs",
 )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from placeopt.bounding.relaxation.cycles import CycleCuts
 from placeopt.bounding.relaxation.forks import ForkCuts
 from placeopt.bounding.relaxation.kinds import MOST, Kinds, kinds_of
 from placeopt.bounding.relaxation.model import GroupGraph, Relaxation
+from placeopt.engine import StoppedError
 from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem
@@ -88,7 +89,7 @@ class _Run:
         possible = self.problem.n_tasks and self.problem.n_devices and not self.over
         kinds = self._kinds() if possible else None
         if kinds is not None:
-            with contextlib.suppress(BuildStoppedError):
+            with contextlib.suppress(BuildStoppedError, StoppedError):
                 self.relaxation = Relaxation(kinds, self.known, lambda: self.over)
                 self._bound()
         return sorted(self.found.values(), key=lambda bound: -bound.value)

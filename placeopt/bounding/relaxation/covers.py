@@ -40,9 +40,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.engines.linear_program import Row, row
 from placeopt.bounding.relaxation.model import GroupGraph, Relaxation, longest_paths
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import UNLIMITED
 
@@ -100,23 +100,18 @@ class CoverCuts:
         found: dict[tuple[int, ...], tuple[float, Row]] = {}
         relaxation = self.relaxation
         moving = np.maximum(x[relaxation.w], 0.0)
-        network = self.network
+        network, stop = self.network, engine.Stop(relaxation.program.should_stop)
         for place, level in enumerate(self.levels):
             ends = moving @ level.ends.astype(np.float64)
             outside = x[relaxation.y[:, ~level.small]].sum(axis=1)
-            groups = len(self.memory)
-            parent = np.empty((groups, MOST_GROUPS), dtype=np.int64)
-            member, pair = np.empty_like(parent), np.empty_like(parent)
-            size, value = np.zeros(groups, dtype=np.int64), np.zeros(groups)
-            grow = grown_trees.select(groups * MOST_GROUPS * MOST_GROUPS)
-            grow(
+            start, member, parent, pair, value = engine.grow_trees(
                 network.start, network.neighbour, network.pair, ends, network.appeal, outside, self.memory, level.limit,
-                member, parent, pair, size, value,
+                MOST_GROUPS, stop,
             )  # fmt: skip
-            for seed in np.flatnonzero((size > 1) & (value < ENOUGH - SMALLEST)).tolist():
-                count = int(size[seed])
-                pairs = pair[seed, 1:count]
-                leaves = _leaves(member[seed, :count], parent[seed, :count])
+            for seed in np.flatnonzero((np.diff(start) > 1) & (value < ENOUGH - SMALLEST)).tolist():
+                tree = slice(start[seed], start[seed + 1])
+                pairs = pair[tree][1:]
+                leaves = _leaves(member[tree], parent[tree])
                 key = (place, *sorted(pairs.tolist()))
                 if key not in found:
                     found[key] = (ENOUGH - float(value[seed]), self._row(level, pairs, leaves))
@@ -137,111 +132,6 @@ def _leaves(member: Int, parent: Int) -> Int:
     degree[1:] += 1
     np.add.at(degree, parent[1:], 1)
     return np.asarray(member[degree == 1])
-
-
-@kernel()
-def grown_trees(
-    start: Int, neighbour: Int, pair: Int, ends: Float, appeal: Float, outside: Float, memory: Int, limit: int,
-    member: Int, parent: Int, via: Int, size: Int, value: Float,
-) -> None:  # fmt: skip
-    """Grow a tree from every group until it needs more than `limit` bytes, then prune it.
-
-    Row g of `member`, `parent` and `via` becomes the tree from group g: its groups, the position of each parent, and
-    the pair to it. `size` is the number of groups, 0 if no tree was found; `value` is the left-hand side of its cover.
-    A tree is abandoned once its value is 2 without the leaves.
-    """
-    groups = len(start) - 1
-    most = member.shape[1]
-    stamp = np.full(groups, -1, dtype=np.int64)
-    cost = np.zeros(groups)
-    by_place = np.zeros(groups, dtype=np.int64)
-    by_pair = np.zeros(groups, dtype=np.int64)
-    waiting = np.zeros(groups, dtype=np.int64)
-    degree = np.zeros(most, dtype=np.int64)
-    gone = np.zeros(most, dtype=np.int64)
-    for seed in range(groups):
-        size[seed] = 0
-        inside = 2 * seed + 1  # stamp of members; 2 * seed is the stamp of their neighbours
-        stamp[seed] = inside
-        member[seed, 0], parent[seed, 0], via[seed, 0] = seed, -1, -1
-        count, frontier, held, total = 1, 0, memory[seed], 0.0
-        newest = seed
-        while held <= limit and count < most and total < 2.0:
-            for position in range(start[newest], start[newest + 1]):
-                g, q = neighbour[position], pair[position]
-                weight = ends[q] - appeal[q]
-                if stamp[g] == inside:
-                    continue
-                if stamp[g] != inside - 1:
-                    stamp[g] = inside - 1
-                    waiting[frontier] = g
-                    frontier += 1
-                elif weight >= cost[g]:
-                    continue
-                cost[g], by_place[g], by_pair[g] = weight, count - 1, q
-            if frontier == 0:
-                break
-            chosen = 0
-            for place in range(1, frontier):
-                if cost[waiting[place]] < cost[waiting[chosen]]:
-                    chosen = place
-            newest = waiting[chosen]
-            frontier -= 1
-            waiting[chosen] = waiting[frontier]
-            stamp[newest] = inside
-            member[seed, count], parent[seed, count], via[seed, count] = newest, by_place[newest], by_pair[newest]
-            held += memory[newest]
-            total += ends[by_pair[newest]]
-            count += 1
-        if held <= limit or total >= 2.0 or count < 2:
-            continue
-        # Remove dispensable leaves, the most expensive first; the seed may be one.
-        degree[:count] = 0
-        gone[:count] = 0
-        for place in range(1, count):
-            degree[place] += 1
-            degree[parent[seed, place]] += 1
-        while True:
-            worst, most_saved = -1, -1.0
-            for place in range(count):
-                if gone[place] == 0 and degree[place] == 1 and held - memory[member[seed, place]] > limit:
-                    saved = outside[member[seed, place]]
-                    if place > 0 and gone[parent[seed, place]] == 0:
-                        saved += ends[via[seed, place]]
-                    else:
-                        for child in range(1, count):
-                            if gone[child] == 0 and parent[seed, child] == place:
-                                saved += ends[via[seed, child]]
-                    if saved > most_saved:
-                        worst, most_saved = place, saved
-            if worst < 0:
-                break
-            gone[worst] = 1
-            held -= memory[member[seed, worst]]
-            if worst > 0 and gone[parent[seed, worst]] == 0:
-                degree[parent[seed, worst]] -= 1
-            else:
-                for child in range(1, count):
-                    if gone[child] == 0 and parent[seed, child] == worst:
-                        degree[child] -= 1
-        # Compact the rest, in order; the parent of the first may be gone.
-        kept = 0
-        left = 0.0
-        for place in range(count):
-            if gone[place] == 1:
-                continue
-            above = parent[seed, place]
-            hangs = above >= 0 and gone[above] == 0
-            if hangs:
-                left += ends[via[seed, place]]
-            if degree[place] == 1:
-                left += outside[member[seed, place]]
-            member[seed, kept] = member[seed, place]
-            parent[seed, kept] = degree[above] if hangs else -1
-            via[seed, kept] = via[seed, place]
-            degree[place] = kept  # its new position, for its children
-            kept += 1
-        size[seed], value[seed] = kept, left
 
 
 class ChainCuts:

@@ -47,11 +47,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, device_sets
 from placeopt.bounding.quick.paths import NEVER, windows
 from placeopt.bounding.sct.program import SctProgram, coarse_enough, merged_edges
 from placeopt.bounding.sct.solution import TOLERANCE, Solution, solution_of
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import transfer_ticks
 
@@ -86,13 +86,14 @@ def certain(classes: Classes) -> SctProgram:
         np.where(meeting, np.minimum(classes.duration[i], most), most).min(axis=1, initial=most),
     )
     apart, meets, child, parent = longest[0], longest[1] > 0, longest[2], longest[3]
-    out_level, in_level = np.full((2, len(source)), -1, dtype=np.int64)
     delay = np.where(meets, apart, 0)
-    for level, end, ticks in ((out_level, source, child), (in_level, target, parent)):
+    levels = []
+    for end, ticks in ((source, child), (target, parent)):
         order = np.lexsort((-ticks, end))
         order = order[meets[order]]
         start = np.searchsorted(end[order], np.arange(problem.n_tasks + 1))
-        choose.select(40 * len(order))(start, order, ticks, delay, level)
+        levels.append(engine.choose_rivals(start, order, ticks, delay))
+    out_level, in_level = levels
     both = (out_level >= 0) & (in_level >= 0)
     weak_out, weak_in = both & (2 * out_level < in_level), both & (2 * in_level < out_level)
     out_rival, in_rival = (out_level >= 0) & ~weak_out, (in_level >= 0) & ~weak_in
@@ -150,33 +151,3 @@ def _least_transfer(classes: Classes, most: int) -> Int:
         ticks = transfer_ticks(problem.payload[usable], latency, num, den)
         least[usable] = np.minimum(least[usable], ticks)
     return least
-
-
-@kernel(allocates=False)
-def choose(start: Int, edge: Int, ticks: Int, delay: Int, level: Int) -> None:
-    """Choose the rivals of each task: set `level` (e,) to the delay that the other members of an edge's set allow.
-
-    `edge[start[i]:start[i + 1]]` are the edges of task i, the longest `ticks` first. Sets of 2, 3, 4, 6, 8, 12, ...
-    edges and of all edges are tried.
-    """
-    for i in range(len(start) - 1):
-        a, count = start[i], start[i + 1] - start[i]
-        chosen, best = 0, 0
-        size = 2
-        while size <= count:
-            lowest, second = ticks[edge[a + size - 1]], ticks[edge[a + size - 2]]
-            total, longest = 0, 0
-            for x in range(a, a + size):
-                own = min(delay[edge[x]], second if x == a + size - 1 else lowest)
-                total += own
-                longest = max(longest, own)
-            if total - longest > best:
-                chosen, best = size, total - longest
-            if size == count:
-                break
-            step = 1
-            while step * 4 <= size:
-                step *= 2
-            size = min(size + step, count)
-        for x in range(a, a + chosen):
-            level[edge[x]] = ticks[edge[a + chosen - (2 if x == a + chosen - 1 else 1)]]

@@ -29,15 +29,12 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from placeopt import engine
 from placeopt.bounding.sct.program import SctProgram
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Float, Int
 
 GONE, FREE = -1, -2
 """In place of an edge index: the edge was removed with y = 0, or with y = 1."""
-
-REPEATED = 100
-"""Approximate number of kernel passes over the edges, for the choice between plain and compiled code."""
 
 WORTH = 0.9
 """Tasks are merged only if at most this share of them remains."""
@@ -71,30 +68,16 @@ class Core:
         return len(self.source)
 
 
-@kernel(allocates=False)
-def reach(source: Int, target: Int, ticks: Float, value: Float) -> None:
-    """Raise the value of each target to that of its source plus `ticks`, edge by edge."""
-    for e in range(len(source)):
-        value[target[e]] = max(value[target[e]], value[source[e]] + ticks[e])
-
-
 def heads(core: Core, ticks: Float | Int) -> Float:
     """(n,) the longest path that ends just before each task, for these ticks (e,) of the edges."""
-    value = np.zeros(core.n_tasks)
     steps = (ticks + core.length[core.source]).astype(np.float64)
-    reach.select(REPEATED * core.n_edges)(core.source, core.target, steps, value)
-    return value
+    return engine.edge_paths(core.source, core.target, steps, core.n_tasks)
 
 
 def tails(core: Core, ticks: Float | Int) -> Float:
     """(n,) the longest path that begins just after each task."""
-    value = np.zeros(core.n_tasks)
     steps = (ticks + core.length[core.target]).astype(np.float64)
-    back = slice(None, None, -1)
-    select = reach.select(REPEATED * core.n_edges)
-    # In descending order of sources, the edges out of an edge's target come first.
-    select(core.target[back].copy(), core.source[back].copy(), steps[back].copy(), value)
-    return value
+    return engine.edge_paths(core.source, core.target, steps, core.n_tasks, backwards=True)
 
 
 def core_of(program: SctProgram) -> tuple[Core, Int]:

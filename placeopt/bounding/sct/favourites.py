@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.sct.core import core_of
 from placeopt.bounding.sct.program import SctProgram
 from placeopt.bounding.sct.solution import Solution
-from placeopt.kernels import kernel
-from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.arrays import Float, Int
 
 THRESHOLD = 0.1
 """The paper's threshold: edges with smaller x join favourites."""
@@ -114,24 +114,6 @@ def _raised(program: SctProgram, solution: Solution) -> Float:
     n = len(program.length)
     room = np.ones(n) - np.bincount(program.source, weights=y * program.out_rival, minlength=n)
     space = np.ones(n) - np.bincount(program.target, weights=y * program.in_rival, minlength=n)
-    raise_all.select(20 * len(order))(
+    return engine.raise_favourites(
         order, program.source, program.target, program.out_rival, program.in_rival, room, space, y
     )
-    return y
-
-
-@kernel(allocates=False)
-def raise_all(
-    order: Int, source: Int, target: Int, out_rival: Bool, in_rival: Bool, room: Float, space: Float, y: Float
-) -> None:
-    """Raise y edge by edge as far as `room` (n,) of the producers and `space` (n,) of the consumers allow."""
-    for e in order:
-        more = 1.0 - y[e]
-        if out_rival[e]:
-            more = min(more, room[source[e]])
-        if in_rival[e]:
-            more = min(more, space[target[e]])
-        if more > 0.0:
-            y[e] += more
-            room[source[e]] -= more if out_rival[e] else 0.0
-            space[target[e]] -= more if in_rival[e] else 0.0

@@ -20,7 +20,7 @@ shares at each task, O(e) per round. As in CFR+ (O. Tammelin, "Solving large imp
 alternate. Regrets of the path player are discounted by t^1.25 / (t^1.25 + 1) in round t (N. Brown, T. Sandholm,
 "Solving imperfect-information games via discounted regret minimization", AAAI 2019, doi:10.1609/aaai.v33i01.33011829).
 
-The average shares are then improved (`fill`): one backward pass finds the best p for given q exactly, then one forward
+The average shares are then improved: one backward pass finds the best p for given q exactly, then one forward
 pass the best q for that p, and so on.
 
 One round propagates along whole paths, one step of a gradient method along one edge.
@@ -28,19 +28,16 @@ One round propagates along whole paths, one step of a gradient method along one 
 
 from __future__ import annotations
 
-import math
+import contextlib
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from placeopt.bounding.sct.core import REPEATED, Core, heads, with_edges
-from placeopt.kernels import kernel
+from placeopt import engine
+from placeopt.bounding.sct.core import Core, heads, with_edges
 from placeopt.model.arrays import Bool, Float, Int
-
-Small = NDArray[np.int32]
 
 ALWAYS, OUT, IN = 0, 1, 2
 """Kinds of lanes: without shares, with the producer's shares, with the consumer's shares."""
@@ -62,8 +59,8 @@ class Board(NamedTuple):
     out_start: Int
     out_end: Int
     in_start: Int
-    in_lane: Small
-    target: Small
+    in_lane: Int
+    target: Int
     ticks: Float
     relief: Float
 
@@ -72,100 +69,15 @@ class GameState(NamedTuple):
     """Regrets, strategies and averages of each lane, all (a,).
 
     `regret` and `choice` (current probabilities) belong to the path player, `share_regret` and `share` to the other.
-    `flow` is that of the current round; `mean_flow` and `mean_share` are the averages.
+    `mean_flow` and `mean_share` are the averages.
     """
 
     regret: Float
     choice: Float
     share_regret: Float
     share: Float
-    flow: Float
     mean_flow: Float
     mean_share: Float
-
-
-@kernel()
-def run_rounds(board: Board, play: GameState, first: int, last: int, weight: float) -> float:
-    """Run rounds `first` to `last`; `weight` is the total weight of the rounds before. Return the new total weight."""
-    length, start, out_start, out_end = board.length, board.start, board.out_start, board.out_end
-    in_start, in_lane, target, ticks, relief = board.in_start, board.in_lane, board.target, board.ticks, board.relief
-    regret, choice, share_regret, share = play.regret, play.choice, play.share_regret, play.share
-    flow, mean_flow, mean_share = play.flow, play.mean_flow, play.mean_share
-    n = len(length)
-    value = np.zeros(n)
-    arriving = np.zeros(n)
-    for t in range(first, last + 1):
-        power = t * math.sqrt(math.sqrt(t))
-        fading = power / (power + 1.0)
-        for i in range(n - 1, -1, -1):
-            a, b = start[i], start[i + 1]
-            if b == a:
-                value[i] = length[i]
-                continue
-            if b == a + 1:
-                value[i] = length[i] + value[target[a]] + ticks[a] - relief[a] * share[a]
-                continue
-            mean = 0.0
-            for x in range(a, b):
-                after = value[target[x]] + ticks[x] - relief[x] * share[x]
-                flow[x] = after  # temporarily the values of the lanes
-                mean += choice[x] * after
-            total = 0.0
-            best = 0.0
-            for x in range(a, b):
-                r = max(regret[x] * fading + flow[x] - mean, 0.0)
-                regret[x] = r
-                total += r
-                best += r * flow[x]
-            if total > 0.0:
-                for x in range(a, b):
-                    choice[x] = regret[x] / total
-                value[i] = length[i] + best / total
-            else:
-                best = 0.0
-                for x in range(a, b):
-                    choice[x] = 1.0 / (b - a)
-                    best += flow[x]
-                value[i] = length[i] + best / (b - a)
-        own = float(t) * t
-        weight += own
-        part = own / weight
-        for i in range(n):
-            arriving[i] = 0.0
-        arriving[0] = 1.0
-        for i in range(n):
-            a, b = in_start[i], in_start[i + 1]
-            if b > a:
-                mean = 0.0
-                for at in range(a, b):
-                    x = in_lane[at]
-                    mean += share[x] * relief[x] * flow[x]
-                total = 0.0
-                for at in range(a, b):
-                    x = in_lane[at]
-                    share_regret[x] = max(share_regret[x] + relief[x] * flow[x] - mean, 0.0)
-                    total += share_regret[x]
-                for at in range(a, b):
-                    x = in_lane[at]
-                    share[x] = share_regret[x] / total if total > 0.0 else 1.0 / (b - a)
-                    mean_share[x] += part * (share[x] - mean_share[x])
-            for x in range(start[i], start[i + 1]):
-                flow[x] = arriving[i] * choice[x]
-                mean_flow[x] += part * (flow[x] - mean_flow[x])
-                arriving[target[x]] += flow[x]
-            a, b = out_start[i], out_end[i]
-            if b > a:
-                mean = 0.0
-                for x in range(a, b):
-                    mean += share[x] * relief[x] * flow[x]
-                total = 0.0
-                for x in range(a, b):
-                    share_regret[x] = max(share_regret[x] + relief[x] * flow[x] - mean, 0.0)
-                    total += share_regret[x]
-                for x in range(a, b):
-                    share[x] = share_regret[x] / total if total > 0.0 else 1.0 / (b - a)
-                    mean_share[x] += part * (share[x] - mean_share[x])
-    return weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,8 +117,8 @@ def game_of(core: Core) -> Game:
         out_start=np.searchsorted(key, np.arange(n) * 3 + OUT),
         out_end=np.searchsorted(key, np.arange(n) * 3 + IN),
         in_start=np.searchsorted(target[in_lane], np.arange(n + 1)),
-        in_lane=in_lane.astype(np.int32),
-        target=target.astype(np.int32),
+        in_lane=in_lane,
+        target=target,
         ticks=(core.fixed + core.hidden)[edge] / unit,
         relief=relief / unit,
     )
@@ -240,13 +152,9 @@ def _normalise(game: Game, play: GameState) -> None:
     """Make choices and shares sum to one again, uniform where nothing is left."""
     board = game.board
     source = np.repeat(np.arange(len(board.length)), np.diff(board.start))
-    target = board.target.astype(np.int64)
     n = len(board.length)
-    for values, group in (
-        (play.choice, source),
-        (play.share, np.where(game.kind == OUT, source, n + target)),
-        (play.mean_share, np.where(game.kind == OUT, source, n + target)),
-    ):
+    sharing = np.where(game.kind == OUT, source, n + board.target)
+    for values, group in ((play.choice, source), (play.share, sharing), (play.mean_share, sharing)):
         total = np.bincount(group, weights=values, minlength=2 * n)
         number = np.bincount(group, minlength=2 * n)
         values[:] = np.where(total[group] > 0, values / np.where(total > 0, total, 1.0)[group], 1.0 / number[group])
@@ -254,72 +162,9 @@ def _normalise(game: Game, play: GameState) -> None:
         values[game.kind == ALWAYS] = 0.0
 
 
-@kernel(allocates=False)
-def fill(
-    start: Int, target: Int, length: Float, fixed: Float, hidden: Float, weight: Float, rival: Bool, limit: Float,
-    own: Float, value: Float,
-) -> None:  # fmt: skip
-    """Compute the producers' shares that minimise the longest path, for given limits of the consumers.
-
-    Backwards along the order, the edges out of each task get the shares for the least `value` (n,): its length plus the
-    longest path after it. This is the least T such that the sum of weight (after + fixed + hidden - T) / hidden over
-    the rivals above T is at most 1. Newton steps from below find it, one linear piece each. The rest is distributed
-    evenly. `own` (e,) is the y that the shares allow, `limit` (e,) the y that the consumers allow.
-    """
-    for i in range(len(length) - 1, -1, -1):
-        a, b = start[i], start[i + 1]
-        level = 0.0
-        for x in range(a, b):
-            level = max(level, value[target[x]] + fixed[x] + hidden[x] * (1.0 - limit[x]))
-        while True:
-            excess, slope = -1.0, 0.0
-            for x in range(a, b):
-                over = value[target[x]] + fixed[x] + hidden[x] - level
-                if rival[x] and over > 0.0:
-                    excess += weight[x] * over / hidden[x]
-                    slope += weight[x] / hidden[x]
-            if excess <= 0.0 or level + excess / slope <= level * (1.0 + 1e-15):
-                break
-            level += excess / slope
-        used, count = 0.0, 0.0
-        for x in range(a, b):
-            own[x] = 1.0
-            if rival[x]:
-                own[x] = max(value[target[x]] + fixed[x] + hidden[x] - level, 0.0) / hidden[x]
-                used += weight[x] * own[x]
-                count += weight[x]
-        for x in range(a, b):
-            if rival[x]:
-                own[x] = own[x] + (1.0 - used) / count if used < 1.0 else own[x] / used
-        value[i] = length[i] + level
-
-
-@kernel()
-def split(start: Int, target: Small, flow: Float, whole: int, parts: Int) -> None:
-    """Divide `whole` over the lanes in proportion to `flow`, as integers that are conserved at every task."""
-    arriving = np.zeros(len(start), dtype=np.int64)
-    arriving[0] = whole
-    for i in range(len(start) - 1):
-        a, b = start[i], start[i + 1]
-        total, widest = 0.0, a
-        for x in range(a, b):
-            total += flow[x]
-            if flow[x] > flow[widest]:
-                widest = x
-        left = arriving[i]
-        for x in range(a, b):
-            parts[x] = int(arriving[i] * (flow[x] / total)) if total > 0.0 else 0
-            parts[x] = min(parts[x], left)
-            left -= parts[x]
-        if b > a:
-            parts[widest] += left
-        for x in range(a, b):
-            arriving[target[x]] += parts[x]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """A core seen from one end: `edge` (e,) are the edges sorted by that end; the other arrays are for `fill`."""
+    """A core seen from one end: `edge` (e,) are the edges sorted by that end; the other arrays follow its order."""
 
     edge: Int
     start: Int
@@ -330,11 +175,10 @@ class Side:
     weight: Float
     rival: Bool
 
-    def filled(self, limit: Float) -> tuple[Float, float]:
+    def filled(self, limit: Float, stop: engine.Stop) -> tuple[Float, float]:
         """(e,) the y that the best shares of this side allow under limits (e,) of the other, and the longest path."""
-        own, value = np.empty(len(self.edge)), np.zeros(len(self.length))
         given = self.start, self.target, self.length, self.fixed, self.hidden, self.weight, self.rival
-        fill.select(REPEATED * len(self.edge))(*given, limit[self.edge], own, value)
+        own, value = engine.fill_shares(*given, limit[self.edge], stop)
         shares = np.empty(len(own))
         shares[self.edge] = own
         return shares, float(value[0])
@@ -365,26 +209,29 @@ def longest(core: Core, y: Float) -> float:
     return float(heads(core, core.fixed + core.hidden * (1.0 - y))[-1])
 
 
-def favourites(core: Core, sides: tuple[Side, Side], y_out: Float, y_in: Float, passes: int) -> tuple[Float, float]:
-    """The best y (e,) found by filling the sides in turn from what the shares of both allow; and its longest path."""
+def favourites(
+    core: Core, sides: tuple[Side, Side], y_out: Float, y_in: Float, passes: int, stop: engine.Stop
+) -> Float:
+    """The best y (e,) found by filling the sides in turn from what the shares of both allow."""
     best = np.minimum(y_out, y_in)
     least = longest(core, best)
-    for turn in range(passes):
-        if turn % 2 == 0:
-            y_out, _ = sides[0].filled(y_in)
-        else:
-            y_in, _ = sides[1].filled(y_out)
-        y = np.minimum(y_out, y_in)
-        value = longest(core, y)
-        if value < least:
-            best, least = y, value
-    return best, least
+    with contextlib.suppress(engine.StoppedError):
+        for turn in range(passes):
+            if turn % 2 == 0:
+                y_out, _ = sides[0].filled(y_in, stop)
+            else:
+                y_in, _ = sides[1].filled(y_out, stop)
+            y = np.minimum(y_out, y_in)
+            value = longest(core, y)
+            if value < least:
+                best, least = y, value
+    return best
 
 
-def one_sided(core: Core, sides: tuple[Side, Side]) -> float:
+def one_sided(core: Core, sides: tuple[Side, Side], stop: engine.Stop) -> float:
     """A lower bound: the longest path if only children are rivals, or only parents."""
     free = np.ones(core.n_edges)
-    return max(side.filled(free)[1] for side in sides)
+    return max(side.filled(free, stop)[1] for side in sides)
 
 
 def shares_of(game: Game, share: Float) -> tuple[Float, Float]:
@@ -405,8 +252,7 @@ def flow_bound(game: Game, flow: Float) -> Fraction:
     It is the flow's total over the longest times of its lanes, less what the best response of shares saves.
     """
     core, board = game.core, game.board
-    parts = np.zeros(len(flow), dtype=np.int64)
-    split.select(4 * len(flow))(board.start, board.target, np.maximum(flow, 0.0), WHOLE, parts)
+    parts = engine.split_flow(board.start, board.target, np.maximum(flow, 0.0), WHOLE)
     exact = parts.astype(object)
     edge = game.edge
     taken = (core.fixed + core.hidden + core.length[core.target])[edge].astype(object)

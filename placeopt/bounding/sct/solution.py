@@ -9,8 +9,10 @@ from typing import Literal
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.bounding.sct.core import FREE, Core, composed, core_of, heads, merged, reduced
 from placeopt.bounding.sct.game import (
+    GameState,
     continued_state,
     favourites,
     flow_bound,
@@ -18,7 +20,6 @@ from placeopt.bounding.sct.game import (
     initial_state,
     longest,
     one_sided,
-    run_rounds,
     shares_of,
     sides_of,
 )
@@ -78,22 +79,16 @@ def solution_of(
     *,
     tolerance: float = TOLERANCE,
     rounds: int = ROUNDS,
-    small: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """Solve the program to a relative gap of `tolerance`, or as far as `rounds` and `should_stop` allow.
-
-    GLOP solves a reduced core of at most `small` edges (default SMALL).
-    """
-    return _Search(program, tolerance, rounds, SMALL if small is None else small, should_stop).run()
+    """Solve the program to a relative gap of `tolerance`, or as far as `rounds` and `should_stop` allow."""
+    return _Search(program, tolerance, rounds, should_stop).run()
 
 
 class _Search:
-    def __init__(
-        self, program: SctProgram, tolerance: float, rounds: int, small: int, should_stop: Callable[[], bool]
-    ) -> None:
-        self.program, self.tolerance, self.most, self.small = program, tolerance, rounds, small
-        self.should_stop = should_stop
+    def __init__(self, program: SctProgram, tolerance: float, rounds: int, should_stop: Callable[[], bool]) -> None:
+        self.program, self.tolerance, self.most = program, tolerance, rounds
+        self.should_stop, self.stop = should_stop, engine.Stop(should_stop)
         self.whole, self.edge = core_of(program)
         self.bound = Fraction(0)
         self.value = np.inf
@@ -107,7 +102,7 @@ class _Search:
         self._keep(np.zeros(core.n_edges), became)
         if not self._done and core.n_edges:
             method = "glop"
-            if core.n_edges > self.small or not self._exact(core, became):
+            if core.n_edges > SMALL or not self._exact(core, became):
                 method = "game"
                 core = self._play(core, became)
         return _solution(self.program, self.whole, self.edge, self.y, self.bound, method, self.rounds, core)
@@ -127,8 +122,10 @@ class _Search:
                 merging = False
             if core.n_edges == 0:
                 return core, became
-            # Rounded down: the value is a float.
-            simple = Fraction(int(one_sided(core, sides_of(core)) * (1 - SAFETY)))
+            try:  # Rounded down: the value is a float.
+                simple = Fraction(int(one_sided(core, sides_of(core), self.stop) * (1 - SAFETY)))
+            except engine.StoppedError:
+                return core, became
             if simple <= self.bound:
                 return core, became
             self.bound = simple
@@ -161,17 +158,16 @@ class _Search:
 
     def _play(self, core: Core, became: Int) -> Core:
         game = game_of(core)
-        play, weight, sides = initial_state(game), 0.0, sides_of(core)
+        play, sides = initial_state(game), sides_of(core)
         while not self._done and self.rounds < self.most and not self.should_stop():
             if self.rounds == SLOW and core.n_edges <= LARGE and self._exact(core, became):
                 break
             count = min(THEN if self.rounds else FIRST, self.most - self.rounds)
-            run = run_rounds.select(10 * count * len(game.edge))
-            weight = run(game.board, play, self.rounds + 1, self.rounds + count, weight)
-            self.rounds += count
+            state, played = engine.play_rounds(game.board, play, self.rounds + 1, self.rounds + count, self.stop)
+            play = GameState(*state)
+            self.rounds += played
             y_out, y_in = shares_of(game, play.mean_share)
-            y, _ = favourites(core, sides, y_out, y_in, PASSES)
-            self._keep(y, became)
+            self._keep(favourites(core, sides, y_out, y_in, PASSES, self.stop), became)
             self.bound = max(self.bound, flow_bound(game, play.mean_flow))
             left, then = reduced(core, float(self.bound) * (1 - SAFETY))
             if 0 < left.n_edges <= SHRUNK * core.n_edges:

@@ -127,5 +127,7 @@ void bind_windows(nb::module_& module);
 void bind_simulation(nb::module_& module);
 void bind_learning(nb::module_& module);
 void bind_destructive(nb::module_& module);
+void bind_relaxation(nb::module_& module);
+void bind_sct(nb::module_& module);
 
 }  // namespace engine

@@ -67,6 +67,8 @@ NB_MODULE(_core, module) {
     bind_simulation(module);
     bind_learning(module);
     bind_destructive(module);
+    bind_relaxation(module);
+    bind_sct(module);
 }
 
 }  // namespace engine
