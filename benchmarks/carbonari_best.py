@@ -33,7 +33,7 @@ from placeopt.model.metrics import carbonari_jct
 from placeopt.model.problem import Problem
 from placeopt.submodular import lazy_greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
-from placeopt.submodular.placement.benefits import PlacementState
+from placeopt.submodular.placement.model import PlacementState
 
 TABLE_4 = np.array([[4, 4, 2], [6, 6, 5], [1, 1, 3], [5, 5, 7]])
 """Convolution, max pooling, average pooling and concatenation on two cores and a GPU."""

@@ -23,6 +23,8 @@ except ImportError as error:
 from placeopt.engine._core import GpNet as GpNet
 from placeopt.engine._core import LocalSearch as LocalSearch
 from placeopt.engine._core import Passes as Passes
+from placeopt.engine._core import Placement as Placement
+from placeopt.engine._core import PlacementRules as PlacementRules
 from placeopt.engine._core import Propagation as Propagation
 from placeopt.engine._core import Sampler as Sampler
 from placeopt.engine._core import Simulation as Simulation
@@ -40,12 +42,13 @@ from placeopt.engine._core import best_window as best_window
 from placeopt.engine._core import choose_rivals as choose_rivals
 from placeopt.engine._core import components as components
 from placeopt.engine._core import critical_path as critical_path
+from placeopt.engine._core import divide_sets as divide_sets
 from placeopt.engine._core import dominant_sequence_clusters as dominant_sequence_clusters
 from placeopt.engine._core import draw_pairs as draw_pairs
 from placeopt.engine._core import earliest_heads as earliest_heads
 from placeopt.engine._core import earliest_starts as earliest_starts
-from placeopt.engine._core import execute_runs as execute_runs
 from placeopt.engine._core import edge_paths as edge_paths
+from placeopt.engine._core import execute_runs as execute_runs
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import fill_in_order as fill_in_order
 from placeopt.engine._core import fill_shares as fill_shares

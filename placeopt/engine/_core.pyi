@@ -876,6 +876,79 @@ def pass_messages(node: numpy.typing.NDArray[numpy.int64], node_bounds: numpy.ty
     Levels are `node` (N,) and `edge` (E,) with their bounds; `data` (E, g); `weights` are message (h, o + g), its bias (h,), update (o, h) and its bias (o,).
     """
 
+class PlacementRules:
+    """The checked arrays of placeopt.submodular.placement.model.Model."""
+
+    def __init__(self, problem: Problem, model: object) -> None: ...
+
+class Placement:
+    """
+    A growing placement of tasks, with the benefits of Carbonari et al. 2017.
+
+    `home` (g,) are the devices of groups that are placed already, whose memory is reserved; -1 for the others. Arrays are read-only
+    views.
+    """
+
+    def __init__(self, rules: PlacementRules, home: numpy.typing.NDArray[numpy.int64]) -> None: ...
+
+    def copy(self) -> Placement:
+        """Return an independent copy."""
+
+    def gains(self, elements: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        Return the increase of f by each of the pairs u m + i; minus infinity where not feasible.
+        """
+
+    def open(self, elements: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.bool_]:
+        """Return whether each of the pairs u m + i can be placed."""
+
+    def place(self, task: int, device: int) -> None:
+        """Place a task."""
+
+    def occupy(self, task: int, device: int) -> None:
+        """Place a task without computing benefits, as far as `open` requires."""
+
+    def place_all(self, kind: numpy.typing.NDArray[numpy.int64], lazy: bool, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64], int, bool]:
+        """
+        Place all tasks by greedy; return the task and the device of each round, f after it, the number of pairs evaluated, and whether it was stopped.
+
+        Of several empty devices of one `kind` (m,), only the first is evaluated.
+        """
+
+    @property
+    def value(self) -> float:
+        """f of the placement."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) device of each task, -1 if it is not placed."""
+
+    @property
+    def home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(g,) device of each group, -1 without."""
+
+    @property
+    def used(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) bytes on each device, those reserved for groups included."""
+
+    @property
+    def benefit(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]:
+        """(m,) sum of the benefits on each device."""
+
+    @property
+    def fetched(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """
+        (m, g) ticks of transfers of the unplaced tasks of each group, for each device.
+        """
+
+    @property
+    def parallel(self) -> Annotated[NDArray[numpy.int32], dict(writable=False)]:
+        """(m, n) number of tasks on each device parallel to each unplaced task."""
+
+    @property
+    def compared(self) -> int:
+        """Dependents of placed tasks whose lost dependencies were computed."""
+
 class Propagation:
     """
     Start windows and clusters of tasks that follow from a makespan.
@@ -911,6 +984,7 @@ class Propagation:
     @property
     def cluster(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(n,) tasks with the same number run on one device."""
+
 def grow_trees(start: numpy.typing.NDArray[numpy.int64], neighbour: numpy.typing.NDArray[numpy.int64], pair: numpy.typing.NDArray[numpy.int64], ends: numpy.typing.NDArray[numpy.float64], appeal: numpy.typing.NDArray[numpy.float64], outside: numpy.typing.NDArray[numpy.float64], memory: numpy.typing.NDArray[numpy.int64], limit: int, most: int, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.float64]]:
     """
     Return a tree of at most `most` groups from each group that needs more than `limit` bytes of memory (g,), without dispensable leaves.
@@ -955,4 +1029,11 @@ def split_flow(start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.ND
 def fill_shares(start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], length: numpy.typing.NDArray[numpy.float64], fixed: numpy.typing.NDArray[numpy.float64], hidden: numpy.typing.NDArray[numpy.float64], weight: numpy.typing.NDArray[numpy.float64], rival: numpy.typing.NDArray[numpy.bool_], limit: numpy.typing.NDArray[numpy.float64], stop: Stop) -> tuple[numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
     """
     Return the y (e,) that the best shares of the producers allow under limits (e,) of the consumers, and the longest path (n,) from each task, its length included.
+    """
+
+def divide_sets(sets: object, costs: object, below: int, stop: Stop) -> tuple[int, numpy.typing.NDArray[numpy.int64]] | None:
+    """
+    Return the least period of stages below a period, and these stages (t, 4), the first one first; None if there are none.
+
+    Each stage has the set of last nodes that it extends, its class, the number of its devices, and whether they compute outputs again. `sets` and `costs` are those of placeopt_solvers.pipelines._shared.ideals. Raises StoppedError.
     """

@@ -12,16 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 from constrained_problems import constrained
+from pipelines import unlike_pipeline
 from placeopt_solvers._constructive.groups import Groups, grouped, without_memory
 from placeopt_solvers._constructive.live_memory import own_tasks
 from placeopt_solvers._local_search.instance import make_instance
+from placeopt_solvers.pipelines._shared.contraction import contracted
+from placeopt_solvers.pipelines._shared.ideals import costs_of, sets_of
 
 import placeopt as po
 from placeopt import engine
-from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.bounding.sct import program_of
 from placeopt.bounding.sct.core import core_of
 from placeopt.bounding.sct.game import game_of, initial_state, sides_of
+from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.model.arrays import Int
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
@@ -230,6 +233,10 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     both = np.zeros(e, np.bool_)
     game = game_of(core_of(program_of(problem))[0])
     state, side = initial_state(game), sides_of(game.core)[0]
+    pipeline = unlike_pipeline(128)  # all its arrays have entries
+    nodes = contracted(pipeline)
+    costs, sets = costs_of(pipeline, nodes), sets_of(nodes, 1000, lambda: False)
+    assert sets is not None
     return {
         "place_pairs": (
             lambda **a: engine.place_pairs(line(), *a.values(), False, False, stop),
@@ -254,6 +261,11 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "place_by_type": (
             lambda **a: engine.place_by_type(line(), *a.values(), stop),
             {"sequence": order, "detour": ticks},
+        ),
+        "divide_sets": (lambda **a: engine.divide_sets(Changed(sets, **a), costs, 2**62, stop), arrays_of(sets)),
+        "costs of divide_sets": (
+            lambda **a: engine.divide_sets(sets, Changed(costs, **a), 2**62, stop),
+            arrays_of(costs),
         ),
         "draw_pairs": (lambda **a: engine.draw_pairs(line(), *a.values(), 0.5, stop), {"chance": np.zeros(n)}),
         "adjust_in_order": (
@@ -601,6 +613,11 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     }
 
 
+def arrays_of(struct: Any) -> dict[str, np.ndarray]:
+    """The arrays of a NamedTuple by name."""
+    return {name: value for name, value in struct._asdict().items() if isinstance(value, np.ndarray)}
+
+
 def sequence_and_home(problem: Problem) -> tuple[Int, Int]:
     """A topological order, and homes that feasibility allows."""
     return problem.order, problem.group_feasible().argmax(axis=1)
@@ -612,6 +629,7 @@ RANGED = (
     "detour", "group", "low", "move", "separation", "nodes", "representative", "before", "sender", "receiver",
     "node", "head", "following",
     "detour", "group", "low", "in_lane", "neighbour", "pair", "high", "pairs",
+    "detour", "group", "low", "node", "result", "incident", "consumer", "entering", "apart",
 )  # fmt: skip
 
 

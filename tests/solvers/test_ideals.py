@@ -8,9 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from pipelines import PERIOD, random_pipeline, unlike_pipeline
+from placeopt_solvers.pipelines._shared.contraction import contracted
+from placeopt_solvers.pipelines._shared.ideals import INFINITE, costs_of, sets_of
 from placeopt_solvers.pipelines.ideals import IdealsSettings, without_hanging
 
 import placeopt as po
+from placeopt import engine
 from placeopt.model.building import with_changes
 from placeopt.solver import Options
 from placeopt.solver.registry import find_solver
@@ -94,3 +97,14 @@ def test_it_stops_when_asked() -> None:
     problem, asked = random_pipeline(4, contiguous=True), iter(range(10**6))
     found = find_solver("ideals").solve(problem, Options(should_stop=lambda: next(asked) > 2), IdealsSettings())
     assert found.termination is po.Termination.INTERRUPTED
+
+
+def test_the_loop_stops() -> None:
+    """2^16 sets: every task stands alone."""
+    alone = {"task_names": [f"t{i}" for i in range(16)], "device_names": ["x", "y"], "duration": [[1, 1]] * 16}
+    problem = po.build_problem(**alone, objective=PERIOD, pipeline={"segments": 1})
+    nodes = contracted(problem)
+    sets = sets_of(nodes, 2**16, lambda: False)
+    assert sets is not None
+    with pytest.raises(engine.StoppedError, match="stopped"):
+        engine.divide_sets(sets, costs_of(problem, nodes), INFINITE, engine.Stop(seconds=0))

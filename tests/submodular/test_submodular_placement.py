@@ -25,10 +25,11 @@ from placeopt.solver import Answer, Options, Termination
 from placeopt.solver.registry import find_solver
 from placeopt.submodular import greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
-from placeopt.submodular.placement.benefits import PlacementState
-from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
+from placeopt.submodular.placement.model import PlacementState
 from placeopt.submodular.placement.settings import parse_tiers
-from placeopt.submodular.placement.topology import BITS, make_graph, make_topology, place
+
+BITS = 60
+"""Bits per word of the bit sets of dependencies."""
 from placeopt.verifier import verify
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -128,7 +129,8 @@ def test_parallel_task_on_another_device_doubles_the_benefit() -> None:
     state = model.start()
     for task, device in ((0, 0), (2, 1)):
         model.add(state, task * 3 + device)
-    assert (1 + state.topology.total[3] - state.topology.parallel[:, 3]).tolist() == [2, 1, 2]
+    parallel = state.parallel[:, 3]
+    assert (1 + parallel.sum() - parallel).tolist() == [2, 1, 2]
 
 
 def test_outside_value_is_the_sum_times_the_last_factor() -> None:
@@ -160,14 +162,12 @@ def test_parallel_tasks_are_those_with_equal_dependencies(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 15))
     problem = graph(n, random_edges(rng, n))
-    structure = make_graph(problem)
-    state = make_topology(structure, problem.n_devices)
+    state = PlacementModel(problem, "inside").start()
     for v in rng.permutation(n).tolist():
-        place(structure, state, v, int(rng.integers(problem.n_devices)))
+        state.place(v, int(rng.integers(problem.n_devices)))
         left = state.device < 0
         wanted = parallel_by_definition(problem, state.device)
         assert (state.parallel[:, left] == wanted[:, left]).all()
-        assert (state.total[left] == wanted[:, left].sum(axis=0)).all()
 
 
 def test_more_dependencies_than_bits_in_a_word() -> None:
@@ -175,11 +175,10 @@ def test_more_dependencies_than_bits_in_a_word() -> None:
     k = 2 * BITS + 5
     edges = [(p, k + c) for p in range(k) for c in range(3) if not (c == 2 and p == k - 1)]
     problem = graph(k + 3, edges)
-    structure = make_graph(problem)
-    state = make_topology(structure, 3)
+    state = PlacementModel(problem, "inside").start()
     for p in range(k):
-        place(structure, state, p, p % 3)
-    place(structure, state, k, 0)
+        state.place(p, p % 3)
+    state.place(k, 0)
     assert state.parallel[:, k + 1].tolist() == [1, 0, 0]
     assert state.parallel[:, k + 2].tolist() == [0, 0, 0]
 
@@ -239,27 +238,6 @@ def test_library_greedy_gives_the_same_placement(seed: int) -> None:
         if form == "inside":
             assert found.elements.tolist() == (placed.task * problem.n_devices + placed.device).tolist()
         assert found.value == pytest.approx(placed.values[-1] if len(placed.values) else 0.0, rel=1e-9)
-
-
-def test_compiled_equals_plain() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(6):
-        problem, settings = small_problem(rng), settings_of(rng)
-        model = PlacementModel(problem, FORMS[int(rng.integers(2))], settings)
-        found = []
-        for run in (place_all.plain, place_all.compiled()):
-            state, record = model.start(), make_record(problem.n_tasks)
-            run(
-                model.model,
-                state,
-                make_queue(model.model, state, problem.device_class),
-                record,
-                True,
-                0,
-                problem.n_tasks,
-            )
-            found.append((record.task.tolist(), record.device.tolist(), record.value.tolist()))
-        assert found[0] == found[1]
 
 
 def solved(problem: Problem, name: str, **settings: Any) -> Answer:

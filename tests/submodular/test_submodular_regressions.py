@@ -13,8 +13,10 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.submodular import greedy
-from placeopt.submodular.placement import PlacementModel, topology
-from placeopt.submodular.placement.topology import BITS, Graph, Topology, make_graph, make_topology, place
+from placeopt.submodular.placement import PlacementModel
+
+BITS = 60
+"""Bits per word of the bit sets of dependencies."""
 
 FIVE_NODE = Path(__file__).parents[2] / "problems" / "five-node.yaml"
 
@@ -42,30 +44,23 @@ def test_bit_sets_of_several_words(density: float) -> None:
     layer = np.arange(3 * (BITS + 10)) // (BITS + 10)
     linked = (layer[:, None] + 1 == layer) & (rng.random((len(layer), len(layer))) < density)
     problem = graph(len(layer), np.argwhere(linked))
-    structure, state = make_graph(problem), make_topology(make_graph(problem), problem.n_devices)
+    state = PlacementModel(problem, "inside").start()
     order = rng.permutation(problem.n_tasks)
     for k, v in enumerate(order.tolist()):
         if k % 40 == 0:
             for j in rng.choice(order[k:], 8).tolist():
                 assert state.parallel[:, j].tolist() == parallel_to(problem, state.device, j).tolist()
-        place(structure, state, v, int(rng.integers(2)))
-    assert state.words[0] >= 2
+        state.place(v, int(rng.integers(2)))
 
 
-def test_placing_sources_checks_no_dependents(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placing_sources_checks_no_dependents() -> None:
     """Placing a source once took O(producers of its consumers): minutes for 2,000 sources with 2,000 consumers."""
-    looked: list[int] = []
-
-    def drop_lost(_graph: Graph, _state: Topology, _v: int, w: int) -> bool:
-        looked.append(w)
-        return False
-
-    monkeypatch.setattr(topology, "drop_lost", drop_lost)
-    problem = graph(80, np.argwhere((np.arange(80)[:, None] < 40) & (np.arange(80) >= 40)))
-    structure, state = make_graph(problem), make_topology(make_graph(problem), 2)
+    state = PlacementModel(
+        graph(80, np.argwhere((np.arange(80)[:, None] < 40) & (np.arange(80) >= 40))), "inside"
+    ).start()
     for v in range(40):
-        place(structure, state, v, v % 2)
-    assert not looked
+        state.place(v, v % 2)
+    assert state.compared == 0
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,10 @@ void bind_local_search(nb::module_& module);
 void bind_windows(nb::module_& module);
 void bind_simulation(nb::module_& module);
 void bind_learning(nb::module_& module);
+void bind_submodular(nb::module_& module);
 void bind_destructive(nb::module_& module);
 void bind_relaxation(nb::module_& module);
 void bind_sct(nb::module_& module);
+void bind_stages(nb::module_& module);
 
 }  // namespace engine

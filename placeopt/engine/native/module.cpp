@@ -66,9 +66,11 @@ NB_MODULE(_core, module) {
     bind_windows(module);
     bind_simulation(module);
     bind_learning(module);
+    bind_submodular(module);
     bind_destructive(module);
     bind_relaxation(module);
     bind_sct(module);
+    bind_stages(module);
 }
 
 }  // namespace engine

@@ -2,8 +2,14 @@
 
 A. Carbonari, N. Kodirov, M. Golub: TensorFlow job placement optimization as a submodular function maximization, 2017.
 The ground set contains the pairs (j, i), task j on device i, as elements j m + i. The matroid is the partition by
-tasks. `benefits` states the equations. `PlacementModel` provides the function to the maximisers and checks of
-`placeopt.submodular`, and has its own greedy algorithm (`rounds`).
+tasks. `PlacementModel` provides the function to the maximisers and checks of `placeopt.submodular`, and has its own
+greedy algorithm. `engine/native/placement.cpp` has the equations and this algorithm, `topology.cpp` the parallel tasks.
+
+Extensions of section 5: `fetched` is the time of transfers from and to tasks on other devices, `swapped` the time for
+swapping to slower memory tiers, both in ticks. The gain of F is multiplied by a factor for the fill level of the
+memory, which is 0 if the task does not fit. Unplaced tasks need an assumed device for transfers: a producer is assumed
+on the device of its group, or else where its largest input comes from, recursively, and a consumer where its largest
+output goes. Placing a task places its group, so the transfers of the complete group count.
 
 Departures from the paper where it is silent or contradicts itself:
 
@@ -24,26 +30,50 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import runs_compiled
+from placeopt import engine
 from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem, group_memory, group_separation
-from placeopt.submodular.placement import benefits
-from placeopt.submodular.placement.benefits import Model, PlacementState
-from placeopt.submodular.placement.rounds import make_queue, make_record, place_all
 from placeopt.submodular.placement.settings import PlacementSettings, parse_curves, parse_tiers, time_capacity
-from placeopt.submodular.placement.topology import make_graph, make_topology
 
 Form = Literal["inside", "outside"]
 """Position of the parallelism factor: inside the sum of benefits (section 2.2), or outside (section 2.3)."""
 
-STEPS = 100_000_000
-"""Elementary steps of compiled code between two calls of `should_stop`; plain Python calls it after each round."""
+FULLNESS = {"unlimited": 0, "step": 1, "linear": 2}
+"""Effect of memory on gains: none; 0 if the task does not fit; linear decrease from the knee to 0 at capacity."""
 
-FULLNESS = {"unlimited": benefits.UNLIMITED_MEMORY, "step": benefits.STEP, "linear": benefits.LINEAR}
+PlacementState = engine.Placement
+
+
+class Model(NamedTuple):
+    """A problem and its settings as arrays: n tasks, e edges, g groups, m devices, k tiers, p pieces."""
+
+    cost: Float  # (m, n) duration of each task on each device in ticks, infinite if not feasible
+    cap: Float  # (m,) time capacity i_cap in ticks
+    memory: Int  # (g,) bytes of each group
+    member_start: Int  # (g + 1,) tasks of each group, as CSR
+    member: Int  # (n,)
+    apart_start: Int  # (g + 1,) groups to separate each group from, as CSR
+    apart: Int
+    tier_end: Int  # (m, k) end of each memory tier in bytes
+    tier_ticks: Float  # (m, k) ticks for swapping one byte in each tier
+    largest_input: Int  # (n,) the edge with each task's largest input, -1 if it has none
+    largest_output: Int  # (n,) the place of each task's largest output among the in-edges, -1 if it has none
+    key: Int  # (n,) random numbers: sets of tasks are compared by a hash
+    inside: bool  # whether pf is inside the sum
+    parallelism: bool  # whether pf counts
+    load: bool  # whether placed_i counts
+    communication: bool  # whether transfers count
+    curve: Int  # (m,) the concave function g of each device: SQRT, LOG or LINEAR_PIECES
+    piece_end: Float  # (m, p) where each linear piece of g ends, infinite for the last one
+    piece_slope: Float  # (m, p) its slope
+    fullness: int  # see `FULLNESS`
+    knee: float  # fill level from which linear gains decrease
+    balance: float  # share of the gain that a full device loses in addition
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +125,7 @@ class PlacementModel:
         self.size = problem.n_tasks * problem.n_devices
         self._home = np.full(problem.n_groups, -1, dtype=np.int64) if home is None else home
         self.model = _model(problem, form, settings, feasible)
+        self._rules = engine.PlacementRules(native(problem), self.model)
         tiered = self.model.tier_end.shape[1] > 0
         modular = not settings.load and not settings.parallelism and not settings.communication and not tiered
         late = bool((self.model.cost[np.isfinite(self.model.cost)] > 2 * self.model.cap.max()).any())
@@ -104,79 +135,46 @@ class PlacementModel:
         )
 
     def start(self) -> PlacementState:
-        n, m, g = self.problem.n_tasks, self.problem.n_devices, self.problem.n_groups
-        used = np.zeros(m, dtype=np.int64)
-        given = self._home >= 0
-        np.add.at(used, self._home[given], self.model.memory[given])
-        state = PlacementState(
-            topology=make_topology(self.model.graph, m),
-            home=self._home.copy(),
-            benefit=np.zeros(m),
-            placed=np.zeros(m),
-            held=np.zeros(m, dtype=np.int64),
-            used=used,
-            value=np.zeros(3),
-            fetched=np.zeros((m, g), dtype=np.int64),
-            origin=np.full(n, -1, dtype=np.int64),
-            target=np.full(n, -1, dtype=np.int64),
-            changed=np.zeros(g, dtype=np.int64),
-            n_changed=np.zeros(1, dtype=np.int64),
-            stamp=np.zeros(g, dtype=np.bool_),
-            stack=np.zeros(n, dtype=np.int64),
-        )
-        if self.model.communication and given.any():
-            locate_group = benefits.locate_group.select(len(np.flatnonzero(given)) * m * 100, chunked=True)
-            for k in np.flatnonzero(given).tolist():
-                locate_group(self.model, state, k, int(self._home[k]))
-        return state
+        return engine.Placement(self._rules, self._home)
 
     def copy(self, state: PlacementState) -> PlacementState:
-        return cast(PlacementState, _copied(state))
+        return state.copy()
 
     def value(self, state: PlacementState) -> float:
-        return benefits.value_of(self.model, state)
+        return state.value
 
     def gains(self, state: PlacementState, elements: Int) -> Float:
-        out = np.empty(len(elements))
-        benefits.gains.select(8 * len(elements), chunked=True)(self.model, state, elements, out)
-        return out
+        return state.gains(elements)
 
     def add(self, state: PlacementState, element: int) -> None:
-        place_task = benefits.place_task.select(self.problem.n_tasks + self.problem.n_edges, chunked=True)
-        place_task(self.model, state, *divmod(int(element), self.problem.n_devices))
+        state.place(*divmod(int(element), self.problem.n_devices))
 
     def independence(self) -> Allowed:
         """The placements that the problem and the settings allow."""
         return Allowed(self)
 
-    def place_all(self, *, lazy: bool = True, should_stop: Callable[[], bool] = lambda: False) -> Placed:
-        """Place all tasks by greedy on all pairs; lazy evaluation gives the same result in less time (see `rounds`).
-
-        `should_stop` is called several times per second.
-        """
-        n = self.problem.n_tasks
-        state, record = self.start(), make_record(n)
-        queue = make_queue(self.model, state, self.problem.device_class)
-        # Elementary steps: all pairs in each round, and the dependents of each task.
-        work = 4 * n * n * self.problem.n_devices + n * (n + self.problem.n_edges)
-        run = place_all.select(work, chunked=True)
-        step = max(1, int(STEPS * n / work)) if n else 1
-        placed, last = 0, 0
-        while placed == last < n and not should_stop():
-            last = min(last + (step if runs_compiled(run) else 1), n)
-            placed = run(self.model, state, queue, record, lazy, placed, last)
-        left = np.flatnonzero(state.topology.device[self.problem.order] < 0)
-        stopped = placed == last < n
+    def place_all(self, *, lazy: bool = True, should_stop: Callable[[], bool] | None = None) -> Placed:
+        """Place all tasks by greedy on all pairs; lazy evaluation gives the same result in less time."""
+        state, stop = self.start(), engine.current_stop() if should_stop is None else engine.Stop(should_stop)
+        task, device, values, evaluations, stopped = state.place_all(self._kinds(), lazy, stop)
+        left = np.flatnonzero(state.device[self.problem.order] < 0)
         return Placed(
-            task=record.task[:placed],
-            device=record.device[:placed],
-            values=record.value[:placed],
-            home=state.home,
+            task=task,
+            device=device,
+            values=values,
+            home=state.home.copy(),
             room=self.problem.capacity - state.used,
             stuck=int(self.problem.order[left[0]]) if len(left) and not stopped else None,
             stopped=stopped,
-            evaluations=int(record.evaluations[0]),
+            evaluations=evaluations,
         )
+
+    def _kinds(self) -> Int:
+        """(m,) device class, feasible tasks and g: empty devices of one kind are equivalent."""
+        model = self.model
+        alike = (self.problem.device_class, np.isfinite(model.cost), model.curve, model.piece_end, model.piece_slope)
+        kind = np.unique(np.column_stack(alike), axis=0, return_inverse=True)[1]
+        return kind.reshape(self.problem.n_devices).astype(np.int64)
 
 
 class Allowed:
@@ -190,17 +188,15 @@ class Allowed:
         problem = of.problem
         self._of = of
         self.size, self.start, self.copy = of.size, of.start, of.copy
-        limited = of.model.fullness != benefits.UNLIMITED_MEMORY and bool((problem.capacity < UNLIMITED).any())
+        limited = of.model.fullness != FULLNESS["unlimited"] and bool((problem.capacity < UNLIMITED).any())
         self.matroid = not limited and problem.n_groups == problem.n_tasks and not len(problem.separation)
         self.matroids = 1 if self.matroid else None
 
     def open(self, state: PlacementState, elements: Int) -> Bool:
-        out = np.empty(len(elements), dtype=np.bool_)
-        benefits.mark_allowed.select(8 * len(elements), chunked=True)(self._of.model, state, elements, out)
-        return out
+        return state.open(elements)
 
     def add(self, state: PlacementState, element: int) -> None:
-        benefits.occupy(self._of.model, state, *divmod(int(element), self._of.problem.n_devices))
+        state.occupy(*divmod(int(element), self._of.problem.n_devices))
 
 
 def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: Bool | None) -> Model:
@@ -209,28 +205,21 @@ def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: 
     apart_start, apart = group_separation(problem)
     tier_end, tier_ticks = parse_tiers(problem, settings.tiers)
     curve, piece_end, piece_slope = parse_curves(problem, settings.curve)
-    in_payload = problem.payload[problem.in_edge]
-    source = problem.edge_source[problem.in_edge]
     return Model(
-        graph=make_graph(problem),
         cost=cost,
         cap=np.full(problem.n_devices, time_capacity(problem, settings.cap)),
-        group=problem.group,
         memory=group_memory(problem),
         member_start=np.searchsorted(np.sort(problem.group), np.arange(problem.n_groups + 1)).astype(np.int64),
         member=np.argsort(problem.group, kind="stable"),
         apart_start=apart_start,
         apart=apart,
-        capacity=problem.capacity,
         tier_end=tier_end,
         tier_ticks=tier_ticks,
-        out_payload=problem.payload,
-        in_payload=in_payload,
         largest_input=_largest(problem.edge_target, problem.payload, problem.n_tasks),
-        largest_output=_largest(source, in_payload, problem.n_tasks),
-        latency=problem.latency,
-        num=problem.byte_ticks_num,
-        den=problem.byte_ticks_den,
+        largest_output=_largest(
+            problem.edge_source[problem.in_edge], problem.payload[problem.in_edge], problem.n_tasks
+        ),
+        key=np.random.default_rng(0).integers(1, 2**62, size=problem.n_tasks, dtype=np.int64),
         inside=form == "inside",
         parallelism=settings.parallelism,
         load=settings.load,
@@ -242,11 +231,6 @@ def _model(problem: Problem, form: Form, settings: PlacementSettings, feasible: 
         knee=settings.knee,
         balance=settings.memory_balance,
     )
-
-
-def _copied(arrays: Any) -> Any:
-    """A deep copy of a named tuple of arrays and of such tuples."""
-    return type(arrays)(*(_copied(array) if isinstance(array, tuple) else array.copy() for array in arrays))
 
 
 def _largest(end: Int, payload: Int, n: int) -> Int:

@@ -24,6 +24,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from placeopt.engine import StoppedError
 from placeopt.model.arrays import Int
 from placeopt.model.period import period
 from placeopt.model.problem import Problem
@@ -35,7 +36,7 @@ from placeopt.solver import Answer, Info, Options, Settings, Termination
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._shared.assessment import assessed, proved_period, started
 from ._shared.contraction import Nodes, contracted, orders
-from ._shared.ideals import INFINITE, TARNAWSKI, Division, StoppedError, costs_of, divided, sets_along, sets_of
+from ._shared.ideals import INFINITE, TARNAWSKI, Division, costs_of, divided, sets_along, sets_of
 
 
 def without_hanging(problem: Problem) -> tuple[Problem, Int] | None:

@@ -131,7 +131,7 @@ class Maximising:
         state = allowed.start()
         for element in best.elements.tolist():
             allowed.add(state, element)
-        left = np.flatnonzero(state.topology.device[problem.order] < 0)
+        left = np.flatnonzero(state.device[problem.order] < 0)
         stuck = int(problem.group[problem.order[left[0]]]) if len(left) else None
         room = problem.capacity - state.used
         return Found(state.home, room, stuck, *way, best.value, best.bound, best.evaluations, best.guarantee)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.bounding.quick import best_bound
+from placeopt.engine import StoppedError
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
 from placeopt.model.memory import pipeline_memory
@@ -21,7 +22,7 @@ from placeopt.solver import Answer, Termination
 
 from ..._runs.solve_run import SolveRun
 from .contraction import contracted, orders
-from .ideals import INFINITE, Division, StoppedError, costs_of, divided, sets_along
+from .ideals import INFINITE, Division, costs_of, divided, sets_along
 
 
 def divisions(problem: Problem, stopped: Callable[[], bool]) -> Iterator[Division]:

@@ -14,7 +14,6 @@ the least load of the busiest device depends only on the ideal and the number of
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -22,7 +21,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.kernels import WaitingStoppedError, impatient, kernel
+from placeopt import engine
+from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
@@ -53,7 +53,7 @@ class Sets(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What stages cost, as arguments of a kernel; k nodes, c classes, q numbers of used devices by class."""
+    """What stages cost, as the engine reads it; k nodes, c classes, q numbers of used devices by class."""
 
     computing: Int  # (k, c)
     again: Int  # (k, c)
@@ -82,8 +82,6 @@ class Costs(NamedTuple):
     ring_latency: Int  # (c,) links between the devices of a class
     ring_num: Int
     ring_den: Int
-    used: Int  # (q, c)
-    stride: Int  # (c,)
     least: Int  # (k,) least computing ticks of a node on any class
     room: NDArray[np.float64]  # (q,) how much of these the unused devices compute in a tick, at most
     replicas: int
@@ -177,7 +175,7 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
     ring = nodes.rings(problem)
     stride = np.concatenate(([1], np.cumprod(size[:-1] + 1))).astype(np.int64)
     states = np.arange(int(np.prod(size + 1)))
-    used = states[:, None] // stride % (size + 1)
+    unused = size - states[:, None] // stride % (size + 1)
     kept = {"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches)
     ticks = np.where(nodes.forbidden, np.inf, nodes.computing)
     least = ticks.min(axis=1, initial=np.inf)
@@ -192,8 +190,8 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
         apart_start=apart_start, apart=apart, capacity=problem.capacity[leaders], size=size,
         mode=2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders], free=pipeline.free_transfers[leaders],
         launch=pipeline.launch[leaders], ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
-        used=used.astype(np.int64), stride=stride, replicas=pipeline.replicas, in_flight=kept,
-        recompute=pipeline.recompute, least=np.where(worked, least, 0).astype(np.int64), room=(size - used) @ rate,
+        replicas=pipeline.replicas, in_flight=kept, recompute=pipeline.recompute,
+        least=np.where(worked, least, 0).astype(np.int64), room=unused @ rate,
     )  # fmt: skip
 
 
@@ -211,14 +209,6 @@ class Division:
     stages: Stages
 
 
-class StoppedError(Exception):
-    """The search was stopped."""
-
-
-CHUNK = 0.05
-"""Seconds between two checks whether to stop."""
-
-
 def divided(
     problem: Problem, nodes: Nodes, costs: Costs, sets: Sets, below: int, stopped: Callable[[], bool] = lambda: False
 ) -> Division | None:
@@ -226,90 +216,32 @@ def divided(
 
     Raises
     ------
-    StoppedError
+    placeopt.engine.StoppedError
         If `stopped` became true.
     """
-    s, q, c = len(sets.bits), len(costs.used), len(costs.size)
-    totals = np.zeros((s, 3 * c + 7), dtype=np.int64)
-    value = np.full((s, q), INFINITE, dtype=np.int64)
-    before = np.full((s, q), -1, dtype=np.int64)
-    move = np.full((s, q), -1, dtype=np.int64)
-    work = np.full((5, s), -1, dtype=np.int64)
-    live = np.zeros(q, dtype=np.int64)
-    add_up.select(len(sets.node) * (3 * c + 7))(sets, costs, totals)
-    value[0, 0] = 0
-    step = search.select(s * max(s // 8, 1) * (10 + q * c))
-    limit, at, size = below, 0, 1
-    with impatient(stopped):
-        while at < s:
-            if stopped():
-                raise StoppedError
-            begin = time.monotonic()
-            end = min(at + size, s)
-            try:
-                limit = step(sets, costs, limit, at, end, totals, value, before, move, work, live)
-            except WaitingStoppedError:
-                raise StoppedError from None
-            at, size = end, size * 2 if time.monotonic() - begin < CHUNK else max(size // 2, 1)
-    last = int(value[-1].argmin())
-    if value[-1, last] >= below:
+    if stopped():  # which the engine asks only after some milliseconds
+        raise engine.StoppedError
+    found = engine.divide_sets(sets, costs, below, engine.Stop(stopped))
+    if found is None:
         return None
+    least, chosen = found
     free = [list(members) for members in nodes.devices]
     m = problem.n_devices
-    home = np.zeros(nodes.count, dtype=np.int64)
-    leader, again, number = np.arange(m), np.zeros(m, dtype=np.int64), np.zeros(nodes.count, dtype=np.int64)
-    at, state, stage = s - 1, last, 0
-    members = [_members(row) for row in sets.bits]
-    while at > 0:
-        code, origin = int(move[at, state]), int(before[at, state])
-        label, r, redone = code // 2 % c, code // (2 * c), code % 2
+    home, number = np.zeros((2, nodes.count), dtype=np.int64)
+    leader, again = np.arange(m), np.zeros(m, dtype=np.int64)
+    at, count = len(sets.bits) - 1, len(chosen)
+    for stage, (begin, label, r, redone) in enumerate(chosen.tolist()):
         team, free[label] = free[label][:r], free[label][r:]
-        fresh = sorted(members[at] - members[origin])
-        home[fresh], number[fresh] = team[0], stage
+        added = (sets.bits[at] & ~sets.bits[begin]).astype("<u8").view(np.uint8)
+        fresh = np.unpackbits(added, count=nodes.count, bitorder="little")
+        home[fresh > 0], number[fresh > 0] = team[0], stage
         leader[team], again[team[0]] = team[0], redone
-        state -= r * int(costs.stride[label])
-        at, stage = origin, stage + 1
+        at = begin
     device = home[nodes.node]
     ahead = number[nodes.node]
-    behind = 2 * stage - 1 - ahead if nodes.opposite else stage + ahead
+    behind = 2 * count - 1 - ahead if nodes.opposite else count + ahead
     stages = Stages(np.where(backward(problem), behind, ahead), leader, again, np.zeros(m, dtype=np.int64))
-    return Division(int(value[-1, last]), device, stages)
-
-
-def _members(row: Words) -> set[int]:
-    found = set()
-    for place, word in enumerate(row.tolist()):
-        while word:
-            low = word & -word
-            found.add(64 * place + low.bit_length() - 1)
-            word ^= low
-    return found
-
-
-@kernel(allocates=False)
-def holds_node(bits: Words, inner: int, outer: int, v: int) -> bool:
-    """Whether a node is in set `inner` and not in set `outer`."""
-    word, bit = v >> 6, np.uint64(v & 63)
-    return bool(((bits[inner, word] & ~bits[outer, word]) >> bit) & np.uint64(1))
-
-
-@kernel(holds_node, allocates=False)
-def count_item(costs: Costs, bits: Words, inner: int, outer: int, x: int, sign: int, totals: Int, at: int) -> None:
-    """Add an item to what the stage inner - outer sends, receives and stores, or subtract it (sign -1)."""
-    if holds_node(bits, inner, outer, costs.producer[x]):
-        for k in range(costs.consumer_start[x], costs.consumer_start[x + 1]):
-            if not holds_node(bits, inner, outer, costs.consumer[k]):
-                totals[0, at] += sign * costs.ticks[x]
-                return
-        return
-    for k in range(costs.consumer_start[x], costs.consumer_start[x + 1]):
-        if holds_node(bits, inner, outer, costs.consumer[k]):
-            totals[1, at] += sign * costs.ticks[x]
-            break
-    for k in range(costs.entering_start[x], costs.entering_start[x + 1]):
-        if holds_node(bits, inner, outer, costs.entering[k]):
-            totals[2, at] += sign * costs.payload[x]
-            break
+    return Division(least, device, stages)
 
 
 @kernel(allocates=False)
@@ -334,132 +266,3 @@ def stage_load(costs: Classes, c: int, r: int, busy: int, sent: int, received: i
     moving += ring(costs, c, r, gradient)
     total = max(busy, moving) if costs.mode[c] & 2 else busy + moving
     return -(-total // r)
-
-
-@kernel(allocates=False)
-def add_up(sets: Sets, costs: Costs, totals: Int) -> None:
-    """Fill `totals` (s, 3 c + 7) with sums over the nodes of each set."""
-    c_count = len(costs.size)
-    base = 3 * c_count
-    for at in range(len(sets.bits)):
-        for e in range(sets.start[at], sets.start[at + 1]):
-            v, there = sets.node[e], sets.result[e]
-            for c in range(c_count):
-                totals[there, c] = totals[at, c] + costs.computing[v, c]
-                totals[there, c_count + c] = totals[at, c_count + c] + costs.again[v, c]
-                totals[there, 2 * c_count + c] = totals[at, 2 * c_count + c] + costs.forbidden[v, c]
-            totals[there, base] = totals[at, base] + costs.fixed[v]
-            totals[there, base + 1] = totals[at, base + 1] + costs.kept[v]
-            totals[there, base + 2] = totals[at, base + 2] + costs.source[v]
-            totals[there, base + 3] = totals[at, base + 3] + costs.gradient[v]
-            totals[there, base + 4] = totals[at, base + 4] + costs.directions[v, 0]
-            totals[there, base + 5] = totals[at, base + 5] + costs.directions[v, 1]
-            totals[there, base + 6] = totals[at, base + 6] + costs.least[v]
-
-
-@kernel(holds_node, count_item, stage_load, ring, allocates=False)
-def search(
-    sets: Sets, costs: Costs, limit: int, first: int, last: int, totals: Int, value: Int, before: Int, move: Int,
-    work: Int, live: Int,
-) -> int:  # fmt: skip
-    """Fill `value` (s, q) with the least period of the stages of each set on each number of devices by class.
-
-    It continues from the sets `first` to `last - 1`, and returns the limit: the period to improve on. `work` (5, s)
-    holds what the stage up to a set sends, receives and stores, a mark, and a queue; `live` (q,) states of a set.
-    """
-    s, c_count, q_count = len(sets.bits), len(costs.size), len(costs.used)
-    base = 3 * c_count
-    for origin in range(first, last):
-        count = 0
-        left = totals[s - 1, base + 6] - totals[origin, base + 6]
-        for q in range(q_count):
-            useful = value[origin, q] < limit and left <= costs.room[q] * (limit - 1) + 1
-            # Fewer devices at no larger period are better. They come first: more devices have a larger number.
-            for k in range(count if useful else 0):
-                fewer = value[origin, live[k]] <= value[origin, q]
-                for c in range(c_count):
-                    fewer = fewer and costs.used[live[k], c] <= costs.used[q, c]
-                useful = useful and not fewer
-            if useful:
-                live[count] = q
-                count += 1
-        if count == 0:
-            continue
-        work[0, origin] = work[1, origin] = work[2, origin] = 0
-        work[3, origin] = origin
-        work[4, 0] = origin
-        head, tail = 0, 1
-        while head < tail:
-            at = work[4, head]
-            head += 1
-            extend = at == origin
-            if at != origin:
-                fixed = totals[at, base] - totals[origin, base]
-                kept = totals[at, base + 1] - totals[origin, base + 1]
-                source = totals[at, base + 2] - totals[origin, base + 2]
-                gradient = totals[at, base + 3] - totals[origin, base + 3]
-                kinds = int(totals[at, base + 4] > totals[origin, base + 4])
-                kinds += int(totals[at, base + 5] > totals[origin, base + 5])
-                left = totals[s - 1, base + 6] - totals[at, base + 6]
-                for c in range(c_count):
-                    computing = totals[at, c] - totals[origin, c]
-                    forbidden = totals[at, 2 * c_count + c] > totals[origin, 2 * c_count + c]
-                    most = min(costs.replicas, costs.size[c])
-                    # What a stage computes, and what it sends to later stages, only grows with the stage.
-                    if forbidden or fixed > costs.capacity[c]:
-                        continue
-                    if stage_load(costs, c, most, computing, work[0, at], 0, 0) >= limit:
-                        continue
-                    extend = True
-                    for r in range(1, most + 1):
-                        for redone in range(2 if costs.recompute else 1):
-                            busy = computing + kinds * costs.launch[c]
-                            if redone:
-                                busy += totals[at, c_count + c] - totals[origin, c_count + c]
-                            load = stage_load(costs, c, r, busy, work[0, at], work[1, at], gradient)
-                            if load >= limit:
-                                continue
-                            for k in range(count):
-                                q = live[k]
-                                if costs.used[q, c] + r > costs.size[c]:
-                                    continue
-                                runs = costs.in_flight
-                                if runs == 0:
-                                    later = r
-                                    for other in range(c_count):
-                                        later += costs.used[q, other]
-                                    runs = -(-later // r)
-                                need = fixed + (runs - 1) * kept
-                                if redone:
-                                    need = fixed + runs * work[2, at] + (runs - 1) * source
-                                state = q + r * costs.stride[c]
-                                worst = max(load, value[origin, q])
-                                if need > costs.capacity[c] or worst >= min(limit, value[at, state]):
-                                    continue
-                                if left > costs.room[state] * (limit - 1) + 1:
-                                    continue
-                                value[at, state] = worst
-                                before[at, state] = origin
-                                move[at, state] = (r * c_count + c) * 2 + redone
-                                if at == s - 1:
-                                    limit = worst
-            if extend:
-                for e in range(sets.start[at], sets.start[at + 1]):
-                    v, there = sets.node[e], sets.result[e]
-                    if work[3, there] == origin:
-                        continue
-                    clash = False
-                    for k in range(costs.apart_start[v], costs.apart_start[v + 1]):
-                        clash = clash or holds_node(sets.bits, at, origin, costs.apart[k])
-                    if clash:
-                        continue
-                    for k in range(3):
-                        work[k, there] = work[k, at]
-                    for k in range(costs.incident_start[v], costs.incident_start[v + 1]):
-                        x = costs.incident[k]
-                        count_item(costs, sets.bits, at, origin, x, -1, work, there)
-                        count_item(costs, sets.bits, there, origin, x, 1, work, there)
-                    work[3, there] = origin
-                    work[4, tail] = there
-                    tail += 1
-    return limit
