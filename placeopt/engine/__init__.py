@@ -28,6 +28,7 @@ from placeopt.engine._core import PlacementRules as PlacementRules
 from placeopt.engine._core import Propagation as Propagation
 from placeopt.engine._core import Sampler as Sampler
 from placeopt.engine._core import Simulation as Simulation
+from placeopt.engine._core import StageSearch as StageSearch
 from placeopt.engine._core import Stop as Stop
 from placeopt.engine._core import StoppedError as StoppedError
 from placeopt.engine._core import Timeline as Timeline

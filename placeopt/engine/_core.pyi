@@ -1037,3 +1037,110 @@ def divide_sets(sets: object, costs: object, below: int, stop: Stop) -> tuple[in
 
     Each stage has the set of last nodes that it extends, its class, the number of its devices, and whether they compute outputs again. `sets` and `costs` are those of placeopt_solvers.pipelines._shared.ideals. Raises StoppedError.
     """
+
+class StageSearch:
+    """
+    A placement of the units of a pipeline, evaluated incrementally.
+
+    A place is a stage that may be empty, or a device if stages are not limited. `units` are those of
+    placeopt_solvers.pipelines._search.units. Arrays are read-only views.
+    """
+
+    def __init__(self, units: object, place: numpy.typing.NDArray[numpy.int64], home: numpy.typing.NDArray[numpy.int64], leader: numpy.typing.NDArray[numpy.int64], again: numpy.typing.NDArray[numpy.int64], seed: int, squares: int, scale: int, stop: Stop) -> None:
+        """
+        Start from the place (k,) of each unit, the device (l,) of each place, the leader (m,) of each device's team, and 1 for devices (m,) that compute outputs again.
+
+        The cost is the norm with the power 2^squares, of loads divided by `scale` ticks.
+        """
+
+    def anneal(self, begin: int, end: int, rounds: int, hot: float, cold: float, stop: Stop) -> None:
+        """
+        Try the moves `begin` to `end` of a cooling of `rounds` moves, whose temperature falls from `hot` to `cold`.
+
+        Raises StoppedError; then only the best placement remains valid.
+        """
+
+    def assess(self) -> float:
+        """Return the cost; set `period` and `over`."""
+
+    def propose(self) -> bool:
+        """Move random units; return whether the result satisfies all but memory."""
+
+    def undo(self) -> None:
+        """Undo the last proposal."""
+
+    def rearrange(self) -> bool:
+        """
+        Change devices, teams or recomputation at random; return whether anything changed.
+        """
+
+    def restore(self) -> None:
+        """Undo the last rearrangement."""
+
+    def valid(self, unit: int) -> bool:
+        """Return whether a unit may be where it is, memory aside."""
+
+    @property
+    def sums(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        All that is kept of teams, items, places and devices, apart from `load`.
+        """
+
+    @property
+    def load(self) -> numpy.typing.NDArray[numpy.int64]:
+        """(m, 3) ticks of each device: computing, sent, received."""
+
+    @property
+    def weight(self) -> float:
+        """Weight of memory above the capacities. Setting it assesses the state."""
+
+    @weight.setter
+    def weight(self, arg: float, /) -> None: ...
+
+    @property
+    def period(self) -> int:
+        """Period as last assessed."""
+
+    @property
+    def over(self) -> int:
+        """Bytes above the capacities as last assessed."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a best placement, whose memory suffices."""
+
+    @property
+    def best_period(self) -> int:
+        """Its period."""
+
+    @property
+    def place(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(k,) the place of each unit."""
+
+    @property
+    def home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(l,) the device of each place."""
+
+    @property
+    def leader(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) the leader of each device's team."""
+
+    @property
+    def again(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) 1 for devices that compute outputs again."""
+
+    @property
+    def best_place(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(k,) places of the best placement."""
+
+    @property
+    def best_home(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(l,) its devices of places."""
+
+    @property
+    def best_leader(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) its leaders."""
+
+    @property
+    def best_again(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(m,) its recomputation."""

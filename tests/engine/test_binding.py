@@ -16,6 +16,7 @@ from pipelines import unlike_pipeline
 from placeopt_solvers._constructive.groups import Groups, grouped, without_memory
 from placeopt_solvers._constructive.live_memory import own_tasks
 from placeopt_solvers._local_search.instance import make_instance
+from placeopt_solvers.pipelines._search.units import finest_units
 from placeopt_solvers.pipelines._shared.contraction import contracted
 from placeopt_solvers.pipelines._shared.ideals import costs_of, sets_of
 
@@ -237,6 +238,10 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     nodes = contracted(pipeline)
     costs, sets = costs_of(pipeline, nodes), sets_of(nodes, 1000, lambda: False)
     assert sets is not None
+    units = finest_units(pipeline, nodes)
+    places = {"place": np.zeros(len(units.fixed), np.int64)}
+    places |= {name: np.arange(pipeline.n_devices) for name in ("home", "leader")}
+    places["again"] = np.zeros(pipeline.n_devices, np.int64)
     return {
         "place_pairs": (
             lambda **a: engine.place_pairs(line(), *a.values(), False, False, stop),
@@ -266,6 +271,11 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "costs of divide_sets": (
             lambda **a: engine.divide_sets(sets, Changed(costs, **a), 2**62, stop),
             arrays_of(costs),
+        ),
+        "StageSearch": (lambda **a: engine.StageSearch(units, *a.values(), 0, 4, 1, stop), places),
+        "units of StageSearch": (
+            lambda **a: engine.StageSearch(Changed(units, **a), *places.values(), 0, 4, 1, stop),
+            arrays_of(units),
         ),
         "draw_pairs": (lambda **a: engine.draw_pairs(line(), *a.values(), 0.5, stop), {"chance": np.zeros(n)}),
         "adjust_in_order": (
@@ -630,6 +640,8 @@ RANGED = (
     "node", "head", "following",
     "detour", "group", "low", "in_lane", "neighbour", "pair", "high", "pairs",
     "detour", "group", "low", "node", "result", "incident", "consumer", "entering", "apart",
+    "detour", "group", "low", "node", "result", "incident", "consumer", "entering", "apart", "place", "leader", "again",
+    "before", "after", "touched",
 )  # fmt: skip
 
 

@@ -12,26 +12,6 @@ import pytest
 from pipelines import random_pipeline, unlike_pipeline
 from placeopt_solvers.pipelines._search.division import INFINITE, divide, ends, lines
 from placeopt_solvers.pipelines._search.levels import coarser, graph_of
-from placeopt_solvers.pipelines._search.moves import (
-    BEST,
-    BUSY,
-    KNOWN,
-    OVER,
-    PERIOD,
-    RECEIVED,
-    SENT,
-    State,
-    allowed,
-    anneal,
-    assess,
-    in_order,
-    keep,
-    propose,
-    rearrange,
-    rebuild,
-    restore,
-    shift,
-)
 from placeopt_solvers.pipelines._search.orders import division_points, orders
 from placeopt_solvers.pipelines._search.placements import View, divided_point, new_state, staged, state_point, view_of
 from placeopt_solvers.pipelines._search.walks import Search, grouped
@@ -39,6 +19,7 @@ from placeopt_solvers.pipelines._shared.assessment import permitted
 from placeopt_solvers.pipelines._shared.enumeration import best_pipeline
 
 import placeopt as po
+from placeopt import engine
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import with_changes
 from placeopt.model.memory import pipeline_memory
@@ -61,14 +42,11 @@ def never(*_: object) -> bool:
     return False
 
 
-def arrays(state: State) -> dict[str, list[object]]:
+def arrays(state: engine.StageSearch) -> list[list[int]]:
     """All that a move changes, apart from random numbers and what the last assessment says."""
-    names = ("place", "home", "leader", "team", "again", "consumers", "entering", "load", "filled")
-    return {name: getattr(state, name).tolist() for name in names}
-
-
-def copied(state: State) -> State:
-    return State(*(part.copy() for part in state))
+    return [
+        each.ravel().tolist() for each in (state.place, state.home, state.leader, state.again, state.sums, state.load)
+    ]
 
 
 def fan(seed: int) -> po.Problem:
@@ -98,44 +76,41 @@ def fan(seed: int) -> po.Problem:
     )
 
 
-def states() -> Iterator[tuple[int, View, State]]:
+def states() -> Iterator[tuple[int, View, engine.StageSearch]]:
     """States of searches, each from the first division of a case."""
     for case, problem in enumerate([*CASES, *(fan(seed) for seed in range(24))]):
         view = view_of(problem)
         start = next(division_points(view, never, strict=False), None)
         if start is not None:
-            yield case, view, new_state(view, start, case)
+            yield case, view, new_state(view, start, case, 4, engine.Stop())
 
 
-def current(view: View, state: State) -> tuple[np.ndarray, Stages] | None:
+def current(view: View, state: engine.StageSearch) -> tuple[np.ndarray, Stages] | None:
     """The placement of a state, memory aside."""
     home = state.home[state.place]
     used = np.bincount(home, minlength=len(state.leader)) > 0
     return staged(view, home, state.place, len(state.home), state.leader, state.again * used)
 
 
-def check_state(view: View, state: State) -> None:
-    """Sums are those of `rebuild`, and period and memory those of the model."""
-    fresh = copied(state)
-    for name in ("team", "consumers", "entering", "load", "filled"):
-        getattr(fresh, name)[...] = -1
-    rebuild(view.units, fresh)
-    if not view.units.recompute:
-        fresh.entering[...] = state.entering
+def check_state(view: View, state: engine.StageSearch) -> None:
+    """Sums are those of a new state, and period and memory those of the model."""
+    parts = state.place, state.home, state.leader, state.again
+    fresh = engine.StageSearch(view.units, *parts, 0, 4, 1, engine.Stop())
     assert arrays(fresh) == arrays(state)
-    cost = assess(view.units, state)
-    assert cost == assess(view.units, fresh)
+    state.assess()
+    assert (state.period, state.over) == (fresh.period, fresh.over)
     found = current(view, state)
     assert found is not None
     problem, (device, stages) = view.problem, found
     assert permitted(problem, device, stages)
     model, moving = loads(problem, device, stages), ~rules(problem).free_transfers
-    assert state.number[PERIOD] == model.periods.max(initial=0)
-    assert state.load[BUSY].tolist() == model.computing.tolist()
-    assert (state.load[SENT] * moving).tolist() == model.sent.tolist()
-    assert (state.load[RECEIVED] * moving).tolist() == model.received.tolist()
+    busy, sent, received = state.load.T
+    assert state.period == model.periods.max(initial=0)
+    assert busy.tolist() == model.computing.tolist()
+    assert (sent * moving).tolist() == model.sent.tolist()
+    assert (received * moving).tolist() == model.received.tolist()
     over = np.maximum(pipeline_memory(problem, device, stages) - problem.capacity, 0)
-    assert state.number[OVER] == over[stages.leader == np.arange(len(over))].sum()
+    assert state.over == over[stages.leader == np.arange(len(over))].sum()
 
 
 @cache
@@ -242,18 +217,17 @@ class TestAnswers:
 
 
 class TestStates:
-    def test_sums_after_moves_are_those_of_rebuild(self) -> None:
+    def test_sums_after_moves_are_those_of_a_new_state(self) -> None:
         moved = rearranged = 0
         for _, view, state in states():
             check_state(view, state)
             for step in range(120):
                 if step % 4 == 0:
-                    rearranged += rearrange(view.units, state) >= 0
+                    rearranged += state.rearrange()
                 else:
-                    number, valid = propose(view.units, state)
+                    valid = state.propose()
                     if not valid:
-                        for back in reversed(range(number)):
-                            shift(view.units, state, state.moved[0, back], state.moved[1, back])
+                        state.undo()
                     moved += valid
                 if step % 5 == 0:
                     check_state(view, state)
@@ -263,61 +237,58 @@ class TestStates:
 
     def test_restore_undoes_rearrange(self) -> None:
         kinds = set()
-        for _, view, state in states():
+        for _, _, state in states():
             for step in range(60):
                 before = arrays(state)
-                code = rearrange(view.units, state)
-                if code >= 0:
-                    kinds.add(code % 4)
+                if state.rearrange():
+                    after = arrays(state)
+                    kinds.add(tuple(part for part in (1, 2, 3) if before[part] != after[part]))  # homes, leaders, again
                     if step % 3:
-                        restore(view.units, state, code)
-                if code < 0 or step % 3:
+                        state.restore()
+                        assert arrays(state) == before
+                else:
                     assert arrays(state) == before
-        assert kinds == {0, 1, 2}
+        assert kinds >= {(1,), (2,), (3,)}
 
     def test_moves_are_undone_backwards(self) -> None:
-        for _, view, state in states():
+        for _, _, state in states():
             for _ in range(60):
                 before = arrays(state)
-                number, _ = propose(view.units, state)
-                for back in reversed(range(number)):
-                    shift(view.units, state, state.moved[0, back], state.moved[1, back])
+                state.propose()
+                state.undo()
                 assert arrays(state) == before
 
     def test_annealing_keeps_the_best_state(self) -> None:
         for case, view, state in states():
-            assess(view.units, state)
-            anneal(view.units, state, 0, 400, 400, 0.5, 1e-3)
+            state.anneal(0, 400, 400, 0.5, 1e-3, engine.Stop())
             check_state(view, state)
-            if not state.number[KNOWN]:
+            if not state.known:
                 continue
             found = state_point(view, state)
             assert found is not None, case
-            assert found.period == state.number[BEST]
-            assert state.number[OVER] > 0 or state.number[PERIOD] >= state.number[BEST]
-            keep(state)
-            assert current(view, state) is not None
+            assert found.period == state.best_period
+            assert state.over > 0 or state.period >= state.best_period
 
     def test_places_respect_rules(self) -> None:
-        for _, view, state in states():
+        for _, _, state in states():
             for _ in range(30):
-                number, valid = propose(view.units, state)
-                if not valid:
-                    for back in reversed(range(number)):
-                        shift(view.units, state, state.moved[0, back], state.moved[1, back])
-            for v in range(len(state.place)):
-                assert allowed(view.units, state, v, state.place[v])
-                assert not view.units.ordered or in_order(view.units, state, v)
+                if not state.propose():
+                    state.undo()
+            assert all(state.valid(unit) for unit in range(len(state.place)))
 
-    def test_compiled_moves_are_the_same(self) -> None:
-        run = anneal.compiled()
-        for _, view, state in list(states())[::7]:
-            other = copied(state)
-            for each, function in ((state, anneal), (other, run)):
-                assess(view.units, each)
-                function(view.units, each, 0, 300, 300, 0.5, 1e-3)
-            assert arrays(state) == arrays(other)
-            assert state.number.tolist() == other.number.tolist()
+    def test_annealing_stops(self) -> None:
+        """The best placement stays valid; the search before it was stopped had found one."""
+        view = view_of(layered(400, segments=1))
+        start = list(division_points(view, never))[-1]
+        state = new_state(view, start, 0, 4, engine.Stop())
+        state.anneal(0, 400, 10**9, 0.5, 1e-3, engine.Stop())
+        best = state_point(view, state)
+        with pytest.raises(engine.StoppedError, match="stopped"):
+            state.anneal(400, 10**9, 10**9, 0.5, 1e-3, engine.Stop(seconds=0.01))
+        found = state_point(view, state)
+        assert best is not None
+        assert found is not None
+        assert found.period == state.best_period <= best.period
 
 
 class TestDivisions:

@@ -27,10 +27,10 @@ from placeopt.submodular import greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
 from placeopt.submodular.placement.model import PlacementState
 from placeopt.submodular.placement.settings import parse_tiers
+from placeopt.verifier import verify
 
 BITS = 60
 """Bits per word of the bit sets of dependencies."""
-from placeopt.verifier import verify
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 FORMS: tuple[Form, ...] = ("inside", "outside")

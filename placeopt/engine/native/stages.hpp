@@ -3,6 +3,7 @@
 // Totals of ticks and bytes, those of all runs under way included, are at most 2^60 (placeopt.model.ranges).
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "problem.hpp"
@@ -87,5 +88,133 @@ struct ChosenStages {
     std::vector<ChosenStage> stages;
 };
 ChosenStages divide_sets(const NodeSets& sets, const NodeCosts& costs, Int below, Stop& stop);
+
+// k units that a search places on m devices, and x items that may move between them.
+struct StageUnits {
+    Int k = 0, m = 0, x = 0;
+    Ints computing, again;               // (k, m) ticks, and those of outputs that are computed again
+    Flags allowed;                       // (k, m)
+    Ints fixed, kept, source, gradient;  // (k,) bytes
+    Ints tasks;                          // (k, 2) forward and backward tasks
+    Rows before, after, apart;           // units whose stages are not later, not earlier; units on other devices
+    Rows touched;                        // the items that a unit produces or consumes
+    Ints producer, payload;              // (x,)
+    Rows consumer;                       // the units that consume an item, at least one
+    Ints entering;                       // for each of these, 1 if it consumes the item with a forward task of training
+    Ints latency, num, den;              // (m, m)
+    Ints capacity, launch, segments, label;  // (m,) bytes, ticks, most stages, class
+    Tracks tracks;                       // (m,)
+    Int replicas = 1, in_flight = 0;     // most devices of a team; runs whose outputs are kept, 0 for 1f1b
+    bool multicast = false, recompute = false;
+    bool ordered = false;                // whether stages are limited
+
+    // Whether a unit consumes an item with a forward task of training, 0 or 1.
+    Int enters(Int item, Int unit) const {
+        for (Int at = consumer.start[item]; at < consumer.start[item + 1]; ++at)
+            if (consumer.item[at] == unit) return entering[at];
+        return 0;
+    }
+    // Ticks of an item from device a to another device b.
+    Int transfer(Int item, Int a, Int b) const {
+        const Int link = a * m + b;
+        return add(latency[link], ratio_ceil(payload[item], num[link], den[link]));
+    }
+};
+
+// The state of a local search for pipelines: the place of each unit, the device of each place, and teams of devices.
+//
+// A *place* is a stage that may be empty. Where stages are limited, places are numbered in the order of the pipeline, and a
+// unit may move to any place between those of the units before and after it; so each state is a valid sequence of stages.
+// Else each device has one place, and units may move anywhere.
+//
+// The cost of a state is the norm of the periods that the devices allow,
+//
+//     (sum over devices d of (ticks[d] / team[d] / scale)^p)^(1 / p)    with p = 2^squares
+//
+// plus `weight` times the shares by which memory exceeds the capacities. stage_moves.cpp has the moves.
+class StageSearch {
+public:
+    struct Placement {
+        std::vector<Int> place;   // (k,) place of each unit
+        std::vector<Int> home;    // (l,) device of each place; every device has one or more
+        std::vector<Int> leader;  // (m,) leader of the team of each device
+        std::vector<Int> again;   // (m,) 1 if the device computes outputs again
+    };
+
+    StageSearch(const StageUnits& units, Placement start, Int seed, Int squares, double scale, Stop& stop);
+
+    // Tries the moves begin..end of a cooling of `rounds` moves, whose temperature falls from `hot` to `cold`. If it is
+    // stopped, only the best placement remains valid.
+    void anneal(Int begin, Int end, Int rounds, double hot, double cold, Stop& stop);
+    // Returns the cost of the state; sets its period and its bytes above the capacities.
+    double assess();
+    void set_weight(double changed);
+
+    Placement now, best;
+    bool known = false;       // whether there is a best placement
+    Int best_period = NEVER;
+    double weight = 1.0;
+    Int period = 0, over = 0;  // as last assessed
+
+    // Single steps, for tests; `undo` and `restore` are the opposites of `propose` and `rearrange`.
+    struct Steps;
+
+private:
+    // What the units of a device take.
+    struct Load {
+        Int busy = 0, again = 0, sent = 0, received = 0, entering = 0, fixed = 0, kept = 0, source = 0, gradient = 0;
+        Int tasks[2] = {0, 0};  // forward and backward
+    };
+    struct Moved {
+        Int unit, origin;
+    };
+    enum class Change { none, swap, recompute, team };
+    struct Rearranged {
+        Change kind = Change::none;
+        Int first = 0, second = 0;  // swap: places; recompute: a device; team: a device and its leader before
+    };
+
+    Int draw(Int below) { return (random_ = next_random(random_)) % below; }
+    Int where(Int unit) const { return now.home[now.place[unit]]; }
+    void poll(Int steps) {
+        if (stop_) stop_->poll(steps);
+    }
+    void walk(Int begin, Int end, Int rounds, double hot, double cold);
+    void keep();
+
+    void rebuild();
+    void take(Int unit, Int place, Int sign);
+    void count(Int item, Int a, Int only, Int sign);
+    void shift(Int unit, Int place);
+
+    bool propose();
+    bool exchange_units(Int unit);
+    void undo();
+    bool rearrange();
+    void restore();
+    bool swap(Int a, Int b);
+    bool exchangeable(Int d, Int other) const;
+    bool allowed(Int unit, Int place) const;
+    bool in_order(Int unit) const;
+    Int neighbour(Int unit);
+    Int target(Int unit);
+    bool go(Int unit, Int place);
+    bool gather(Int unit, Int place, Int most);
+    bool cluster(Int unit, Int place, Int most);
+
+    const StageUnits& units_;
+    Stop* stop_ = nullptr;  // within `anneal`
+    Int random_, squares_, longest_;        // `longest_`: most units that a move takes along
+    double scale_;                          // ticks that count as one
+    double cost_ = 0.0;                     // of the state
+    std::vector<Int> team_, stages_;        // (m,) devices of each team, 0 for replicas; scratch
+    std::vector<Load> load_;                // (m,)
+    std::vector<std::int32_t> consumers_;   // (x, m) units that consume an item, by device
+    std::vector<std::int32_t> entering_;    // (x, m) those that do so with forward tasks of training, if outputs may be
+                                            // computed again
+    std::vector<std::array<Int, 2>> filled_;  // (l,) forward and backward tasks of each place
+    std::vector<Moved> moved_;              // units that the last proposal moved
+    Rearranged changed_;                    // what the last rearrangement did
+};
 
 }  // namespace engine

@@ -4,8 +4,7 @@ S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing,
 doi:10.1126/science.220.4598.671. It starts from a given schedule, else from the divisions of `dpl`, or, if none has
 enough memory, from one that ignores capacities. Several coolings follow each other, each from the best placement so
 far. Those of large graphs begin with merged units (`placeopt_solvers.pipelines._search.levels`).
-`placeopt_solvers.pipelines._search.moves` defines states, costs and moves. Memory above capacities is penalised, so
-that the search passes through infeasible states.
+Memory above capacities is penalised, so that the search passes through infeasible states.
 """
 
 from __future__ import annotations

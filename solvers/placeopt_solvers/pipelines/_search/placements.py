@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.memory import pipeline_memory
 from placeopt.model.period import loads
@@ -18,11 +19,7 @@ from placeopt.simulation.pipelines import periodic_schedule
 from .._shared.assessment import accepted, permitted
 from .._shared.contraction import Nodes, contracted
 from .division import Division
-from .moves import COST, LONGEST, ROWS, SEED, SQUARES, State, assess, rebuild
 from .units import Units, finest_units
-
-MOST_MOVED = 256
-"""Maximum number of units that a move takes along."""
 
 REPEATS = 2
 """Places of a device whose number of stages is not limited, in a pipeline where stages count."""
@@ -71,7 +68,7 @@ def divided_point(view: View, division: Division) -> Point | None:
     return _point(view, home, number, len(division.stages), leader, again)
 
 
-def state_point(view: View, state: State) -> Point | None:
+def state_point(view: View, state: engine.StageSearch) -> Point | None:
     """Return the placement of the best state of a search, None if it is not valid, memory aside."""
     home = state.best_home[state.best_place]
     used = np.bincount(home, minlength=len(state.leader)) > 0
@@ -131,30 +128,14 @@ def schedule_of(view: View, point: Point) -> Schedule:
     return periodic_schedule(view.problem, point.device, point.stages)
 
 
-def new_state(view: View, point: Point, seed: int) -> State:
-    """Return the state of a placement."""
-    units = view.units
-    m, k, x = view.problem.n_devices, len(units.fixed), len(units.producer)
-    device = np.zeros(k, dtype=np.int64)
+def new_state(view: View, point: Point, seed: int, squares: int, stop: engine.Stop) -> engine.StageSearch:
+    """Return a search that starts from a placement; its cost is the norm with the power 2^squares."""
+    device = np.zeros(len(view.units.fixed), dtype=np.int64)
     device[view.unit] = point.device
-    place, homes = (device, np.arange(m)) if view.nodes is None else _places(view.problem, device, point.place)
-    leader, again = point.stages.leader.copy(), point.stages.recompute.copy()
-    number = np.zeros(8, dtype=np.int64)
-    number[SQUARES] = 4
-    number[SEED] = seed % (2**31 - 2) + 1
-    number[LONGEST] = min(max(k // 8, 4), MOST_MOVED)
-    state = State(
-        place=place, home=homes, leader=leader, team=np.zeros(m, dtype=np.int64), again=again,
-        consumers=np.zeros((x, m), dtype=np.int64),
-        entering=np.zeros((x, m) if units.recompute else (1, 1), dtype=np.int64),
-        load=np.zeros((ROWS, m), dtype=np.int64), filled=np.zeros((len(homes), 2), dtype=np.int64),
-        moved=np.zeros((2, k + 1), dtype=np.int64),
-        best_place=place.copy(), best_home=homes.copy(), best_leader=leader.copy(), best_again=again.copy(),
-        number=number, real=np.array([0.0, max(point.period, 1), 1.0]),
-    )  # fmt: skip
-    rebuild.select((k + len(units.touched)) * m)(units, state)
-    state.real[COST] = assess(units, state)
-    return state
+    homes = np.arange(view.problem.n_devices)
+    place, homes = (device, homes) if view.nodes is None else _places(view.problem, device, point.place)
+    leader, again, scale = point.stages.leader, point.stages.recompute, max(point.period, 1)
+    return engine.StageSearch(view.units, place, homes, leader, again, seed % (2**31 - 2), squares, scale, stop)
 
 
 def _places(problem: Problem, device: Int, stage: Int) -> tuple[Int, Int]:

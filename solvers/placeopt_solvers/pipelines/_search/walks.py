@@ -2,22 +2,30 @@
 
 A cycle merges units that the best placement keeps together (`levels`), and cools at each level, the coarsest first,
 each from the best placement so far. So moves of the coarse levels take along what belongs together, and those of the
-fine ones balance the loads. Cycles differ in their temperatures and in the norm that is the cost.
+fine ones balance the loads. Cycles differ in their temperatures and in the norm that is the cost. The states and moves
+are in the engine (`stages.hpp`, `stage_moves.cpp`).
+
+The cost of a state is the norm of the periods that the devices allow,
+
+    (sum over devices d of (load[d] / team[d] / scale)^p)^(1 / p)
+
+which is close to the largest of them but also counts the others, and a penalty for memory that exceeds capacities. The
+greater p, the less do the others count: with p = 16, sixteen equal loads cost as much as one that is 19% larger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import prepared, runs_compiled
+from placeopt import engine
 from placeopt.model.arrays import Int
 
 from .levels import coarser
-from .moves import COST, KNOWN, OVER, SQUARES, WEIGHT, anneal, assess
 from .placements import Point, View, new_state, state_point
 
 
@@ -30,8 +38,7 @@ class Tuning:
     item: float = 8e-9  # seconds of a move for each item that a unit touches, and each device
     near: int = 1_000_000  # bytes of a state that caches hold
     far: float = 3.0  # factor of larger states
-    plain: float = 100.0  # factor of plain Python
-    chunk: float = 0.05  # seconds between two checks whether to stop
+    chunk: float = 0.05  # seconds between two changes of the penalty
     # First temperature of each cycle, times the units per device, and the logarithm of the power of the norm.
     cycles: tuple[tuple[float, int], ...] = (
         (0.03, 7), (0.01, 7), (0.003, 6), (0.1, 5), (0.01, 8), (0.003, 4), (0.03, 8), (0.01, 5),
@@ -55,9 +62,9 @@ def seconds_of(view: View) -> float:
     return each * (TUNING.far if 8 * m * len(units.producer) > TUNING.near else 1.0)
 
 
-def moves_in(view: View, seconds: float, *, plain: bool = False) -> int:
+def moves_in(view: View, seconds: float) -> int:
     """Estimate the moves that a core tries in a few seconds."""
-    return int(seconds / (seconds_of(view) * (TUNING.plain if plain else 1.0)))
+    return int(seconds / seconds_of(view))
 
 
 class Level(NamedTuple):
@@ -98,8 +105,8 @@ class Search:
 
         The number of moves depends only on the problem and the planned seconds, which are about the time of a core.
         """
-        moves = moves_in(self.view, seconds) / len(TUNING.cycles)
-        repeats = int(np.clip(moves / (TUNING.again * len(self.best.place)), 1, TUNING.repeats))
+        planned = moves_in(self.view, seconds) / len(TUNING.cycles)
+        repeats = int(np.clip(planned / (TUNING.again * len(self.best.place)), 1, TUNING.repeats))
         each = seconds / (repeats * len(TUNING.cycles))
         levels: list[Level] = []
         kept = None
@@ -112,52 +119,31 @@ class Search:
                 if stopped():
                     break
                 start = self.best._replace(place=grouped(level.label, self.best.place))
-                walk = Walk(level.view, start, self.seed + cycle, squares)
-                walk.cool(
-                    max(moves_in(level.view, each / len(levels)), 1),
-                    hot * len(self.view.units.label) / len(start.place),
-                    stopped,
-                )
-                self.tried += walk.tried
-                found = walk.best()
+                moves = max(moves_in(level.view, each / len(levels)), 1)
+                scaled = hot * len(self.view.units.label) / len(start.place)
+                tried, found = cooled(level.view, start, self.seed + cycle, squares, moves, scaled, stopped)
+                self.tried += tried
                 if found is not None and found.better(self.best):
                     self.best = found._replace(place=found.place[level.label])
             if self.best is not kept:
                 yield self.best
 
 
-class Walk:
-    """One cooling from a placement."""
+def cooled(
+    view: View, start: Point, seed: int, squares: int, moves: int, hot: float, stopped: Callable[[], bool]
+) -> tuple[int, Point | None]:
+    """Try moves at temperatures that fall from `hot` on; return how many, and the best placement whose memory suffices.
 
-    def __init__(self, view: View, start: Point, seed: int, squares: int) -> None:
-        self.view = view
-        self.state = new_state(view, start, seed)
-        self.state.number[SQUARES] = squares
-        self.tried = 0
-
-    def cool(self, moves: int, hot: float, stopped: Callable[[], bool]) -> None:
-        """Try moves at temperatures that fall from `hot` on."""
-        state, units = self.state, self.view.units
-        state.real[COST] = assess(units, state)
-        step = anneal.select(moves * 40, chunked=True)
-        given, held = prepared(step, units), prepared(step, state)
-        size = max(moves_in(self.view, TUNING.chunk), 1)
-        while self.tried < moves:
-            end = min(self.tried + size, moves)
-            part = self.tried
-            while part < end:
-                if stopped():
-                    return
-                until = end
-                if not runs_compiled(step):
-                    until = min(end, part + max(moves_in(self.view, TUNING.chunk, plain=True), 1))
-                step(given, held, part, until, moves, hot, hot * TUNING.cold)
-                part = until
-            self.tried = end
-            factor = TUNING.rise if state.number[OVER] > 0 else TUNING.fall
-            state.real[WEIGHT] = float(np.clip(state.real[WEIGHT] * factor, 1e-3, 1e3))
-            state.real[COST] = assess(units, state)
-
-    def best(self) -> Point | None:
-        """Return the best placement whose memory suffices."""
-        return state_point(self.view, self.state) if self.state.number[KNOWN] else None
+    The cost is the norm with the power 2^squares.
+    """
+    stop, size, tried = engine.Stop(stopped), max(moves_in(view, TUNING.chunk), 1), 0
+    state: engine.StageSearch | None = None
+    with suppress(engine.StoppedError):
+        state = new_state(view, start, seed, squares, stop)
+        while tried < moves and not stopped():
+            end = min(tried + size, moves)
+            state.anneal(tried, end, moves, hot, hot * TUNING.cold, stop)
+            tried = end
+            factor = TUNING.rise if state.over > 0 else TUNING.fall
+            state.weight = float(np.clip(state.weight * factor, 1e-3, 1e3))
+    return tried, state_point(view, state) if state is not None and state.known else None
