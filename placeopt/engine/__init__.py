@@ -43,6 +43,7 @@ from placeopt.engine._core import best_window as best_window
 from placeopt.engine._core import choose_rivals as choose_rivals
 from placeopt.engine._core import components as components
 from placeopt.engine._core import critical_path as critical_path
+from placeopt.engine._core import divide_order as divide_order
 from placeopt.engine._core import divide_sets as divide_sets
 from placeopt.engine._core import dominant_sequence_clusters as dominant_sequence_clusters
 from placeopt.engine._core import draw_pairs as draw_pairs

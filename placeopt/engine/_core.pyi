@@ -1038,6 +1038,13 @@ def divide_sets(sets: object, costs: object, below: int, stop: Stop) -> tuple[in
     Each stage has the set of last nodes that it extends, its class, the number of its devices, and whether they compute outputs again. `sets` and `costs` are those of placeopt_solvers.pipelines._shared.ideals. Raises StoppedError.
     """
 
+def divide_order(units: object, line: object, order: object, below: int, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    """
+    Return the best stages from each cut of an order on, for each state of the devices: (b, q) the least period, the cut where the first of these stages ends, and its move (team * classes + class) * 2 + whether it computes outputs again.
+
+    Arguments are those of placeopt_solvers.pipelines._search.division. Raises StoppedError.
+    """
+
 class StageSearch:
     """
     A placement of the units of a pipeline, evaluated incrementally.

@@ -157,6 +157,41 @@ StageUnits stage_units(Fields& of) {
     return found;
 }
 
+nb::object divide_unit_order(nb::handle of_units, nb::handle of_line, nb::handle of_order, Int below, Stop& stop) {
+    Fields units_fields(of_units), line_fields(of_line), order_fields(of_order);
+    const StageUnits units = stage_units(units_fields);
+    DeviceLine line;
+    line.device = line_fields.ints("device", {ANY_LENGTH}, 0, units.m - 1);
+    line.used = line_fields.ints("used", {ANY_LENGTH}, 0, units.m);
+    const Int classes = line.classes(), states = line.states();
+    if (classes == 0 || states == 0) throw Wrong("device, used: no entry; expected at least one of both");
+    line.then = line_fields.ints("then", {states, classes, ANY_LENGTH}, NONE, states - 1);
+    line.teams = static_cast<Int>(line.then.size()) / (states * classes);
+    if (line.teams == 0) throw Wrong("then: no team; expected at least one device");
+    UnitOrder order;
+    order.order = order_fields.ints("order", {units.k}, 0, units.k - 1);
+    order.rank = order_fields.ints("rank", {units.k}, 0, units.k - 1);
+    for (Int at = 0; at < units.k; ++at)
+        if (order.rank[order.order[at]] != at)
+            throw Wrong("rank: entry " + std::to_string(order.order[at]) + " is " + std::to_string(order.rank[order.order[at]]) +
+                        "; expected the position " + std::to_string(at));
+    order.part = order_fields.ints("part", {units.k}, 0, 62);
+    order.cut = order_fields.ints("cut", {ANY_LENGTH}, 0, units.k);
+    const Int cuts = static_cast<Int>(order.cut.size());
+    for (Int at = 0; at < cuts; ++at)
+        if (order.cut[at] != (at == 0 ? 0 : at == cuts - 1 ? units.k : order.cut[at]) || (at > 0 && order.cut[at] <= order.cut[at - 1]))
+            throw Wrong("cut: entry " + std::to_string(at) + " is " + std::to_string(order.cut[at]) + "; expected positions from 0 to " +
+                        std::to_string(units.k) + ", ascending");
+    if (cuts < 2) throw Wrong("cut: expected both ends of the order");
+    DivisionTable found;
+    {
+        const nb::gil_scoped_release unlocked;
+        found = divide_order(units, line, order, below, stop);
+    }
+    return nb::make_tuple(moved(std::move(found.value), {cuts, states}), moved(std::move(found.origin), {cuts, states}),
+                          moved(std::move(found.move), {cuts, states}));
+}
+
 struct BoundStageSearch {
     Fields fields;
     StageUnits units;
@@ -219,6 +254,14 @@ void bind_stages(nb::module_& module) {
         "none.\n\n"
         "Each stage has the set of last nodes that it extends, its class, the number of its devices, and whether they compute "
         "outputs again. `sets` and `costs` are those of placeopt_solvers.pipelines._shared.ideals. Raises StoppedError.");
+
+    module.def(
+        "divide_order", divide_unit_order, "units"_a, "line"_a, "order"_a, "below"_a, "stop"_a,
+        nb::sig("def divide_order(units: object, line: object, order: object, below: int, stop: Stop) -> "
+                "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
+        "Return the best stages from each cut of an order on, for each state of the devices: (b, q) the least period, the cut where "
+        "the first of these stages ends, and its move (team * classes + class) * 2 + whether it computes outputs again.\n\n"
+        "Arguments are those of placeopt_solvers.pipelines._search.division. Raises StoppedError.");
 
     using Vector = std::vector<Int>;
     const auto ints = [](StageSearch::Placement StageSearch::*which, Vector StageSearch::Placement::*member) {

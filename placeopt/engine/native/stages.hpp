@@ -121,6 +121,34 @@ struct StageUnits {
     }
 };
 
+// How stages along an order use devices, from the last stage on: c classes or devices, q states, r devices of a team at most.
+struct DeviceLine {
+    Ints device;  // (c,) a device of each class
+    Ints then;    // (q, c, r) the state after a team of 1 to r devices, NONE if there are too few
+    Ints used;    // (q,) devices used
+    Int teams = 0;
+
+    Int classes() const { return static_cast<Int>(device.size()); }
+    Int states() const { return static_cast<Int>(used.size()); }
+};
+
+// An order of the units, and where stages may begin or end.
+struct UnitOrder {
+    Ints order, rank;  // (k,) the units, and the position of each
+    Ints part;         // (k,) an estimate of the stage of each position, below 63
+    Ints cut;          // (b,) positions, the first and the last among them, ascending
+};
+
+// The best stages from each cut on, for each state of the devices: (b, q).
+struct DivisionTable {
+    std::vector<Int> value;   // least period, NEVER without any
+    std::vector<Int> origin;  // the cut at which the first of these stages ends
+    std::vector<Int> move;    // its class, team, and whether it computes outputs again: (team * classes + class) * 2 + again
+};
+
+// Divides an order into stages whose period is less than `below`, from its end.
+DivisionTable divide_order(const StageUnits& units, const DeviceLine& line, const UnitOrder& order, Int below, Stop& stop);
+
 // The state of a local search for pipelines: the place of each unit, the device of each place, and teams of devices.
 //
 // A *place* is a stage that may be empty. Where stages are limited, places are numbered in the order of the pipeline, and a

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from placeopt.kernels import WaitingStoppedError, impatient
+from placeopt import engine
 from placeopt.model.arrays import Int
 
 from .division import INFINITE, STEPS, Line, divide, lines
@@ -35,9 +35,9 @@ def division_points(view: View, stopped: Callable[[], bool], *, strict: bool = T
 
     def divided(order: np.ndarray, line: Line, devices: list[list[int]], most: int) -> Point | None:
         try:
-            with impatient(stopped):
+            with engine.stopping(stopped):
                 found = divide(units, order, line, devices, INFINITE if best is None else best.period, most)
-        except WaitingStoppedError:
+        except engine.StoppedError:
             return None
         point = None if found is None else divided_point(view, found)
         if point is None or (strict and not point.fits) or (best is not None and point.period >= best.period):

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.stages import backward, forward_in_training, rules
@@ -19,7 +18,7 @@ from .._shared.contraction import Nodes
 
 
 class Units(NamedTuple):
-    """k units on m devices, and x items that may move between them, as arguments of kernels."""
+    """k units on m devices, and x items that may move between them, as arguments of the engine."""
 
     computing: Int  # (k, m) ticks
     again: Int  # (k, m) ticks of forward tasks that have backward tasks
@@ -156,36 +155,3 @@ def _csr(size: int, pairs: Int) -> tuple[Int, Int]:
     distinct = np.unique(pairs, axis=0)
     start = np.searchsorted(distinct[:, 0], np.arange(size + 1)).astype(np.int64)
     return start, np.ascontiguousarray(distinct[:, 1])
-
-
-@kernel(allocates=False)
-def link_ticks(units: Units, payload: int, a: int, b: int) -> int:
-    """Ticks of a transfer from device a to device b."""
-    den, num = units.den[a, b], units.num[a, b]
-    whole = payload // den
-    rest = (payload - whole * den) * num
-    ticks: int = units.latency[a, b] + whole * num - (-rest) // den
-    return ticks
-
-
-@kernel(allocates=False)
-def team_ticks(units: Units, d: int, r: int, gradient: int) -> int:
-    """Ticks in which a team of r devices of the class of d synchronises gradients."""
-    if r < 2 or gradient == 0 or units.free[d]:
-        return 0
-    moved = 2 * gradient - 2 * gradient // r  # 2 (r - 1) / r, rounded up
-    den = units.ring_den[d]
-    whole = moved // den
-    rest = (moved - whole * den) * units.ring_num[d]
-    ticks: int = units.ring_latency[d] + whole * units.ring_num[d] - (-rest) // den
-    return ticks
-
-
-@kernel(team_ticks, allocates=False)
-def device_load(units: Units, d: int, r: int, busy: int, sent: int, received: int, gradient: int) -> int:
-    """Ticks of one run on a device with a team of r."""
-    if units.free[d]:
-        sent = received = 0
-    moving = max(sent, received) if units.mode[d] & 1 else sent + received
-    moving += team_ticks(units, d, r, gradient)
-    return max(busy, moving) if units.mode[d] & 2 else busy + moving
