@@ -833,6 +833,58 @@ class Sampler:
     def best(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(n,) the best placement."""
 
+class ChainDivider:
+    """
+    Divisions of a chain into stages whose loads are at most a period.
+
+    `chain` is that of placeopt_solvers.pipelines._chains.chain. With `layered`, prices count the devices behind a stage if memory limits
+    the runs under way. Loops raise StoppedError.
+    """
+
+    def __init__(self, chain: object, layered: bool) -> None: ...
+
+    def begin(self, period: int, price: numpy.typing.NDArray[numpy.int64], stop: Stop) -> bool:
+        """
+        Start a search for a period with prices (c,) of devices; return whether they allow a division.
+        """
+
+    def rooms(self, weight: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        Return the most weight of a stage for each device of each class (c,); `weight` (n + 1,) holds sums over nodes.
+        """
+
+    def used(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        Return the devices (c,) that the cheapest stages of the last `begin` use.
+        """
+
+    def table(self, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], bool]:
+        """
+        Search all vectors of used devices; return the begin, the end, the class and the team of each stage (s, 4), the first one first, and whether the search was complete. Without stages, there is no division with the period.
+        """
+
+    def beam(self, width: int, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], bool]:
+        """
+        The same with at most `width` vectors for each number of used devices. It is complete if none was left out.
+        """
+
+    def least_load(self, label: int, team: int, runs: int, begin: int, end: int, before: int, after: int) -> int:
+        """
+        Return the least load of a stage with `runs` runs under way and links `before` and `after` it; 2^62 if none fits.
+        """
+
+    @property
+    def least_cost(self) -> int:
+        """The price of the cheapest stages for all nodes; 2^62 without."""
+
+    @property
+    def next(self) -> int:
+        """The least load that was above the period; 2^62 without."""
+
+    @property
+    def rows(self) -> int:
+        """Numbers of devices behind a stage that prices count."""
+
 class GpNet:
     """
     The gpNet of a placement, as in placeopt.learning.graphs.gpnet. Arrays are read-only views.

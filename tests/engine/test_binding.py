@@ -193,7 +193,7 @@ def test_other_arguments() -> None:
     none, flow = np.zeros(2, np.int64), np.array([1.0, np.nan])
     with pytest.raises(po.UsageError, match="flow: entry 1 is nan; expected at least 0"):
         engine.split_flow(np.array([0, 2, 2]), none + 1, flow, 1)
-    with pytest.raises(po.UsageError, match="target: entry 0 is 0; expected at least 1"):
+    with pytest.raises(po.UsageError, match="target: entry 0 is 0; expected a task after 0"):
         engine.split_flow(np.array([0, 2, 2]), none, flow, 1)
     with pytest.raises(po.UsageError, match=r"whole: 9007199254740993; expected 0 to 2\^53"):
         engine.split_flow(np.array([0, 2, 2]), none + 1, flow, 2**53 + 1)
@@ -661,6 +661,7 @@ def test_arguments_of_functions(name: str) -> None:
             with pytest.raises(po.UsageError, match=rf"{argument}: .*expected"):
                 call(**given | {argument: wrong})
         ranged = argument in RANGED and (name, argument) not in UNRANGED
+        ranged = argument in RANGED and not (name == "raise_paths" and argument in ("work", "before"))
         if ranged and right.size and right.dtype == np.int64:
             for value in (-(2**63), -7):
                 changed = right.copy()

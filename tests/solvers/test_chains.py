@@ -8,10 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from pipelines import PERIOD
-from placeopt_solvers.pipelines._chains import bisection
-from placeopt_solvers.pipelines._chains.chain import chain_of, path_of
-from placeopt_solvers.pipelines._chains.division import Divider
-from placeopt_solvers.pipelines._shared.contraction import contracted
 
 import placeopt as po
 from placeopt.solver import Termination
@@ -159,21 +155,3 @@ class TestRefusals:
         found = po.solve(chain([[1, 2], [2, 1], [1, 2]], segments=2), "chains")
         assert found.termination is Termination.COMPLETED
         assert "several stages" in found.message
-
-
-@pytest.mark.parametrize("name", ["find_costs", "sweep", "extend"])
-def test_compiled_kernels_equal_plain_ones(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = getattr(bisection, name).compiled()
-    for seed in (1, 2, 5, 7):
-        problem = random_chain(seed, unlike=seed == 7, layers=(6, 9), devices=(3, 5))
-        nodes = contracted(problem)
-        order = path_of(problem, nodes)
-        assert order is not None
-        found = []
-        for run in (None, compiled):
-            if run is not None:
-                monkeypatch.setattr(getattr(bisection, name), "select", lambda _work, run=run: run)
-            divider = Divider(chain_of(problem, nodes, order), 10**6, lambda: False)
-            found.append([(divider.table(p), divider.beam(p, 4)) for p in range(5, 80, 5)])
-            monkeypatch.undo()
-        assert found[0] == found[1]

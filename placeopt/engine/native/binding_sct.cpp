@@ -18,15 +18,10 @@ nb::tuple parts(const char* name, nb::handle given, std::size_t count) {
     return nb::borrow<nb::tuple>(given);
 }
 
-// The n + 1 bounds of the lanes or edges out of each task, which lead to later tasks.
+// The n + 1 bounds of the lanes or edges out of each task, and where they lead.
 void check_lanes(Ints start, Ints target) {
     check_starts("start", start, static_cast<Int>(target.size()));
-    const Int n = static_cast<Int>(start.size()) - 1;
-    check_range("target", target, 0, n - 1);
-    for (Int i = 0; i < n; ++i)
-        for (Int x = start[i]; x < start[i + 1]; ++x)
-            if (target[x] <= i)
-                throw Wrong("target: entry " + std::to_string(x) + " is " + std::to_string(target[x]) + "; expected at least " + std::to_string(i + 1));
+    check_range("target", target, 0, static_cast<Int>(start.size()) - 2);
 }
 
 Board board_of(nb::handle given) {
@@ -166,6 +161,10 @@ void bind_sct(nb::module_& module) {
             if (starts.empty()) throw Wrong("start: no entry; expected one more than tasks");
             if (whole < 0 || whole > Int{1} << 53) throw Wrong("whole: " + std::to_string(whole) + "; expected 0 to 2^53");
             check_lanes(starts, targets);
+            for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+                for (Int x = starts[i]; x < starts[i + 1]; ++x)
+                    if (targets[x] <= static_cast<Int>(i))
+                        throw Wrong("target: entry " + std::to_string(x) + " is " + std::to_string(targets[x]) + "; expected a task after " + std::to_string(i));
             for (std::size_t x = 0; x < flows.size(); ++x)
                 if (!(flows[x] >= 0.0)) throw Wrong("flow: entry " + std::to_string(x) + " is " + std::to_string(flows[x]) + "; expected at least 0");
             return moved_all(split_flow(starts, targets, flows, whole));

@@ -65,6 +65,7 @@ NB_MODULE(_core, module) {
     bind_local_search(module);
     bind_windows(module);
     bind_simulation(module);
+    bind_chains(module);
     bind_learning(module);
     bind_submodular(module);
     bind_destructive(module);

@@ -36,7 +36,7 @@ struct Board {
     Ints start;                  // (n + 1,) the lanes out of each task
     Ints out_start, out_end;     // (n,) those of them with its shares
     Ints in_start, in_lane;      // (n + 1,): in_lane[in_start[i]..in_start[i + 1]] are the lanes into task i with its shares
-    Ints target;                 // (a,) later than the source
+    Ints target;                 // (a,)
     Floats ticks, relief;        // (a,) the longest time of a lane, and the reduction by a whole share
 };
 
@@ -50,7 +50,7 @@ struct GameState {
 Int play_rounds(const Board& board, GameState& state, Int first, Int last, Stop& stop);
 
 // Divides `whole`, at most 2^53, over the lanes in proportion to `flow` (a,), as integers (a,) that are conserved at every
-// task. start (n + 1,) and target (a,) are those of a board.
+// task. start (n + 1,) and target (a,) are those of a board; lanes lead to later tasks, so that no sum exceeds `whole`.
 std::vector<Int> split_flow(Ints start, Ints target, Floats flow, Int whole);
 
 // A core seen from the producers; or from the consumers, if it is reversed. `weight` (e,) is the number of edges that an edge

@@ -19,7 +19,7 @@ from .._shared.contraction import Items, Nodes
 
 
 class Chain(NamedTuple):
-    """Stages of a chain as arguments of a kernel: n nodes, c classes of devices, l links.
+    """Stages of a chain as arguments of the engine: n nodes, c classes of devices, l links.
 
     Arrays of n + 1 entries are sums over the nodes before each cut, unless stated otherwise.
     """
@@ -39,11 +39,11 @@ class Chain(NamedTuple):
     entering_up: Int
     reach: Int  # (n + 1,) all cuts after a cut and before this one are dominated
     link: Int  # (c, c) link from an earlier stage's class to a later one's
-    binding: Int  # (c,) whether the memory may limit the runs under way of a stage
+    binding: Bool  # (c,) whether the memory may limit the runs under way of a stage
     capacity: Int  # (c,) bytes
     size: Int  # (c,) devices
     mode: Int  # (c,) overlap * 2 + full duplex
-    free: Int  # (c,)
+    free: Bool  # (c,)
     launch: Int  # (c,) ticks
     ring_latency: Int  # (c,) link between devices of the class
     ring_num: Int
@@ -113,8 +113,8 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
         gradient=_summed(nodes.gradient[order]), ahead=_summed(nodes.directions[order, 0]),
         behind=_summed(nodes.directions[order, 1]), down=down, up=up,
         entering_down=entering_down, entering_up=entering_up, reach=np.arange(1, k + 2), link=link,
-        binding=(capacity < whole).astype(np.int64) * (kept == 0), capacity=capacity, size=size,
-        mode=mode, free=pipeline.free_transfers[leaders].astype(np.int64), launch=pipeline.launch[leaders],
+        binding=(capacity < whole) & (kept == 0), capacity=capacity, size=size,
+        mode=mode, free=pipeline.free_transfers[leaders], launch=pipeline.launch[leaders],
         ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
         replicas=pipeline.replicas, in_flight=kept, recompute=pipeline.recompute,
     )  # fmt: skip

@@ -9,34 +9,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.kernels import prepared
+from placeopt import engine
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, transfer_ticks
 from placeopt.model.schedule import Stages
 from placeopt.model.stages import backward
 
 from .._shared.contraction import Nodes
-from .._shared.ideals import INFINITE, Division, ring
-from .bisection import (
-    DROPPED,
-    FAILED,
-    FRONTS_FULL,
-    LISTS,
-    LISTS_FULL,
-    NEXT,
-    Beam,
-    Fronts,
-    Lists,
-    extend,
-    find_costs,
-    find_rooms,
-    least_load,
-    sweep,
-)
+from .._shared.ideals import Division
 from .chain import Chain
-
-CHUNK = 2**14
-"""Vectors between two checks of the clock."""
 
 PRICE = 2**44
 """Price of all devices."""
@@ -77,19 +58,14 @@ class Divider:
     def __init__(self, chain: Chain, vectors: int, stopped: Callable[[], bool]) -> None:
         self.chain, self.stopped = chain, stopped
         self.devices = int(chain.size.sum())
-        self.cuts = chain.nearest.shape[1]
-        self.links = len(chain.down)
-        self.contexts = 1 if self.links == 1 else self.links * len(chain.size)
-        self.complete = self.vectors * self.contexts <= vectors
-        self.state = np.zeros(5, dtype=np.int64)
-        self.lists = self._lists()
-        self._fronts: Fronts | None = None
-        self.reach = 0.2
-        self._period = -1
+        contexts = 1 if len(chain.down) == 1 else len(chain.down) * len(chain.size)
+        self.complete = self.vectors * contexts <= vectors
+        self._engine = engine.ChainDivider(chain, not self.complete)
+        self._price = np.zeros(len(chain.size), dtype=np.int64)
+        self._reach = 0.2
         total = np.maximum(chain.computing[:, -1], 1)
         self._set(chain.size / total / (chain.size / total).sum())
-        self.weights = weights_of(chain)
-        self._beams: dict[int, tuple[Beam, Int]] = {}
+        self._weights = weights_of(chain)
 
     @property
     def vectors(self) -> int:
@@ -105,30 +81,34 @@ class Divider:
         The first prices are those of the last period, and what a device takes at most: of the computing, of the memory
         and of both. Then prices rise for devices that the cheapest stages use too often, by less and less.
         """
+        try:
+            return None if self._allowed(period, steps) else self._engine.next
+        except engine.StoppedError:
+            return None
+
+    def _allowed(self, period: int, steps: int) -> bool:
+        """Whether all prices tried allow a division."""
         if not self._priced(period):
-            return int(self.state[NEXT])
+            return False
         size = self.chain.size
-        best, most = self.lists.price.copy(), self._ratio()
-        for weight in self.weights:
-            room = np.zeros(len(size), dtype=np.int64)
-            run = find_rooms.select(len(self.lists.length) * 20)
-            while run(self.chain, self.lists, weight, room, period, self.state) == LISTS_FULL:
-                self._widen()
+        best, most = self._price, self._ratio()
+        for weight in self._weights:
+            room = self._engine.rooms(weight, self._stop())
             if not room.any():
                 continue
-            self.lists.price[:] = room
+            self._price = room
             if not self._priced(period):
-                return int(self.state[NEXT])
+                return False
             if self._ratio() > most:
-                best, most = self.lists.price.copy(), self._ratio()
-        self.lists.price[:] = best
+                best, most = room, self._ratio()
+        self._price = best
         self._priced(period)
         share = best * size / (best @ size)
-        reach = self.reach
-        for _ in range(-(-steps // len(self.lists.cost))):
+        reach = self._reach
+        for _ in range(-(-steps // self._engine.rows)):
             if self.stopped():
                 break
-            use = self._used() / size
+            use = self._engine.used() / size
             move = use - use @ share
             widest = np.abs(move).max()
             if widest == 0:
@@ -137,82 +117,36 @@ class Divider:
             share /= share.sum()
             self._set(share)
             if not self._priced(period):
-                return int(self.state[NEXT])
+                return False
             ratio = self._ratio()
             if ratio > most:
-                best, most = self.lists.price.copy(), ratio
+                best, most = self._price, ratio
                 reach *= 1.1
             else:
                 reach *= 0.9
                 share = best * size / (best @ size)
-        self.reach = max(reach, 1e-3)
-        self.lists.price[:] = best
-        return None
+        self._reach = max(reach, 1e-3)
+        self._price = best
+        return True
 
     def table(self, period: int) -> Outcome:
         """Search all vectors of used devices."""
-        chain = self.chain
-        if self._fronts is None:
-            fronts = self.vectors * self.contexts
-            self._fronts = Fronts(
-                stride=np.concatenate(([1], np.cumprod(chain.size[:-1] + 1))).astype(np.int64),
-                start=np.zeros(fronts, dtype=np.int64),
-                length=np.zeros(fronts, dtype=np.int32),
-                cut=np.zeros(max(2 * fronts, 1024), dtype=np.int32),
-                mark=np.zeros(self.cuts, dtype=np.int64),
-                found=np.zeros(self.cuts, dtype=np.int64),
-            )
-        if not self._priced(period):
-            return Outcome(least=int(self.state[NEXT]))
-        self.state[2] = 0
-        run = sweep.select(self.vectors * self.contexts * len(chain.size) * min(chain.replicas, int(chain.size.max())))
-        at = 0
-        while at < self.vectors:
-            if self.stopped():
-                return Outcome()
-            used = int(self.state[2])
-            end = min(at + CHUNK, self.vectors)
-            found = run(chain, self.lists, self._fronts, at, end, period, self.state)
-            if found >= 0:
-                return Outcome(self._traced(self._fronts, found, period))
-            if found == LISTS_FULL:
-                self._widen()
-            elif found == FRONTS_FULL:
-                longer = np.concatenate((self._fronts.cut, np.zeros_like(self._fronts.cut)))
-                self._fronts = self._fronts._replace(cut=longer)
-            if found == FAILED:
-                at = end
-            else:
-                self.state[2] = used
-        return Outcome(least=int(self.state[NEXT]))
+        return self._searched(period, lambda: self._engine.table(self._stop()))
 
     def beam(self, period: int, width: int) -> Outcome:
         """Search with at most `width` vectors for each number of used devices."""
-        chain, m = self.chain, self.devices
-        if width not in self._beams:
-            self._beams = {width: (_beam(chain, width), np.zeros(width, dtype=np.int64))}
-        beam, score = self._beams[width]
-        beam.filled[:] = 0
-        if not self._priced(period):
-            return Outcome(least=int(self.state[NEXT]))
-        beam.filled[0] = 1
-        beam.cut[0, 0], beam.left[0, 0] = self.cuts - 1, int(self.lists.price @ chain.size)
-        self.state[DROPPED] = 0
-        run = extend.select(m * min(width, 2**20) * len(chain.size) * 4)
-        ready = prepared(run, chain), prepared(run, self.lists), prepared(run, beam)
-        layer = 1
-        while layer <= m:
-            if self.stopped():
-                return Outcome()
-            found = run(*ready, layer, period, score, self.state)
-            if found >= 0:
-                return Outcome(self._followed(beam, layer, found))
-            if found == LISTS_FULL:
-                self._widen()
-                ready = prepared(run, chain), prepared(run, self.lists), prepared(run, beam)
-            else:
-                layer += 1
-        return Outcome(least=None if self.state[DROPPED] else int(self.state[NEXT]))
+        return self._searched(period, lambda: self._engine.beam(width, self._stop()))
+
+    def _searched(self, period: int, search: Callable[[], tuple[Int, bool]]) -> Outcome:
+        try:
+            if not self._priced(period):
+                return Outcome(least=self._engine.next)
+            stages, complete = search()
+        except engine.StoppedError:
+            return Outcome()
+        if len(stages):
+            return Outcome([Piece(*stage) for stage in stages.tolist()])
+        return Outcome(least=self._engine.next if complete else None)
 
     def period(self, pieces: list[Piece]) -> int:
         """The least period of a division."""
@@ -225,118 +159,27 @@ class Divider:
             loads.append(self._load(piece, -(-later // piece.team), a, b))
         return max(loads)
 
-    def _lists(self) -> Lists:
-        chain = self.chain
-        most = min(chain.replicas, int(chain.size.max()))
-        first = np.zeros((len(chain.size), most + 1), dtype=np.int64)
-        rows = 0
-        for c, size in enumerate(chain.size.tolist()):
-            for r in range(1, min(most, size) + 1):
-                first[c, r] = rows
-                rows += -(-self.devices // r) if chain.binding[c] else 1
-        later = self.devices + 1 if chain.binding.any() and not self.complete else 1
-        rows *= self.cuts * self.links * self.links
-        return Lists(
-            first=first,
-            start=np.zeros(rows, dtype=np.int32),
-            length=np.zeros(rows, dtype=np.int32),
-            cut=np.zeros(max(2 * rows, 1024), dtype=np.int32),
-            price=np.zeros(len(chain.size), dtype=np.int64),
-            cost=np.zeros((later, self.cuts), dtype=np.int64),
-            choice=np.zeros((later, self.cuts), dtype=np.int64),
-        )
-
-    def _widen(self) -> None:
-        """Double the space for lists."""
-        self.lists = self.lists._replace(cut=np.concatenate((self.lists.cut, np.zeros_like(self.lists.cut))))
+    def _stop(self) -> engine.Stop:
+        return engine.Stop(self.stopped)
 
     def _set(self, share: NDArray[np.float64]) -> None:
         """Set the prices to shares (c,) of the price of all devices."""
-        self.lists.price[:] = np.rint(share / self.chain.size * PRICE).astype(np.int64)
+        self._price = np.rint(share / self.chain.size * PRICE).astype(np.int64)
 
     def _priced(self, period: int) -> bool:
         """Start a search for a period; return whether the prices allow a division."""
-        if period != self._period:
-            self._period = period
-            self.lists.length[:] = -1
-            self.state[NEXT], self.state[LISTS] = INFINITE, 0
-        run = find_costs.select(len(self.lists.length) * 20)
-        while run(self.chain, self.lists, self.devices, period, self.state) == LISTS_FULL:
-            self._widen()
-        return bool(self.lists.cost[0, -1] <= self.lists.price @ self.chain.size)
+        return self._engine.begin(period, self._price, self._stop())
 
     def _ratio(self) -> float:
         """The price of the cheapest stages for all nodes, as a share of the price of all devices."""
-        return float(self.lists.cost[0, -1] / max(int(self.lists.price @ self.chain.size), 1))
-
-    def _used(self) -> Int:
-        """(c,) devices that the cheapest stages use."""
-        found = np.zeros(len(self.chain.size), dtype=np.int64)
-        later, cut = 0, self.cuts - 1
-        while cut > 0:
-            code, cut = divmod(int(self.lists.choice[later, cut]), self.cuts)
-            c, r = divmod(code, self.devices + 1)
-            found[c] += r
-            later = later + r if len(self.lists.cost) > 1 else 0
-        return found
+        return float(self._engine.least_cost / max(int(self._price @ self.chain.size), 1))
 
     def _link(self, earlier: int, later: int) -> int:
-        return int(self.chain.link[earlier, later]) if self.links > 1 else 0
+        return int(self.chain.link[earlier, later]) if len(self.chain.down) > 1 else 0
 
     def _load(self, piece: Piece, runs: int, a: int, b: int) -> int:
         runs = self.chain.in_flight or runs
-        return least_load(self.chain, piece.label, piece.team, runs, piece.begin, piece.end, a, b)
-
-    def _traced(self, fronts: Fronts, front: int, period: int) -> list[Piece]:
-        """The pieces that lead to cut 0 of a front."""
-        pieces: list[Piece] = []
-        cut = 0
-        while cut < self.cuts - 1:
-            piece, front = self._step(fronts, front, cut, period)
-            pieces.append(piece)
-            cut = piece.end
-        return pieces
-
-    def _step(self, fronts: Fronts, front: int, cut: int, period: int) -> tuple[Piece, int]:
-        chain = self.chain
-        vector, context = divmod(front, self.contexts)
-        used = (vector // fronts.stride % (chain.size + 1)).tolist()
-        total = sum(used)
-        for c in range(len(used)) if self.links == 1 else [context // self.links]:
-            for r in range(1, min(chain.replicas, used[c]) + 1):
-                origin = (vector - r * int(fronts.stride[c])) * self.contexts
-                for q in range(1 if self.links == 1 else len(used)):
-                    b = self._link(c, q)
-                    there = origin + (q * self.links + b if self.links > 1 else 0)
-                    begin = int(fronts.start[there])
-                    for end in fronts.cut[begin : begin + int(fronts.length[there])].tolist():
-                        piece = Piece(cut, end, c, r)
-                        if end > cut and self._load(piece, -(-total // r), context % self.links, b) <= period:
-                            return piece, there
-        raise AssertionError("a front holds a cut without a stage that begins there")
-
-    def _followed(self, beam: Beam, layer: int, slot: int) -> list[Piece]:
-        """The pieces that lead to a state of a beam."""
-        pieces: list[Piece] = []
-        while layer > 0:
-            c, r = divmod(int(beam.move[layer, slot]), self.devices + 1)
-            begin = int(beam.cut[layer, slot])
-            slot, layer = int(beam.parent[layer, slot]), layer - r
-            pieces.append(Piece(begin, int(beam.cut[layer, slot]), c, r))
-        return pieces
-
-
-def _beam(chain: Chain, width: int) -> Beam:
-    m, classes = int(chain.size.sum()), len(chain.size)
-    cut, context, left, key, parent, move = np.zeros((6, m + 1, width), dtype=np.int64)
-    heap, place, follower = np.zeros((3, width), dtype=np.int64)
-    return Beam(
-        used=np.zeros((m + 1, width, classes), dtype=np.int16),
-        cut=cut, context=context, left=left, key=key, parent=parent, move=move,
-        filled=np.zeros(m + 1, dtype=np.int64), heap=heap, place=place,
-        bucket=np.zeros(2 * width + 1, dtype=np.int64), follower=follower,
-        factor=np.array([pow(48271, c + 1, 2**31 - 1) for c in range(classes)], dtype=np.int64),
-    )  # fmt: skip
+        return self._engine.least_load(piece.label, piece.team, runs, piece.begin, piece.end, a, b)
 
 
 class Bisection:
@@ -432,8 +275,16 @@ def ceiling(chain: Chain) -> int:
     for c, size in enumerate(chain.size.tolist()):
         busy = int(chain.computing[c, -1] + chain.again[c, -1] + 2 * chain.launch[c])
         for r in range(1, min(chain.replicas, size) + 1):
-            found = max(found, -(-(busy + moving + ring(chain, c, r, int(chain.gradient[-1]))) // r))
+            found = max(found, -(-(busy + moving + _ring(chain, c, r, int(chain.gradient[-1]))) // r))
     return found
+
+
+def _ring(chain: Chain, c: int, r: int, gradient: int) -> int:
+    """Ticks in which a team synchronises gradients."""
+    if r < 2 or gradient == 0 or chain.free[c]:
+        return 0
+    moved = 2 * gradient - 2 * gradient // r  # 2 (r - 1) / r, rounded up
+    return int(transfer_ticks(moved, *(int(each[c]) for each in (chain.ring_latency, chain.ring_num, chain.ring_den))))
 
 
 def weights_of(chain: Chain) -> list[Int]:

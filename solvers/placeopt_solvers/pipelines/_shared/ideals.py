@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from placeopt import engine
-from placeopt.kernels import kernel
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
@@ -87,21 +86,6 @@ class Costs(NamedTuple):
     replicas: int
     in_flight: int  # runs kept; 0 for 1f1b
     recompute: bool
-
-
-class Classes(Protocol):
-    """What the load of a stage depends on: the costs of classes of devices, by class."""
-
-    @property
-    def mode(self) -> Int: ...
-    @property
-    def free(self) -> Int | Bool: ...
-    @property
-    def ring_latency(self) -> Int: ...
-    @property
-    def ring_num(self) -> Int: ...
-    @property
-    def ring_den(self) -> Int: ...
 
 
 def sets_of(nodes: Nodes, most: int, stopped: Callable[[], bool]) -> Sets | None:
@@ -242,27 +226,3 @@ def divided(
     behind = 2 * count - 1 - ahead if nodes.opposite else count + ahead
     stages = Stages(np.where(backward(problem), behind, ahead), leader, again, np.zeros(m, dtype=np.int64))
     return Division(least, device, stages)
-
-
-@kernel(allocates=False)
-def ring(costs: Classes, c: int, r: int, gradient: int) -> int:
-    """Ticks in which a team synchronises gradients."""
-    if r < 2 or gradient == 0 or costs.free[c]:
-        return 0
-    moved = 2 * gradient - 2 * gradient // r  # 2 (r - 1) / r, rounded up
-    den = costs.ring_den[c]
-    whole = moved // den
-    rest = -((moved - whole * den) * costs.ring_num[c])
-    ticks: int = costs.ring_latency[c] + whole * costs.ring_num[c] - rest // den
-    return ticks
-
-
-@kernel(ring, allocates=False)
-def stage_load(costs: Classes, c: int, r: int, busy: int, sent: int, received: int, gradient: int) -> int:
-    """The least period that a stage allows."""
-    if costs.free[c]:
-        sent = received = 0
-    moving = max(sent, received) if costs.mode[c] & 1 else sent + received
-    moving += ring(costs, c, r, gradient)
-    total = max(busy, moving) if costs.mode[c] & 2 else busy + moving
-    return -(-total // r)
