@@ -14,8 +14,8 @@ All parts run unless some are named.
     memory     a million tasks on 64 devices, from the file to the plan (`large_memory.py`)
     workers    10,000 tasks on 60 devices with 8 local Dask workers, and with one process (`clusters.py solve`)
 
-The limit includes reading the file: the command gets what remains after START seconds. Kernels are compiled before
-(`placeopt warm`). Machines are noisy: quote medians of several runs.
+The limit includes reading the file: the command gets what remains after START seconds. Machines are noisy:
+quote medians of several runs.
 """
 
 from __future__ import annotations

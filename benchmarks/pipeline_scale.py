@@ -12,7 +12,7 @@ Cases are named GRAPH/DEVICES/STAGES, and may be parts of names, such as `layere
 - contiguous: each device has one stage; free: any number of stages.
 
 Each case is solved with seed 0 and the limit SECONDS (60), which includes everything from the compiled problem to the
-verified schedule; building it is extra. Kernels are compiled before. The bound is the quick bound of the period, and
+verified schedule; building it is extra. The bound is the quick bound of the period, and
 the ratio is the period divided by it. CPU seconds are those of all threads.
 """
 

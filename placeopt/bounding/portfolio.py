@@ -39,7 +39,6 @@ from placeopt.bounding.pipelines import period_bounds
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
-from placeopt.kernels import WaitingStoppedError, impatient
 from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
@@ -156,7 +155,7 @@ def _bounds(
     if searching and problem.pipeline is not None:
         period_bounds(problem, clock, workers, known, add, over, exact=blocks)
     elif searching:
-        with impatient(stopped), engine.stopping(stopped), suppress(WaitingStoppedError, engine.StoppedError):
+        with engine.stopping(stopped), suppress(engine.StoppedError):
             reduced = apply_passes(problem, EXACT_PASSES).problem
             if reduced.n_tasks and reduced.objective.single == "makespan":
                 add(energetic_bound(reduced, int(best or 0), stopped))
@@ -256,7 +255,7 @@ class _Intervals:
         else:
             counted = min(seconds, LONGEST)
             self._turns = Clock(FIRST * counted), Clock(PATIENCE * counted)
-        with suppress(WaitingStoppedError, engine.StoppedError):
+        with suppress(engine.StoppedError):
             self._search.run(workers)
 
     def _over(self) -> bool:

@@ -921,7 +921,7 @@ class GpNet:
     def data(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]:
         """(4, E) bytes, ticks per byte, latency and transfer ticks of each edge."""
 
-def pass_messages(node: numpy.typing.NDArray[numpy.int64], node_bounds: numpy.typing.NDArray[numpy.int64], edge: numpy.typing.NDArray[numpy.int64], edge_bounds: numpy.typing.NDArray[numpy.int64], sender: numpy.typing.NDArray[numpy.int64], receiver: numpy.typing.NDArray[numpy.int64], data: numpy.typing.NDArray[numpy.float64], weights: tuple, start: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
+def pass_messages(node: numpy.typing.NDArray[numpy.int64], node_bounds: numpy.typing.NDArray[numpy.int64], edge: numpy.typing.NDArray[numpy.int64], edge_bounds: numpy.typing.NDArray[numpy.int64], sender: numpy.typing.NDArray[numpy.int64], receiver: numpy.typing.NDArray[numpy.int64], data: numpy.typing.NDArray[numpy.float64], weights: tuple[numpy.typing.NDArray[numpy.float64], ...], start: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:
     """
     Return the embeddings (N, o) of GiPH's message passing, from the features `start` (N, o), level by level.
 

@@ -67,7 +67,7 @@ def whole_numbers(
     elif given.dtype == object or given.dtype.kind == "u":
         beyond = given > LARGEST if given.dtype != object else (given > LARGEST) | (given < -LARGEST)
         _raise_first(name, given, beyond, "a whole number of 64 bits")
-    # Always in C order: Numba compiles a kernel again for each other memory layout.
+    # Always in C order, which the engine reads.
     array: Int = (np.asarray if masked or _is_fixed(given) else np.array)(given, dtype=np.int64, order="C")
     if least is not None and array.size and int(array.min()) < least:
         _raise_first(name, array, array < least, _range(least, most))

@@ -122,7 +122,7 @@ def limited(problem: Problem) -> bool:
 
 
 def tier_arrays(problem: Problem) -> TierArrays:
-    """The memory tiers of a problem for kernels."""
+    """The memory tiers of a problem as arrays."""
     if problem.tiers is None:
         none = np.zeros((0, 0), dtype=np.int64)
         return TierArrays(none.ravel(), none, none, none)

@@ -53,9 +53,7 @@ def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
 
     latency + ceil(payload * num / den), where num ticks move den bytes. All code but the verifier uses this definition.
     """
-    # Does not call ratio_ceil, so that compiled kernels can inline this function alone.
-    whole = payload // den
-    return latency + whole * num - (-((payload - whole * den) * num) // den)
+    return latency + ratio_ceil(payload, num, den)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ void bind_learning(nb::module_& module) {
         nb::sig("def pass_messages(node: numpy.typing.NDArray[numpy.int64], node_bounds: numpy.typing.NDArray[numpy.int64], "
                 "edge: numpy.typing.NDArray[numpy.int64], edge_bounds: numpy.typing.NDArray[numpy.int64], "
                 "sender: numpy.typing.NDArray[numpy.int64], receiver: numpy.typing.NDArray[numpy.int64], "
-                "data: numpy.typing.NDArray[numpy.float64], weights: tuple, start: numpy.typing.NDArray[numpy.float64]) -> "
+                "data: numpy.typing.NDArray[numpy.float64], weights: tuple[numpy.typing.NDArray[numpy.float64], ...], start: numpy.typing.NDArray[numpy.float64]) -> "
                 "numpy.typing.NDArray[numpy.float64]"),
         "Return the embeddings (N, o) of GiPH's message passing, from the features `start` (N, o), level by level.\n\n"
         "Levels are `node` (N,) and `edge` (E,) with their bounds; `data` (E, g); `weights` are message (h, o + g), its bias (h,), "

@@ -166,7 +166,8 @@ class WindowSearch:
         self.windows += 1
         hot = plan.hot * self.span / self.problem.n_tasks
         rounds, stop = min(window.rounds, -(-most // window.cost)), engine.Stop(stopped)
-        self.tried += state.walk(window.tuning, 0, rounds, rounds, hot, hot * plan.fall, stop) * window.cost
+        if not stopped():
+            self.tried += state.walk(window.tuning, 0, rounds, rounds, hot, hot * plan.fall, stop) * window.cost
 
     def run(
         self,
