@@ -5,6 +5,8 @@
                 calls feasible models infeasible, so it is off where numbers exceed PRESOLVED.
     detection   With such numbers, constraints of the kind "greater than at least one of" that CP-SAT detects do the
                 same from about 2^31 on, with and without presolve. Their detection is off there, too.
+    relaxation  The linear relaxation of a cumulative constraint adds up demands times ticks. From 2^63 on, the sums
+                overflow, and it calls feasible models infeasible or cuts off optima. Only searches without it run then.
     signals     CP-SAT handles SIGINT itself unless `catch_sigint_signal` is off. It runs in a separate thread
                 (`placeopt.bounding.engines.watching`), so that Ctrl-C and `should_stop` reach the caller.
     callbacks   An exception must not unwind C++ frames. It is stored, ends the run, and is raised to the caller.
@@ -28,6 +30,15 @@ from placeopt.bounding.engines.watching import watched
 
 PRESOLVED = 2**30
 """The largest number in a model for which presolve and detection are trusted."""
+
+RELAXED = 2**62
+"""The largest sum of demands times ticks in a cumulative constraint for which its linear relaxation is trusted."""
+
+WITHOUT_RELAXATION: dict[str, object] = {
+    "linearization_level": 0,
+    "subsolvers": ["no_lp", "core", "quick_restart_no_lp", "probing_no_lp", "objective_lb_search_no_lp"],
+}
+"""Parameters with which no search of the whole model uses a linear relaxation."""
 
 Status = Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN", "MODEL_INVALID"]
 
@@ -54,6 +65,7 @@ def run(
     model: cp_model.CpModel,
     *,
     largest: int | None,
+    area: int = 0,
     seconds: float | None,
     seed: int,
     workers: int,
@@ -69,6 +81,8 @@ def run(
     largest
         The largest number in the model: no bound of a variable, coefficient or sum exceeds it. None turns presolve and
         detection off; the core of the assumptions requires a model without presolve.
+    area
+        The largest sum of demands times ticks in a cumulative constraint; 0 without one whose demands are not 1.
     seconds
         Time limit; None for no limit.
     seed, workers
@@ -91,8 +105,13 @@ def run(
         chosen["max_time_in_seconds"] = seconds
     if largest is None or largest > PRESOLVED:
         chosen |= {"cp_model_presolve": False, "auto_detect_greater_than_at_least_one_of": False}
+    if area > RELAXED:
+        chosen |= WITHOUT_RELAXATION
     for parameter, value in {**chosen, "presolve_inclusion_work_limit": 0, "catch_sigint_signal": False}.items():
-        setattr(solver.parameters, parameter, value)
+        if isinstance(value, list):
+            getattr(solver.parameters, parameter).extend(value)
+        else:
+            setattr(solver.parameters, parameter, value)
     errors: list[BaseException] = []
     bounds: list[int] = []
     lock = threading.Lock()

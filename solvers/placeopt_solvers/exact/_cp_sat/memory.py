@@ -23,7 +23,7 @@ class Memory:
 
     Variables: f[i], when the output of task i is released, and h[i], for how long it is held; room[d], the capacity
     that the resident bytes of device d leave; used[d], if the objective needs it. `magnitude` is the largest number
-    in the rows.
+    in the rows, `area` the largest sum of bytes times ticks under the model `peak`, in units.
     """
 
     def __init__(self, placement: Placement, timing: Timing | None) -> None:
@@ -38,9 +38,11 @@ class Memory:
         self.capacity = {d: min(int(problem.capacity[d]), sum(amounts)) // self.unit for d in bounded}
         self.used: dict[int, Expression] = {}
         self.magnitude = sum(amounts) // self.unit if bounded else 0
+        self.area = 0
         if problem.memory_model == "sum":
             self._limit_sums(bounded)
         elif timing is not None and bounded:
+            self.area = self.magnitude * timing.horizon
             self._limit_peaks(bounded, timing, balance)
 
     def _limit_sums(self, devices: list[int]) -> None:

@@ -119,7 +119,11 @@ class Model:
         if start is not None:
             self.base.hint(start)
         return cp_sat.run(
-            self.base.cp, largest=self.magnitude, on_solution=lambda read: on_schedule(self.schedule(read)), **options
+            self.base.cp,
+            largest=self.magnitude,
+            area=self.memory.area,
+            on_solution=lambda read: on_schedule(self.schedule(read)),
+            **options,
         )
 
     def schedule(self, read: Callable[[Literal], int]) -> Schedule:
