@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 from constrained_problems import constrained
-from pipelines import unlike_pipeline
+from pipelines import PERIOD, unlike_pipeline
 from placeopt_solvers._constructive.groups import Groups, grouped, without_memory
 from placeopt_solvers._constructive.live_memory import own_tasks
 from placeopt_solvers._local_search.instance import make_instance
+from placeopt_solvers.pipelines._chains.chain import Chain, chain_of, path_of
+from placeopt_solvers.pipelines._search.division import Line, Positions, lines
 from placeopt_solvers.pipelines._search.units import finest_units
 from placeopt_solvers.pipelines._shared.contraction import contracted
 from placeopt_solvers.pipelines._shared.ideals import costs_of, sets_of
@@ -206,6 +208,22 @@ def test_other_arguments() -> None:
             engine.Timeline(wrong, grouped(problem))  # type: ignore[arg-type]
 
 
+def layers() -> Problem:
+    """A chain of three layers for two classes of one device."""
+    return po.build_problem(
+        task_names="abc", device_names="de", duration=[[2, 1], [3, 3], [4, 4]], edges=[(0, 1), (1, 2)],
+        payload=[1, 1], byte_ticks_num=[[1] * 2] * 2, objective=PERIOD, pipeline={"segments": 1, "replicas": 2},
+    )  # fmt: skip
+
+
+def chain_of_layers() -> Chain:
+    problem = layers()
+    nodes = contracted(problem)
+    order = path_of(problem, nodes)
+    assert order is not None
+    return chain_of(problem, nodes, order)
+
+
 def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     """Functions of the engine with right arguments by name; those that take a timeline get a new one."""
     problem, stop = constrained(2), engine.Stop()
@@ -219,6 +237,8 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     passes = np.zeros((n, m), np.int64)
     simulation = engine.Simulation(native(problem), problem.memory)
     sampler = engine.Sampler(native(problem), grouped(problem), problem.deadline, problem.memory, 0)
+    divider, in_turn = engine.ChainDivider(chain_of_layers(), False), finest_units(layers(), None)
+    divider.begin(9, np.zeros(2, np.int64), stop)
     net = GpNet(problem, problem.feasible.argmax(axis=1))
     free = replace(problem, contention="none", tiers=None)
 
@@ -540,6 +560,20 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
                 "start": np.zeros((n, 2)),
             },
         ),
+        "begin": (lambda **a: divider.begin(9, *a.values(), stop), {"price": np.zeros(2, np.int64)}),
+        "rooms": (lambda **a: divider.rooms(*a.values(), stop), {"weight": np.arange(4)}),
+        "divide_order": (
+            lambda device, then, used, **a: engine.divide_order(
+                in_turn, Line(device, then, used), Positions(**a), 99, stop
+            ),
+            {
+                **next(iter(lines(layers())))[0]._asdict(),
+                "order": np.arange(3),
+                "rank": np.arange(3),
+                "part": np.arange(3),
+                "cut": np.arange(4),
+            },
+        ),
         "load a window": (
             lambda **a: engine.WindowMoves(instance, 0).load(*a.values()),
             {"order": sequence, "device": zeros},
@@ -641,7 +675,7 @@ RANGED = (
     "detour", "group", "low", "in_lane", "neighbour", "pair", "high", "pairs",
     "detour", "group", "low", "node", "result", "incident", "consumer", "entering", "apart",
     "detour", "group", "low", "node", "result", "incident", "consumer", "entering", "apart", "place", "leader", "again",
-    "before", "after", "touched",
+    "before", "after", "touched", "price", "cut", "part", "then", "used",
 )  # fmt: skip
 
 
@@ -696,6 +730,49 @@ def test_arrays_of_a_local_search(name: str) -> None:
         changed.flat[right.size // 2] = value
         with pytest.raises(po.UsageError, match=rf"{name}: entry \d+ is"):
             engine.LocalSearch(instance._replace(**{name: changed}), 0)
+
+
+OF_CHAIN = (
+    "computing", "again", "fixed", "kept", "source", "gradient", "ahead", "behind", "nearest", "down", "up",
+    "entering_down", "entering_up", "reach", "link", "binding", "capacity", "size", "mode", "free", "launch",
+    "ring_latency", "ring_num", "ring_den",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_CHAIN)
+def test_arrays_of_a_chain(name: str) -> None:
+    chain = chain_of_layers()
+    right = getattr(chain, name)
+    for wrong in wrong_arrays(right):
+        with pytest.raises(po.UsageError, match=r"\w+: .*expected"):
+            engine.ChainDivider(chain._replace(**{name: wrong}), True)
+    if right.dtype == np.bool_:
+        return
+    for value in (-2, -(2**63), *((2**63 - 1,) if name in ("nearest", "reach", "link", "mode") else ())):
+        changed = right.copy()
+        changed.flat[right.size // 2] = value
+        with pytest.raises(po.UsageError, match=rf"{name}: entry \d+ is"):
+            engine.ChainDivider(chain._replace(**{name: changed}), True)
+
+
+def test_divisions_of_a_chain() -> None:
+    divider, stop = engine.ChainDivider(chain_of_layers(), False), engine.Stop()
+    ones = np.ones(2, dtype=np.int64)
+    with pytest.raises(po.UsageError, match="no search has begun"):
+        divider.table(stop)
+    assert divider.begin(6, ones, stop)
+    assert divider.used().sum() == 2
+    for stages, complete in (divider.beam(4, stop), divider.table(stop)):
+        assert complete
+        assert stages[:, :2].tolist() == [[0, 2], [2, 3]]
+    with pytest.raises(po.UsageError, match="width: 0; expected"):
+        divider.beam(0, stop)
+    for wrong in ((2, 1, 1, 0, 1, 0, 0), (0, 3, 1, 0, 1, 0, 0), (0, 1, 0, 0, 1, 0, 0), (0, 1, 1, 1, 1, 0, 0)):
+        with pytest.raises(po.UsageError, match=r"\w+: \d; expected"):
+            divider.least_load(*wrong)
+    stop = engine.Stop(seconds=0)
+    with pytest.raises(engine.StoppedError, match="stopped"):
+        sum(divider.begin(period, ones, stop) for period in range(10_000))
 
 
 def test_arrays_outlive_their_owner() -> None:

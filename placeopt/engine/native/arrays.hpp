@@ -84,4 +84,25 @@ Array<T> moved(std::vector<T>&& values, Shape shape) {
     return Array<T>(held->data(), sizes.size(), sizes.data(), owner);
 }
 
+template <class T>
+Array<T> moved_all(std::vector<T>&& values) {
+    const Int count = static_cast<Int>(values.size());
+    return moved(std::move(values), {count});
+}
+
+inline Array<bool> moved_flags(const std::vector<char>& values) {
+    auto* held = new bool[values.size()];
+    nb::capsule owner(held, [](void* pointer) noexcept { delete[] static_cast<bool*>(pointer); });
+    std::copy(values.begin(), values.end(), held);
+    const std::size_t sizes[] = {values.size()};
+    return Array<bool>(held, 1, sizes, owner);
+}
+
+// An array (length,) of integers from `least` to `most`.
+inline Ints ranged(const char* name, nb::handle given, Int length, Int least, Int most) {
+    const auto values = array<Int>(name, given, {length});
+    check_range(name, values, least, most);
+    return values;
+}
+
 }  // namespace engine

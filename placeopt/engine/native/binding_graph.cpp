@@ -24,19 +24,6 @@ Links links(nb::handle start, nb::handle target) {
     return found;
 }
 
-Array<Int> moved_all(std::vector<Int>&& values) {
-    const Int count = static_cast<Int>(values.size());
-    return moved(std::move(values), {count});
-}
-
-Array<bool> moved_flags(const std::vector<char>& values) {
-    auto* held = new bool[values.size()];
-    nb::capsule owner(held, [](void* pointer) noexcept { delete[] static_cast<bool*>(pointer); });
-    std::copy(values.begin(), values.end(), held);
-    const std::size_t sizes[] = {values.size()};
-    return Array<bool>(held, 1, sizes, owner);
-}
-
 template <class T>
 Array<T> longest(nb::handle order, nb::handle start, nb::handle target, nb::handle work, nb::handle transfer, nb::handle before) {
     const Links graph = links(start, target);
@@ -76,12 +63,6 @@ nb::tuple results(ZeroTime&& tasks) {
 struct BoundUnions {
     Unions value;
 };
-
-nb::tuple parts(const char* name, nb::handle given, std::size_t count) {
-    if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != count)
-        throw Wrong(std::string(name) + ": expected a tuple of " + std::to_string(count) + " arrays");
-    return nb::borrow<nb::tuple>(given);
-}
 
 }  // namespace
 
@@ -223,7 +204,7 @@ void bind_graph(nb::module_& module) {
         [](const BoundProblem& problem, nb::handle candidate, nb::handle least, nb::handle deadline, nb::handle allowed,
            bool moves_free) {
             const Problem& p = of(problem);
-            const nb::object release = nb::cast(moved_all({p.release.begin(), p.release.end()}));
+            const nb::object release = nb::cast(moved_all(std::vector<Int>(p.release.begin(), p.release.end())));
             const ZeroTime tasks = zero_time(p, candidate, candidate, least, release, deadline);
             const auto devices = array<bool>("allowed", allowed, {p.g, p.m});
             Relays found{{p.group.begin(), p.group.end()}, std::vector<Int>(p.g), std::vector<Int>(p.n)};

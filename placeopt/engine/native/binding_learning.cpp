@@ -6,12 +6,6 @@ namespace engine {
 
 namespace {
 
-Ints checked(const char* name, nb::handle given, Int length, Int least, Int most) {
-    const auto values = array<Int>(name, given, {length});
-    check_range(name, values, least, most);
-    return values;
-}
-
 // The arrays that a gpNet refers to, checked.
 struct NetArrays : Owning<int> {
     Ints first, device, block, pivot;
@@ -56,12 +50,6 @@ struct BoundNet {
 }  // namespace
 
 void bind_learning(nb::module_& module) {
-    const auto ints = [](std::vector<Int> GpNet::*member) {
-        return [member](nb::handle_t<BoundNet> self) {
-            const auto& values = nb::cast<BoundNet&>(self).value.*member;
-            return view(values, self, {static_cast<Int>(values.size())});
-        };
-    };
     nb::class_<BoundNet>(module, "GpNet", "The gpNet of a placement, as in placeopt.learning.graphs.gpnet. Arrays are read-only views.")
         .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(), "problem"_a, "first"_a, "device"_a, "block"_a, "pivot"_a,
              nb::sig("def __init__(self, problem: Problem, first: numpy.typing.NDArray[numpy.int64], "
@@ -94,8 +82,8 @@ void bind_learning(nb::module_& module) {
             [](const BoundNet& self, nb::handle potential, nb::handle start, nb::handle end, nb::handle head, nb::handle following) {
                 const Int n = self.of().n;
                 return moved(self.value.insertion(array<double>("potential", potential, {self.nodes()}), array<Int>("start", start, {n}),
-                                                  array<Int>("end", end, {n}), checked("head", head, self.of().m, -1, n - 1),
-                                                  checked("following", following, n, -1, n - 1)),
+                                                  array<Int>("end", end, {n}), ranged("head", head, self.of().m, -1, n - 1),
+                                                  ranged("following", following, n, -1, n - 1)),
                              {self.nodes()});
             },
             "potential"_a, "start"_a, "end"_a, "head"_a, "following"_a,
@@ -104,9 +92,9 @@ void bind_learning(nb::module_& module) {
                     "following: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]"),
             "Return the ticks (N,) by which tasks would end later at each node, in the first sufficient gap of its device.\n\n"
             "`head` (m,) is the first task of each device, `following` (n,) the next one on the same device, -1 for none.")
-        .def_prop_ro("pivot", ints(&GpNet::pivot), "(n,) the node of each task.")
-        .def_prop_ro("source", ints(&GpNet::source), "(E,) of each edge.")
-        .def_prop_ro("target", ints(&GpNet::target), "(E,) of each edge.")
+        .def_prop_ro("pivot", viewed<BoundNet>(&GpNet::pivot), "(n,) the node of each task.")
+        .def_prop_ro("source", viewed<BoundNet>(&GpNet::source), "(E,) of each edge.")
+        .def_prop_ro("target", viewed<BoundNet>(&GpNet::target), "(E,) of each edge.")
         .def_prop_ro(
             "data",
             [](nb::handle_t<BoundNet> self) {
@@ -139,7 +127,7 @@ void bind_learning(nb::module_& module) {
             const MessageWeights given{message, message_bias, array<double>("update", weights[2], {o, h}), update_bias};
             const auto first = array<double>("start", start, {n, o});
             std::vector<double> found(first.begin(), first.end());
-            pass_messages(levels, checked("sender", sender, e, 0, n - 1), checked("receiver", receiver, e, 0, n - 1), features, given, found);
+            pass_messages(levels, ranged("sender", sender, e, 0, n - 1), ranged("receiver", receiver, e, 0, n - 1), features, given, found);
             return moved(std::move(found), {n, o});
         },
         "node"_a, "node_bounds"_a, "edge"_a, "edge_bounds"_a, "sender"_a, "receiver"_a, "data"_a, "weights"_a, "start"_a,

@@ -60,12 +60,6 @@ struct BoundSearch {
 }  // namespace
 
 void bind_local_search(nb::module_& module) {
-    const auto ints = [](std::vector<Int> LocalSearch::*member) {
-        return [member](nb::handle_t<BoundSearch> self) {
-            const auto& values = nb::cast<BoundSearch&>(self).value.*member;
-            return view(values, self, {static_cast<Int>(values.size())});
-        };
-    };
     const auto number = [](double LocalSearch::*member) { return [member](const BoundSearch& self) { return self.value.*member; }; };
     nb::class_<BoundSearch>(module, "LocalSearch", R"(An order of the tasks and a device for each group, evaluated incrementally.
 
@@ -186,15 +180,15 @@ arrays of placeopt_solvers._local_search.instance. Arrays are read-only views.)"
         .def_prop_ro("guide", number(&LocalSearch::guide), "Part of the last evaluation that only guides the search.")
         .def_prop_ro("penalty", number(&LocalSearch::penalty), "Part of the last evaluation that penalises violated constraints.")
         .def_prop_ro("held", number(&LocalSearch::held), "Cost of the best feasible state, infinite without one.")
-        .def_prop_ro("order", ints(&LocalSearch::order), "(n,) the tasks in a topological order.")
-        .def_prop_ro("home", ints(&LocalSearch::home), "(g,) the device of each group.")
-        .def_prop_ro("best_order", ints(&LocalSearch::best_order), "(n,) the order of the best feasible state.")
-        .def_prop_ro("best_home", ints(&LocalSearch::best_home), "(g,) its devices.")
-        .def_prop_ro("device", ints(&LocalSearch::device), "(n,) the device of each task.")
-        .def_prop_ro("ticks", ints(&LocalSearch::ticks), "(n,) ticks of each task on its device.")
-        .def_prop_ro("end", ints(&LocalSearch::end), "(n,) end of each task.")
-        .def_prop_ro("delay", ints(&LocalSearch::delay), "(e,) ticks of each in-edge's transfer.")
-        .def_prop_ro("arrive", ints(&LocalSearch::arrive), "(e,) arrival of each in-edge's data; empty without ports.");
+        .def_prop_ro("order", viewed<BoundSearch>(&LocalSearch::order), "(n,) the tasks in a topological order.")
+        .def_prop_ro("home", viewed<BoundSearch>(&LocalSearch::home), "(g,) the device of each group.")
+        .def_prop_ro("best_order", viewed<BoundSearch>(&LocalSearch::best_order), "(n,) the order of the best feasible state.")
+        .def_prop_ro("best_home", viewed<BoundSearch>(&LocalSearch::best_home), "(g,) its devices.")
+        .def_prop_ro("device", viewed<BoundSearch>(&LocalSearch::device), "(n,) the device of each task.")
+        .def_prop_ro("ticks", viewed<BoundSearch>(&LocalSearch::ticks), "(n,) ticks of each task on its device.")
+        .def_prop_ro("end", viewed<BoundSearch>(&LocalSearch::end), "(n,) end of each task.")
+        .def_prop_ro("delay", viewed<BoundSearch>(&LocalSearch::delay), "(e,) ticks of each in-edge's transfer.")
+        .def_prop_ro("arrive", viewed<BoundSearch>(&LocalSearch::arrive), "(e,) arrival of each in-edge's data; empty without ports.");
 }
 
 }  // namespace engine

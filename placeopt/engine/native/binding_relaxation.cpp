@@ -6,12 +6,6 @@ namespace engine {
 
 namespace {
 
-template <class T>
-Array<T> moved_all(std::vector<T>&& values) {
-    const Int count = static_cast<Int>(values.size());
-    return moved(std::move(values), {count});
-}
-
 // The graph of a number of pairs.
 GroupGraph graph_of(nb::handle start, nb::handle neighbour, nb::handle pair, Int pairs) {
     GroupGraph graph{array<Int>("start", start, {ANY_LENGTH}), array<Int>("neighbour", neighbour, {ANY_LENGTH}), {}};

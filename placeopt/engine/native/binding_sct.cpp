@@ -6,18 +6,6 @@ namespace engine {
 
 namespace {
 
-template <class T>
-Array<T> moved_all(std::vector<T>&& values) {
-    const Int count = static_cast<Int>(values.size());
-    return moved(std::move(values), {count});
-}
-
-nb::tuple parts(const char* name, nb::handle given, std::size_t count) {
-    if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != count)
-        throw Wrong(std::string(name) + ": expected a tuple of " + std::to_string(count) + " arrays");
-    return nb::borrow<nb::tuple>(given);
-}
-
 // The n + 1 bounds of the lanes or edges out of each task, and where they lead.
 void check_lanes(Ints start, Ints target) {
     check_starts("start", start, static_cast<Int>(target.size()));

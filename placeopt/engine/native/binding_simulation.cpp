@@ -6,24 +6,13 @@ namespace engine {
 
 namespace {
 
-Array<Int> given_back(std::vector<Int>&& values) {
-    const Int count = static_cast<Int>(values.size());
-    return moved(std::move(values), {count});
-}
-
 std::vector<Int> copied(Ints values) { return {values.begin(), values.end()}; }
 
 // In place: NumPy arrays may refer to the entries.
 void overwrite(std::vector<Int>& values, Ints given) { std::copy(given.begin(), given.end(), values.begin()); }
 
-Ints checked(const char* name, nb::handle given, Int length, Int least, Int most) {
-    const auto values = array<Int>(name, given, {length});
-    check_range(name, values, least, most);
-    return values;
-}
-
 // Bytes of tasks whose sum does not overflow; only read with memory tiers.
-Ints checked_memory(const Problem& p, nb::handle given) { return checked("memory", given, p.n, 0, INT64_MAX); }
+Ints checked_memory(const Problem& p, nb::handle given) { return ranged("memory", given, p.n, 0, INT64_MAX); }
 
 struct BoundSimulation {
     nb::object problem, memory;
@@ -52,7 +41,7 @@ struct BoundSampler {
 
     BoundSampler(nb::handle problem, nb::handle parts, nb::handle due, nb::handle bytes, Int seed)
         : groups(problem, parts), deadline(nb::borrow(due)), memory(nb::borrow(bytes)),
-          value(of(), groups.value, checked("deadline", due, of().n, 0, INT64_MAX), checked_memory(of(), bytes), checked_seed(seed)) {}
+          value(of(), groups.value, ranged("deadline", due, of().n, 0, INT64_MAX), checked_memory(of(), bytes), checked_seed(seed)) {}
 
     // Draws need a device for each group.
     void check_drawable() const {
@@ -64,10 +53,6 @@ struct BoundSampler {
     }
 
     const Problem& of() const { return nb::cast<const BoundProblem&>(groups.problem).value; }
-    static Int checked_seed(Int seed) {
-        if (seed < 0) throw Wrong("seed: " + std::to_string(seed) + "; expected at least 0");
-        return seed;
-    }
     void check_task(Int i) const {
         if (i < 0 || i >= of().n) throw Wrong("task: " + std::to_string(i) + "; expected 0 to " + std::to_string(of().n - 1));
     }
@@ -83,12 +68,6 @@ void not_negative(const char* name, Int value) {
 }  // namespace
 
 void bind_simulation(nb::module_& module) {
-    const auto simulated = [](std::vector<Int> Simulation::*member) {
-        return [member](nb::handle_t<BoundSimulation> self) {
-            const auto& values = nb::cast<BoundSimulation&>(self).value.*member;
-            return view(values, self, {static_cast<Int>(values.size())});
-        };
-    };
     nb::class_<BoundSimulation>(module, "Simulation", R"(Executions of placements of a problem; one at a time.
 
 Ticks are those of the current placement, until `set_ticks` replaces them; times are those of the last execution. Arrays are
@@ -99,7 +78,7 @@ read-only views.)")
             "place",
             [](BoundSimulation& self, nb::handle device) {
                 const Problem& p = self.of();
-                const auto devices = checked("device", device, p.n, 0, p.m - 1);
+                const auto devices = ranged("device", device, p.n, 0, p.m - 1);
                 const nb::gil_scoped_release unlocked;
                 self.value.place(devices);
             },
@@ -108,8 +87,8 @@ read-only views.)")
         .def(
             "set_ticks",
             [](BoundSimulation& self, nb::handle tasks, nb::handle edges) {
-                overwrite(self.value.task_ticks, checked("task_ticks", tasks, self.of().n, 0, NEVER - 1));
-                overwrite(self.value.edge_ticks, checked("edge_ticks", edges, self.of().e, 0, NEVER - 1));
+                overwrite(self.value.task_ticks, ranged("task_ticks", tasks, self.of().n, 0, NEVER - 1));
+                overwrite(self.value.edge_ticks, ranged("edge_ticks", edges, self.of().e, 0, NEVER - 1));
             },
             "task_ticks"_a, "edge_ticks"_a,
             nb::sig("def set_ticks(self, task_ticks: numpy.typing.NDArray[numpy.int64], "
@@ -136,7 +115,7 @@ read-only views.)")
             "makespan",
             [](BoundSimulation& self, nb::handle device, Stop& stop) {
                 const Problem& p = self.of();
-                const auto devices = checked("device", device, p.n, 0, p.m - 1);
+                const auto devices = ranged("device", device, p.n, 0, p.m - 1);
                 const nb::gil_scoped_release unlocked;
                 return self.value.makespan(devices, stop);
             },
@@ -149,7 +128,7 @@ read-only views.)")
                 const Problem& p = self.of();
                 const auto listed = array<Int>("nodes", nodes, {ANY_LENGTH});
                 check_range("nodes", listed, 0, p.n + p.e - 1);
-                const auto moves = checked("representative", representative, p.e, -1, p.e - 1);
+                const auto moves = ranged("representative", representative, p.e, -1, p.e - 1);
                 const nb::gil_scoped_release unlocked;
                 return self.value.replay(listed, moves, stop);
             },
@@ -158,23 +137,23 @@ read-only views.)")
                     "representative: numpy.typing.NDArray[numpy.int64], stop: Stop) -> int"),
             "Execute tasks i and transfers n + edge in the order of `nodes`; return the makespan in ticks.\n\n"
             "`representative` (e,) is the edge that stands for each one's transfer, -1 for edges that use no port.")
-        .def_prop_ro("device", simulated(&Simulation::device), "(n,) the placement.")
-        .def_prop_ro("task_ticks", simulated(&Simulation::task_ticks), "(n,) ticks of each task.")
-        .def_prop_ro("edge_ticks", simulated(&Simulation::edge_ticks), "(e,) ticks of each edge's transfer, 0 on one device.")
-        .def_prop_ro("rank", simulated(&Simulation::rank), "(n,) rank of each task.")
-        .def_prop_ro("start", simulated(&Simulation::start), "(n,) start of each task.")
-        .def_prop_ro("moves", simulated(&Simulation::moves), "(e,) with ports: start of each edge's transfer, or -1.");
+        .def_prop_ro("device", viewed<BoundSimulation>(&Simulation::device), "(n,) the placement.")
+        .def_prop_ro("task_ticks", viewed<BoundSimulation>(&Simulation::task_ticks), "(n,) ticks of each task.")
+        .def_prop_ro("edge_ticks", viewed<BoundSimulation>(&Simulation::edge_ticks), "(e,) ticks of each edge's transfer, 0 on one device.")
+        .def_prop_ro("rank", viewed<BoundSimulation>(&Simulation::rank), "(n,) rank of each task.")
+        .def_prop_ro("start", viewed<BoundSimulation>(&Simulation::start), "(n,) start of each task.")
+        .def_prop_ro("moves", viewed<BoundSimulation>(&Simulation::moves), "(e,) with ports: start of each edge's transfer, or -1.");
 
     module.def(
         "raise_keys",
         [](const BoundProblem& problem, nb::handle representative, nb::handle task_start, nb::handle task_end,
            nb::handle move_start, nb::handle move_end) {
             const Problem& p = problem.value;
-            const auto moves = checked("representative", representative, p.e, -1, p.e - 1);
+            const auto moves = ranged("representative", representative, p.e, -1, p.e - 1);
             auto a = copied(array<Int>("task_start", task_start, {p.n})), b = copied(array<Int>("task_end", task_end, {p.n}));
             auto c = copied(array<Int>("move_start", move_start, {p.e})), d = copied(array<Int>("move_end", move_end, {p.e}));
             raise_keys(p, moves, a, b, c, d);
-            return nb::make_tuple(given_back(std::move(a)), given_back(std::move(b)), given_back(std::move(c)), given_back(std::move(d)));
+            return nb::make_tuple(moved_all(std::move(a)), moved_all(std::move(b)), moved_all(std::move(c)), moved_all(std::move(d)));
         },
         "problem"_a, "representative"_a, "task_start"_a, "task_end"_a, "move_start"_a, "move_end"_a,
         nb::sig("def raise_keys(problem: Problem, representative: numpy.typing.NDArray[numpy.int64], "
@@ -189,8 +168,8 @@ read-only views.)")
         [](const BoundProblem& problem, nb::handle start, nb::handle end, nb::handle edge_ticks, nb::handle before) {
             const Problem& p = problem.value;
             if (p.n == 0) throw Wrong("problem: has no task; expected at least one");
-            return given_back(critical_path(p, array<Int>("start", start, {p.n}), array<Int>("end", end, {p.n}),
-                                            array<Int>("edge_ticks", edge_ticks, {p.e}), checked("before", before, p.n, -1, p.n - 1)));
+            return moved_all(critical_path(p, array<Int>("start", start, {p.n}), array<Int>("end", end, {p.n}),
+                                            array<Int>("edge_ticks", edge_ticks, {p.e}), ranged("before", before, p.n, -1, p.n - 1)));
         },
         "problem"_a, "start"_a, "end"_a, "edge_ticks"_a, "before"_a,
         nb::sig("def critical_path(problem: Problem, start: numpy.typing.NDArray[numpy.int64], "
@@ -214,8 +193,8 @@ read-only views.)")
             ops.sequence = array<Int>("sequence", sequence, {ANY_LENGTH});
             check_range("sequence", ops.sequence, 0, k - 1);
             if (window < 1) throw Wrong("window: " + std::to_string(window) + "; expected at least 1");
-            ops.lap = checked("lap", lap, k, 0, window - 1);
-            ops.device = checked("device", device, k, 0, m - 1);
+            ops.lap = ranged("lap", lap, k, 0, window - 1);
+            ops.device = ranged("device", device, k, 0, m - 1);
             for (Int o = 0; o < k; ++o)
                 if (ops.member_start[ops.device[o]] == ops.member_start[ops.device[o] + 1])
                     throw Wrong("device: entry " + std::to_string(o) + " leads no team; expected a leader");
@@ -226,7 +205,7 @@ read-only views.)")
             const Int pairs = static_cast<Int>(ops.before.size());
             check_range("before", ops.before, 0, k - 1);
             check_starts("in_start", ops.in_start, pairs);
-            ops.lag = checked("lag", lag, pairs, -NEVER, NEVER);
+            ops.lag = ranged("lag", lag, pairs, -NEVER, NEVER);
             not_negative("runs", runs);
             if (runs >= NEVER || window > NEVER / std::max(k, Int{1})) throw Wrong("runs: too many");
             std::vector<Int> ends;
@@ -234,7 +213,7 @@ read-only views.)")
                 const nb::gil_scoped_release unlocked;
                 ends = execute_runs(ops, runs, window, stop);
             }
-            return given_back(std::move(ends));
+            return moved_all(std::move(ends));
         },
         "sequence"_a, "lap"_a, "ticks"_a, "device"_a, "tracks"_a, "in_start"_a, "before"_a, "lag"_a, "member_start"_a, "member"_a,
         "runs"_a, "window"_a, "stop"_a,
@@ -246,12 +225,6 @@ read-only views.)")
                 "stop: Stop) -> numpy.typing.NDArray[numpy.int64]"),
         "Return the end of each run of a pipeline; arguments as in placeopt.simulation.pipelines.");
 
-    const auto sampled = [](std::vector<Int> Sampler::*member) {
-        return [member](nb::handle_t<BoundSampler> self) {
-            const auto& values = nb::cast<BoundSampler&>(self).value.*member;
-            return view(values, self, {static_cast<Int>(values.size())});
-        };
-    };
     nb::class_<BoundSampler>(module, "Sampler", R"(Random placements of groups, and moves of random tasks to where they end first.
 
 The best placement has the least lateness, then the least makespan, first in first out. Arrays are read-only views.)")
@@ -280,7 +253,7 @@ The best placement has the least lateness, then the least makespan, first in fir
         .def(
             "set_home",
             [](BoundSampler& self, nb::handle home) {
-                overwrite(self.value.home, checked("home", home, self.of().g, 0, self.of().m - 1));
+                overwrite(self.value.home, ranged("home", home, self.of().g, 0, self.of().m - 1));
             },
             "home"_a, nb::sig("def set_home(self, home: numpy.typing.NDArray[numpy.int64]) -> None"),
             "Set a placement (g,) that keeps all rules.")
@@ -288,7 +261,7 @@ The best placement has the least lateness, then the least makespan, first in fir
             "start_from",
             [](BoundSampler& self, nb::handle home, nb::handle room, Int moves, Stop& stop) {
                 not_negative("moves", moves);
-                const auto homes = checked("home", home, self.of().g, 0, self.of().m - 1);
+                const auto homes = ranged("home", home, self.of().g, 0, self.of().m - 1);
                 const auto left = array<Int>("room", room, {self.of().m});
                 const nb::gil_scoped_release unlocked;
                 self.value.start_from(homes, left, moves, stop);
@@ -333,9 +306,9 @@ The best placement has the least lateness, then the least makespan, first in fir
             },
             nb::sig("def value(self, /) -> tuple[int, int] | None"), "The lateness and the makespan of the best placement in ticks.")
         .def("forget_best", [](BoundSampler& self) { self.value.known = false; }, "Let the next placement be the best.")
-        .def_prop_ro("home", sampled(&Sampler::home), "(g,) the device of each group.")
-        .def_prop_ro("device", sampled(&Sampler::device), "(n,) the current placement.")
-        .def_prop_ro("best", sampled(&Sampler::best), "(n,) the best placement.");
+        .def_prop_ro("home", viewed<BoundSampler>(&Sampler::home), "(g,) the device of each group.")
+        .def_prop_ro("device", viewed<BoundSampler>(&Sampler::device), "(n,) the current placement.")
+        .def_prop_ro("best", viewed<BoundSampler>(&Sampler::best), "(n,) the best placement.");
 }
 
 }  // namespace engine

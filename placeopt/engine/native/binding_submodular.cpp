@@ -86,12 +86,6 @@ void bind_submodular(nb::module_& module) {
     nb::class_<BoundRules>(module, "PlacementRules", "The checked arrays of placeopt.submodular.placement.model.Model.")
         .def(nb::init<nb::handle, nb::handle>(), "problem"_a, "model"_a, nb::sig("def __init__(self, problem: Problem, model: object) -> None"));
 
-    const auto ints = [](std::vector<Int> Placement::*member) {
-        return [member](nb::handle_t<BoundPlacement> self) {
-            const auto& values = nb::cast<BoundPlacement&>(self).value.*member;
-            return view(values, self, {static_cast<Int>(values.size())});
-        };
-    };
     nb::class_<BoundPlacement>(module, "Placement", R"(A growing placement of tasks, with the benefits of Carbonari et al. 2017.
 
 `home` (g,) are the devices of groups that are placed already, whose memory is reserved; -1 for the others. Arrays are read-only
@@ -114,14 +108,12 @@ views.)")
             "open",
             [](const BoundPlacement& self, nb::handle elements) {
                 const auto pairs = self.pairs(elements);
-                auto* held = new bool[pairs.size()];
-                nb::capsule owner(held, [](void* pointer) noexcept { delete[] static_cast<bool*>(pointer); });
-                for (std::size_t k = 0; k < pairs.size(); ++k) {
-                    const Int u = pairs[k] / self.of().m;
-                    held[k] = self.value.topology.device[u] < 0 && self.value.can_host(u, pairs[k] % self.of().m);
+                std::vector<char> found;
+                for (const Int pair : pairs) {
+                    const Int u = pair / self.of().m;
+                    found.push_back(self.value.topology.device[u] < 0 && self.value.can_host(u, pair % self.of().m));
                 }
-                const std::size_t sizes[] = {pairs.size()};
-                return Array<bool>(held, 1, sizes, owner);
+                return moved_flags(found);
             },
             "elements"_a,
             nb::sig("def open(self, elements: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.bool_]"),
@@ -171,14 +163,10 @@ views.)")
                 return view(values, self, {static_cast<Int>(values.size())});
             },
             "(n,) device of each task, -1 if it is not placed.")
-        .def_prop_ro("home", ints(&Placement::home), "(g,) device of each group, -1 without.")
-        .def_prop_ro("used", ints(&Placement::used), "(m,) bytes on each device, those reserved for groups included.")
+        .def_prop_ro("home", viewed<BoundPlacement>(&Placement::home), "(g,) device of each group, -1 without.")
+        .def_prop_ro("used", viewed<BoundPlacement>(&Placement::used), "(m,) bytes on each device, those reserved for groups included.")
         .def_prop_ro(
-            "benefit",
-            [](nb::handle_t<BoundPlacement> self) {
-                const auto& values = nb::cast<BoundPlacement&>(self).value.benefit;
-                return view(values, self, {static_cast<Int>(values.size())});
-            },
+            "benefit", viewed<BoundPlacement>(&Placement::benefit),
             "(m,) sum of the benefits on each device.")
         .def_prop_ro(
             "fetched",

@@ -33,12 +33,6 @@ Tuning checked_tuning(nb::handle given) {
 }  // namespace
 
 void bind_windows(nb::module_& module) {
-    const auto ints = [](std::vector<Int> WindowMoves::*member) {
-        return [member](nb::handle_t<BoundWindows> self) {
-            const auto& values = nb::cast<BoundWindows&>(self).value.*member;
-            return view(values, self, {static_cast<Int>(values.size())});
-        };
-    };
     const auto number = [](Int WindowMoves::*member) { return [member](const BoundWindows& self) { return self.value.*member; }; };
     nb::class_<BoundWindows>(module, "WindowMoves", R"(An order and a placement, and moves in a window of the order that keep the makespan exact.
 
@@ -102,20 +96,20 @@ end, tails from its begin on.)")
         .def_prop_ro("evaluated", number(&WindowMoves::evaluated), "Moves that walks evaluated.")
         .def_prop_ro("fresh", [](const BoundWindows& self) { return self.value.fresh; },
                      "Whether the best state and this one are the same outside the window.")
-        .def_prop_ro("order", ints(&WindowMoves::order), "(n,) the tasks in a topological order.")
-        .def_prop_ro("position", ints(&WindowMoves::position), "(n,) the position of each task in it.")
-        .def_prop_ro("device", ints(&WindowMoves::device), "(n,) the device of each task.")
-        .def_prop_ro("ticks", ints(&WindowMoves::ticks), "(n,) ticks of each task on its device.")
-        .def_prop_ro("delay", ints(&WindowMoves::delay), "(e,) ticks of each in-edge's transfer.")
-        .def_prop_ro("end", ints(&WindowMoves::end), "(n,) end of each task.")
-        .def_prop_ro("after", ints(&WindowMoves::after), "(n,) ticks after each task's end.")
-        .def_prop_ro("reach", ints(&WindowMoves::reach), "(n,) longest path that leaves the window at each of its tasks.")
-        .def_prop_ro("before", ints(&WindowMoves::before), "(n,) the task before each on its device, or -1.")
-        .def_prop_ro("behind", ints(&WindowMoves::behind), "(n,) the task after each on its device, or -1.")
-        .def_prop_ro("first", ints(&WindowMoves::first), "(m,) the first task of each device, or -1.")
-        .def_prop_ro("room", ints(&WindowMoves::room), "(m,) bytes left on each device.")
-        .def_prop_ro("best_order", ints(&WindowMoves::best_order), "(n,) the order of the best state.")
-        .def_prop_ro("best_device", ints(&WindowMoves::best_device), "(n,) its devices.");
+        .def_prop_ro("order", viewed<BoundWindows>(&WindowMoves::order), "(n,) the tasks in a topological order.")
+        .def_prop_ro("position", viewed<BoundWindows>(&WindowMoves::position), "(n,) the position of each task in it.")
+        .def_prop_ro("device", viewed<BoundWindows>(&WindowMoves::device), "(n,) the device of each task.")
+        .def_prop_ro("ticks", viewed<BoundWindows>(&WindowMoves::ticks), "(n,) ticks of each task on its device.")
+        .def_prop_ro("delay", viewed<BoundWindows>(&WindowMoves::delay), "(e,) ticks of each in-edge's transfer.")
+        .def_prop_ro("end", viewed<BoundWindows>(&WindowMoves::end), "(n,) end of each task.")
+        .def_prop_ro("after", viewed<BoundWindows>(&WindowMoves::after), "(n,) ticks after each task's end.")
+        .def_prop_ro("reach", viewed<BoundWindows>(&WindowMoves::reach), "(n,) longest path that leaves the window at each of its tasks.")
+        .def_prop_ro("before", viewed<BoundWindows>(&WindowMoves::before), "(n,) the task before each on its device, or -1.")
+        .def_prop_ro("behind", viewed<BoundWindows>(&WindowMoves::behind), "(n,) the task after each on its device, or -1.")
+        .def_prop_ro("first", viewed<BoundWindows>(&WindowMoves::first), "(m,) the first task of each device, or -1.")
+        .def_prop_ro("room", viewed<BoundWindows>(&WindowMoves::room), "(m,) bytes left on each device.")
+        .def_prop_ro("best_order", viewed<BoundWindows>(&WindowMoves::best_order), "(n,) the order of the best state.")
+        .def_prop_ro("best_device", viewed<BoundWindows>(&WindowMoves::best_device), "(n,) its devices.");
 }
 
 }  // namespace engine

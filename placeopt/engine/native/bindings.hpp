@@ -114,6 +114,27 @@ struct BoundTimeline {
 
 inline const Problem& of(const BoundProblem& bound) { return bound.value; }
 
+inline Int checked_seed(Int seed) {
+    if (seed < 0) throw Wrong("seed: " + std::to_string(seed) + "; expected at least 0");
+    return seed;
+}
+
+// The arrays of a tuple.
+inline nb::tuple parts(const char* name, nb::handle given, std::size_t count) {
+    if (!nb::isinstance<nb::tuple>(given) || nb::len(given) != count)
+        throw Wrong(std::string(name) + ": expected a tuple of " + std::to_string(count) + " arrays");
+    return nb::borrow<nb::tuple>(given);
+}
+
+// A property: a view of a vector of `value` in what Python holds.
+template <class Bound, class T, class Value>
+auto viewed(std::vector<T> Value::*member) {
+    return [member](nb::handle_t<Bound> self) {
+        const auto& values = nb::cast<Bound&>(self).value.*member;
+        return view(values, self, {static_cast<Int>(values.size())});
+    };
+}
+
 void bind_timeline(nb::module_& module);
 void bind_lists(nb::module_& module);
 void bind_ranks(nb::module_& module);

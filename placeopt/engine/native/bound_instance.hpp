@@ -114,9 +114,4 @@ struct BoundInstance : Owning<SearchProblem> {
     }
 };
 
-inline Int checked_seed(Int seed) {
-    if (seed < 0) throw Wrong("seed: " + std::to_string(seed) + "; expected at least 0");
-    return seed;
-}
-
 }  // namespace engine
