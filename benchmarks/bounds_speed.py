@@ -83,7 +83,7 @@ def steps(problem: Problem) -> dict[str, Callable[[], object]]:
         "jackson, without heads": lambda: head_load_tail(classes, found, priced),
         "packing": lambda: pigeonhole(classes.duration.min(axis=1), problem.n_devices),
         "transfers": lambda: unavoidable_cost(classes, tariff),
-        "all bounds": lambda: bounds(problem),
+        "all bounds": lambda: bounds(replace(problem)),  # they are computed once for each problem
         "prove_infeasible": lambda: prove_infeasible(replace(problem, capacity=capacity)),
         "measure": lambda: measure(problem, schedule),
         "shape, ccr": lambda: (shape(problem), ccr(problem)),

@@ -175,8 +175,8 @@ def measure_signals(solvers: list[str]) -> None:
 def signalled(arguments: list[str], plan: Path) -> tuple[str, str, str]:
     """Run a command, and return what came of SIGTERM."""
     started = "import placeopt.solving.pipeline as p, sys\nrun = p._run\n"
-    started += "def told(*a):\n    print('begun', file=sys.stderr, flush=True)\n    return run(*a)\n"
-    started += "p._run = told\nimport placeopt.cli\nsys.argv = ['placeopt', *sys.argv[1:]]\nplaceopt.cli.main()\n"
+    started += "def wrapped(*a):\n    print('begun', file=sys.stderr, flush=True)\n    return run(*a)\n"
+    started += "p._run = wrapped\nimport placeopt.cli\nsys.argv = ['placeopt', *sys.argv[1:]]\nplaceopt.cli.main()\n"
     process = subprocess.Popen(
         [sys.executable, "-c", started, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

@@ -250,7 +250,7 @@ def _bound_beside(run: Run) -> Future[Bound] | None:
 
 
 def _bounding_ends(run: Run) -> Callable[[], bool]:
-    """Whether quick bounds must end, from now on or from the end of the limit on."""
+    """Return whether quick bounds must end: GRACE after the limit, or after this call if that is later."""
     stop, limit = run.options.should_stop, run.time_limit
     if limit is None:
         return stop

@@ -123,10 +123,9 @@ Int Simulation::run_events(Stop& stop) {
         tick = events_.top().key;
         const Int event = events_.top().item, i = event < n ? event : event - n, d = device[i];
         events_.pop();
-        stop.poll(40);
+        stop.poll(40 + (event < n ? 8 * (problem_.out_start[i + 1] - problem_.out_start[i]) : 0));
         if (event < n) {
             busy_[d] = false;
-            stop.poll(8 * (problem_.out_start[i + 1] - problem_.out_start[i]));
             for (Int k = problem_.out_start[i]; k < problem_.out_start[i + 1]; ++k) {
                 const Int j = problem_.edge_target[k];
                 ready_[j] = std::max(ready_[j], arrival(k, tick));
@@ -151,8 +150,8 @@ Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
     std::fill(moves.begin(), moves.end(), -1);
     Int span = 0;
     for (const Int node : nodes) {
-        stop.poll(10);
         if (node >= n) {
+            stop.poll(10);
             const Int k = node - n, u = problem_.edge_source[k], a = device[u], b = device[problem_.edge_target[k]];
             moves[k] = std::max({add(start[u], task_ticks[u]), send(a), receive(b)});
             send(a) = receive(b) = add(moves[k], edge_ticks[k]);
@@ -160,7 +159,7 @@ Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
         }
         const Int d = device[node];
         Int tick = std::max(free_[d], problem_.release[node]);
-        stop.poll(2 * (problem_.in_start[node + 1] - problem_.in_start[node]));
+        stop.poll(10 + 2 * (problem_.in_start[node + 1] - problem_.in_start[node]));
         for (Int r = problem_.in_start[node]; r < problem_.in_start[node + 1]; ++r) {
             const Int k = problem_.in_edge[r], u = problem_.in_source[r], move = representative[k];
             if (move >= 0) tick = std::max(tick, add(moves[move], edge_ticks[move]));
