@@ -38,12 +38,12 @@ import placeopt as po
 from placeopt.bounding import quick
 from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
-from placeopt.bounding.intervals import Search
-from placeopt.bounding.pipelines import period_bounds
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
 from placeopt.model.objective import Value, evaluate, is_exact
 from placeopt.model.problem import Objective, Problem, Term
+from placeopt.proving.intervals import Search
+from placeopt.proving.pipelines import period_bounds
 from placeopt.solver import Clock
 from placeopt.verifier import verify
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     # mypy does not export a name that is imported under another one, unless it is listed.
     __all__ = ["compile", "solvers"]
 
-    from placeopt.bounding.portfolio import bounds as bounds
     from placeopt.bounding.quick import Bound as Bound
     from placeopt.bridges.exporters.fx_parts import SplitCallback as SplitCallback
     from placeopt.bridges.exporters.fx_parts import split_callback as split_callback
@@ -88,6 +87,7 @@ if TYPE_CHECKING:
     from placeopt.passes import Pass as Pass
     from placeopt.passes import Reduction as Reduction
     from placeopt.passes import apply_passes as apply_passes
+    from placeopt.proving.portfolio import bounds as bounds
     from placeopt.simulation import PipelineRuns as PipelineRuns
     from placeopt.simulation import retime as retime
     from placeopt.simulation import run_pipeline as run_pipeline
@@ -132,7 +132,7 @@ if TYPE_CHECKING:
     from placeopt.views.traces import write_trace as write_trace
 
 _NAMES = {
-    "placeopt.bounding.portfolio": "bounds",
+    "placeopt.proving.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
     "placeopt.bridges.exporters.fx_parts": "SplitCallback split_callback",
     "placeopt.bridges.exporters.pytorch": "device_map split_spec",

@@ -12,6 +12,7 @@ from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -123,6 +124,38 @@ def test_the_core_imports_no_solver_and_no_solver_another() -> None:
         for imported in imports(path):
             assert imported not in public, f"{module} imports the solver {imported}"
             assert module.startswith("placeopt_solvers") or not imported.startswith("placeopt_solvers"), module
+
+
+def reached(module: str) -> set[str]:
+    """The modules of this project that a module imports, directly and by way of others."""
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        for imported in imports(MODULES[waiting.pop()]) - found:
+            found.add(imported)
+            waiting.append(imported)
+    return found
+
+
+def test_bounds_run_no_solver_and_solvers_that_prove_bounds_run_no_prover() -> None:
+    """`bounding` lies below the solvers, and `proving` above those that it names.
+
+    `series` may solve its blocks, which are smaller problems, by `auto`: the one solver that proves all bounds.
+    """
+    for module in MODULES:
+        if module.startswith("placeopt.bounding"):
+            assert not reached(module) & {"placeopt.solver.registry", "placeopt.proving"}, module
+    public = {point.name: point.value.partition(":")[0] for point in entry_points(group="placeopt.solvers")}
+    proving = [path for module, path in MODULES.items() if module.startswith("placeopt.proving")]
+    texts = {node.value for path in proving for node in ast.walk(ast.parse(path.read_text())) if is_text(node)}
+    run = public.keys() & texts
+    assert run >= {"cp-sat", "ideals", "series"}
+    for name in run:
+        assert not any(other.startswith("placeopt.proving") for other in reached(public[name])), name
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_solvers_leave_files_pipeline_and_verifier_alone() -> None:

@@ -1,1 +1,1 @@
-"""Certified lower bounds: quick integer bounds, relaxations, and the engines that solve them."""
+"""Certified lower bounds that need no solver of a problem, and the engines of linear and constraint programs."""

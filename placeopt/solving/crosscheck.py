@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from placeopt.bounding.heuristics import heuristic_schedules
 from placeopt.bounding.quick import Bound
 from placeopt.errors import InternalError
 from placeopt.model.objective import EXACT, Value, is_exact
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import Chain
+from placeopt.proving.heuristics import heuristic_schedules
 from placeopt.simulation import retime
 from placeopt.solver import Answer, Termination
 from placeopt.solving.run import Run

@@ -92,7 +92,7 @@ def solve(
         no passes for others.
     bound_time
         Seconds for better lower bounds after the solver. With two workers or more, a solver that searches within a time
-        limit has lower bounds proved in parallel anyway (`placeopt.bounding.bound_prover`).
+        limit has lower bounds proved in parallel anyway (`placeopt.proving.bound_prover`).
     strict
         Make a heuristic fail that would otherwise overfill devices as its best effort (`celeritas`, `order-place`).
     consolidate
@@ -276,7 +276,7 @@ def _answer(run: Run, chain: Chain) -> Answer:
             return _heuristic_answer(run, chain.problem, options)
         if solver.info.bounding or repeatable or not chain.exact:
             return _returned(run, solver.solve(chain.problem, options, run.settings))
-        from placeopt.bounding.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
+        from placeopt.proving.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
 
         exact = chain.problem.pipeline is not None and not solver.info.exact
         with BoundProver(chain.problem, options, exact=exact) as prover:
@@ -364,7 +364,7 @@ def _bound(run: Run, attempt: _Attempt, checked: _Checked) -> Bound | None:
     if answer.bound is not None:
         found.append(Bound(answer.bound_source or run.solver.name, answer.bound, ""))
     if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):
-        from placeopt.bounding.portfolio import bounds
+        from placeopt.proving.portfolio import bounds
 
         found += bounds(
             chain.problem if chain.exact else run.problem,

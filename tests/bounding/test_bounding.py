@@ -20,13 +20,13 @@ from commandline import run
 import placeopt as po
 from placeopt import engine
 from placeopt.bounding import quick as lowerbounds
-from placeopt.bounding.bound_prover import BoundProver
 from placeopt.bounding.energetic import TOO_LONG, energetic_bound
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import Bound, best_bound
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
+from placeopt.proving.bound_prover import BoundProver
+from placeopt.proving.portfolio import bounds
 from placeopt.solver import Announcer, Answer, Options, Progress, Termination
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -132,7 +132,7 @@ class TestEnergetic:
 class TestCompanion:
     @pytest.fixture(autouse=True)
     def at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("placeopt.bounding.bound_prover.DELAY", 0.0)
+        monkeypatch.setattr("placeopt.proving.bound_prover.DELAY", 0.0)
 
     def solved(self, options: Options, schedule: Schedule, value: int) -> Answer:
         """The answer of a solver that finds a schedule at once and then runs until it is stopped."""
@@ -186,7 +186,7 @@ class TestCompanion:
         def broken(*_: object, **__: object) -> None:
             raise ZeroDivisionError("on purpose")
 
-        monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", broken)
+        monkeypatch.setattr("placeopt.proving.bound_prover.bounds", broken)
         with BoundProver(chain(), Options()) as prover:
             time.sleep(0.2)
         answer = prover.with_bound(Answer(Termination.TIME_LIMIT, message="tired"))
@@ -196,7 +196,7 @@ class TestCompanion:
         def broken(*_: object, **__: object) -> None:
             raise po.InternalError("two bounds contradict each other")
 
-        monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", broken)
+        monkeypatch.setattr("placeopt.proving.bound_prover.bounds", broken)
         with BoundProver(chain(), Options()) as prover:
             answer = self.solved(prover.options, Schedule(np.zeros(4, np.int64), np.zeros(4, np.int64)), 43)
         with pytest.raises(po.InternalError, match="two bounds contradict each other"):
@@ -209,7 +209,7 @@ class TestCompanion:
         def broken(*_: object, **__: object) -> None:
             raise po.InternalError("two bounds contradict each other")
 
-        monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", broken)
+        monkeypatch.setattr("placeopt.proving.bound_prover.bounds", broken)
         monkeypatch.setattr("placeopt_solvers.portfolio.auto.DELAY", 0.0)
         with pytest.raises(po.InternalError, match="two bounds contradict each other") as raised:
             po.solve(layered(), solver, workers=2, time_limit=30)
@@ -297,8 +297,8 @@ class TestProgress:
             time.sleep(0.01 if len(heard) == 1 else 0.0)  # the bounds are proved now
             assert heard[-1] is progress
 
-        monkeypatch.setattr("placeopt.bounding.bound_prover.DELAY", 0.0)
-        monkeypatch.setattr("placeopt.bounding.bound_prover.bounds", bounds_at_once)
+        monkeypatch.setattr("placeopt.proving.bound_prover.DELAY", 0.0)
+        monkeypatch.setattr("placeopt.proving.bound_prover.bounds", bounds_at_once)
         with BoundProver(chain(), Options(workers=2, on_progress=hear)) as prover:
             assert prover.options.on_progress is not None
             for value in range(90, 60, -1):
@@ -321,7 +321,7 @@ class TestProgress:
             time.sleep(0.001)
             busy.release()
 
-        monkeypatch.setattr("placeopt.bounding.bound_prover.DELAY", 0.0)
+        monkeypatch.setattr("placeopt.proving.bound_prover.DELAY", 0.0)
         result = po.solve(layered(), solver, workers=4, time_limit=1.5, on_progress=hear)
         assert result.progress == tuple(heard)
         assert len(heard) > 2

@@ -12,11 +12,6 @@ import pytest
 from brute_force import optimum, small_problem
 
 import placeopt as po
-from placeopt.bounding.intervals import Search
-from placeopt.bounding.intervals import search as searching
-from placeopt.bounding.intervals.packing import packed_bound
-from placeopt.bounding.intervals.passes import FAR, Heads, Parts, mirror, reachability
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.paths import windows
@@ -24,6 +19,11 @@ from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
+from placeopt.proving.intervals import Search
+from placeopt.proving.intervals import search as searching
+from placeopt.proving.intervals.packing import packed_bound
+from placeopt.proving.intervals.passes import FAR, Heads, Parts, mirror, reachability
+from placeopt.proving.portfolio import bounds
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 
@@ -286,11 +286,11 @@ class TestPortfolio:
         def relaxed(*_: object, should_stop: Callable[[], bool], **__: object) -> None:
             turns.append(should_stop())
 
-        monkeypatch.setattr("placeopt.bounding.portfolio.relaxed_bounds", relaxed)
+        monkeypatch.setattr("placeopt.proving.portfolio.relaxed_bounds", relaxed)
         assert bounds(diamonds(6), time_limit=60)[0].value == 55
         assert turns == [False]
         turns.clear()
-        monkeypatch.setattr("placeopt.bounding.portfolio.RELAXING", 0.0)
+        monkeypatch.setattr("placeopt.proving.portfolio.RELAXING", 0.0)
         assert bounds(diamonds(6), time_limit=60)[0].value == 55
         assert turns == [True, False]
 

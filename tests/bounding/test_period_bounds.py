@@ -17,11 +17,11 @@ import placeopt as po
 from placeopt.bounding.borders import Borders, highest_refuted
 from placeopt.bounding.borders.division import divides
 from placeopt.bounding.borders.network import Network, items_of
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.cli.app import app
 from placeopt.model.building import with_changes
 from placeopt.model.objective import evaluate
+from placeopt.proving.portfolio import bounds
 
 DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "dnn-throughput"
 

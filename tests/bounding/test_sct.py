@@ -12,7 +12,6 @@ import pytest
 from brute_force import optimum, small_problem
 
 from placeopt import engine
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import bounds as quick_bounds
 from placeopt.bounding.quick import narrowed_classes
 from placeopt.bounding.sct import (
@@ -45,6 +44,7 @@ from placeopt.bounding.sct.solution import integral_solution
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.proving.portfolio import bounds
 
 
 def program(

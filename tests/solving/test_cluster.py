@@ -21,11 +21,11 @@ from placeopt_solvers._series.run import SeriesRun
 from placeopt_solvers.portfolio import _restarts
 
 import placeopt as po
-from placeopt.bounding.portfolio import _bounds
 from placeopt.errors import InternalError, UsageError
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
+from placeopt.proving.portfolio import _bounds
 from placeopt.solver import Answer, Clock, Options, Termination, remote
 from placeopt.solver import cluster as cluster_module
 from placeopt.solver.cluster import abandoned

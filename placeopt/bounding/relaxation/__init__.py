@@ -64,7 +64,7 @@ def relaxed_bounds(
 ) -> list[Bound]:
     """The relaxation's bounds of the objective's first level, one of each kind.
 
-    Parameters as for `placeopt.bounding.portfolio.bounds`, but `time_limit` None means unlimited, and the value `known`
+    Parameters as for `placeopt.proving.portfolio.bounds`, but `time_limit` None means unlimited, and the value `known`
     also tightens the relaxation.
     """
     return _Run(problem, Clock(time_limit), workers, known, on_bound or (lambda _: None), should_stop).bounds()

@@ -45,12 +45,12 @@ def bounds(
     """Prove lower bounds of the objective: no schedule is better than the largest bound."""
     from rich.text import Text
 
-    from placeopt.bounding.portfolio import bounds as prove
     from placeopt.bounding.quick import prove_infeasible
     from placeopt.cli.terminal.console import print_problem, print_wrapped
     from placeopt.cli.terminal.inspection import bounds_data, bounds_table
     from placeopt.io.compiler import load
     from placeopt.model.arrays import LONGEST
+    from placeopt.proving.portfolio import bounds as prove
     from placeopt.solver import Clock, Progress
     from placeopt.solving.result import number
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import Bound
 from placeopt.errors import InternalError, Issue, UsageError, counted, path_text, visible
 from placeopt.io.compiler import begin_compilation, document_of
@@ -25,6 +24,7 @@ from placeopt.model.building import simplest
 from placeopt.model.period import period
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.proving.portfolio import bounds
 from placeopt.solver import Clock
 from placeopt.solver.registry import find_solver
 from placeopt.solving.settings import make_options

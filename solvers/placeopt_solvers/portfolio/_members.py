@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from placeopt.bounding.heuristics import heuristic_schedule
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.proving.heuristics import heuristic_schedule
 from placeopt.solver import Options
 
 from .._runs.validity import valid_forms

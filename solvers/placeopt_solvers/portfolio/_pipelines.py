@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from placeopt.bounding.bound_prover import BoundProver
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound
 from placeopt.model.building import simplest
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.stages import rules
+from placeopt.proving.bound_prover import BoundProver
+from placeopt.proving.portfolio import bounds
 from placeopt.solver import Answer, Options, Termination
 from placeopt.solver.registry import find_solver
 

@@ -8,13 +8,13 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from placeopt.bounding.bound_prover import BoundProver
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import best_bound
 from placeopt.engine import StoppedError, stopping
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
+from placeopt.proving.bound_prover import BoundProver
+from placeopt.proving.portfolio import bounds
 from placeopt.solver import Answer, Options, Termination
 
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from

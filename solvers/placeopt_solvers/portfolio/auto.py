@@ -25,8 +25,8 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar
 
-from placeopt.bounding.bound_prover import BoundProver
 from placeopt.model.problem import Problem
+from placeopt.proving.bound_prover import BoundProver
 from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place

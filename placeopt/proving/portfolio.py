@@ -5,9 +5,9 @@
     destructive   `placeopt.bounding.destructive`: makespan only, up to ten seconds, an eighth of the time at most
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
     series        the solver `series`: makespan only, blocks between tasks that cut the graph, up to half of the time
-    intervals     `placeopt.bounding.intervals`: makespan only, parts of the graph, until the time limit
+    intervals     `placeopt.proving.intervals`: makespan only, parts of the graph, until the time limit
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
-    pipelines     `placeopt.bounding.pipelines`: the slow bounds of the period, instead of all these
+    pipelines     `placeopt.proving.pipelines`: the slow bounds of the period, instead of all these
 
 The intervals and the relaxations run in parallel. With one worker, they take turns: the intervals while they improve,
 the relaxations for a quarter of the time and longer if they improve the best bound, the intervals until they end, and
@@ -33,9 +33,6 @@ from placeopt import engine
 from placeopt.bounding import quick
 from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
-from placeopt.bounding.heuristics import best_heuristic_value
-from placeopt.bounding.intervals import Search, available
-from placeopt.bounding.pipelines import period_bounds
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
@@ -44,6 +41,9 @@ from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
 from placeopt.passes import EXACT_PASSES, apply_passes
+from placeopt.proving.heuristics import best_heuristic_value
+from placeopt.proving.intervals import Search, available
+from placeopt.proving.pipelines import period_bounds
 from placeopt.solver import Clock, Options, Progress, unsupported
 from placeopt.solver.cluster import pool_at
 from placeopt.solver.connection import CONNECTING

@@ -1,7 +1,7 @@
 """Prove lower bounds in a separate thread while a solver searches.
 
 Solvers that search are rarely the ones that prove the best bounds. The prover receives every incumbent, computes the
-bounds of `placeopt.bounding.portfolio`, reports them, and stops the solver once the proved gap is small enough. It
+bounds of `placeopt.proving.portfolio`, reports them, and stops the solver once the proved gap is small enough. It
 starts after a delay, so easy problems are solved without it.
 """
 
@@ -11,10 +11,10 @@ import threading
 from dataclasses import replace
 from types import TracebackType
 
-from placeopt.bounding.portfolio import bounds
 from placeopt.bounding.quick import Bound
 from placeopt.errors import InternalError
 from placeopt.model.problem import Problem
+from placeopt.proving.portfolio import bounds
 from placeopt.solver import Announcer, Answer, Clock, Options, Progress, Termination
 
 DELAY = 2.0

@@ -47,6 +47,6 @@ every class would get the data of v from another class no later than from c, a l
 
 from __future__ import annotations
 
-from placeopt.bounding.intervals.search import Search, available
+from placeopt.proving.intervals.search import Search, available
 
 __all__ = ["Search", "available"]

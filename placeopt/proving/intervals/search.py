@@ -9,14 +9,14 @@ from contextvars import copy_context
 
 import numpy as np
 
-from placeopt.bounding.intervals.packing import grouped, packed_bound
-from placeopt.bounding.intervals.passes import FAR, SOLVER, Heads, mirror, narrow, reachability
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import Problem
+from placeopt.proving.intervals.packing import grouped, packed_bound
+from placeopt.proving.intervals.passes import FAR, SOLVER, Heads, mirror, narrow, reachability
 from placeopt.solver.registry import solver_names
 
 SIZES = (16, 32, 64)
