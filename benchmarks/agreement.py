@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.table import Table
 
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.solver import Answer, Options, Termination
-from placeopt.solver.registry import find_solver
-from placeopt.solving.settings import read_settings
+from placeopt.orchestration.settings import read_settings
+from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.verifier import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))

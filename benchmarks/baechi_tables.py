@@ -54,8 +54,8 @@ from placeopt.model.objective import moved_edges
 from placeopt.model.problem import Contention, Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes import apply_passes
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "GNMT": ("lstm_nmt", {"batch": 128}),

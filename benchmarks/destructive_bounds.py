@@ -33,7 +33,7 @@ from placeopt.generate.irregular_graphs import irregular_problem
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.problem import Problem
 from placeopt.passes import EXACT_PASSES, apply_passes
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
 FILES = ("heft-10", "peft-10", "gnmt", "inception-medium", "inception-tight", "resnet50-medium", "resnet50-tight")

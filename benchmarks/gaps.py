@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.solver.registry import solvers_for
+from placeopt.protocol.registry import solvers_for
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
 DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -35,7 +35,7 @@ import placeopt as po
 from placeopt.model.metrics import shape
 from placeopt.model.problem import Problem
 from placeopt.policies import POLICIES, Episode, random_placement, run_episode, sample_placements
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 SEARCHES = ("random", *POLICIES)
 REFERENCE = "random-task-eft"

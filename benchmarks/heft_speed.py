@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from placeopt.generate.layered_graphs import layered_problem
-from placeopt.solver import Options, Settings
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options, Settings
+from placeopt.protocol.registry import find_solver
 
 RUNS = 5
 SIZES = ((36_000, 4), (36_000, 60), (1_000_000, 8))

@@ -39,9 +39,9 @@ from placeopt.generate.networks import network_document
 from placeopt.model.memory import peak_memory, used_memory
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, makespan
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
 
 RUNS = 5
 SOLVERS = (

@@ -32,8 +32,8 @@ from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import makespan
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 
 GRAPHS = 100
 RUNS = 5

@@ -42,9 +42,9 @@ from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
 from placeopt.model.objective import Value, evaluate, is_exact
 from placeopt.model.problem import Objective, Problem, Term
+from placeopt.protocol import Clock
 from placeopt.proving.intervals import Search
 from placeopt.proving.pipelines import period_bounds
-from placeopt.solver import Clock
 from placeopt.verifier import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))

@@ -18,8 +18,8 @@ import numpy as np
 
 import placeopt as po
 from placeopt.model.objective import evaluate
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 
 LAYERS = 1_000
 FOUR = [(1.0, 16), (2.0, 16), (3.0, 16), (5.0, 16)]

@@ -38,8 +38,8 @@ from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import with_changes
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem
-from placeopt.solver import Answer, Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Answer, Options
+from placeopt.protocol.registry import find_solver
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "support"))

@@ -32,8 +32,8 @@ from rich.table import Table
 import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.problem import Problem
-from placeopt.solver import unsupported
-from placeopt.solver.registry import find_solver, solver_names
+from placeopt.protocol import unsupported
+from placeopt.protocol.registry import find_solver, solver_names
 
 ROOT = Path(__file__).parents[1]
 AFTER = 0.5
@@ -67,7 +67,7 @@ def used() -> float:
 
 def child(solver: str, name: str, limits: list[float]) -> None:
     """Solve an instance within each limit; print a JSON line for each: CPU seconds of the solver and of checks."""
-    from placeopt.solving import pipeline
+    from placeopt.orchestration import pipeline
 
     problem = load(name)
     po.solve(layered_problem(12, 2), solver, time_limit=0.2) if problem.pipeline is None else None  # imports
@@ -174,7 +174,7 @@ def measure_signals(solvers: list[str]) -> None:
 
 def signalled(arguments: list[str], plan: Path) -> tuple[str, str, str]:
     """Run a command, and return what came of SIGTERM."""
-    started = "import placeopt.solving.pipeline as p, sys\nrun = p._run\n"
+    started = "import placeopt.orchestration.pipeline as p, sys\nrun = p._run\n"
     started += "def wrapped(*a):\n    print('begun', file=sys.stderr, flush=True)\n    return run(*a)\n"
     started += "p._run = wrapped\nimport placeopt.cli\nsys.argv = ['placeopt', *sys.argv[1:]]\nplaceopt.cli.main()\n"
     process = subprocess.Popen(

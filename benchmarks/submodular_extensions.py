@@ -32,9 +32,9 @@ from placeopt.generate.networks import network_document
 from placeopt.model.memory import used_memory
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
+from placeopt.protocol import Options, checked_settings
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime
-from placeopt.solver import Options, checked_settings
-from placeopt.solver.registry import find_solver
 
 RUNS = 5
 BOUND_SECONDS = 10.0

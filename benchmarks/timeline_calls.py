@@ -21,8 +21,8 @@ import placeopt as po
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import with_changes
 from placeopt.model.problem import Contention, Problem
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 
 RUNS = 9
 

@@ -83,10 +83,29 @@ if TYPE_CHECKING:
     from placeopt.model.stage_use import stage_uses as stage_uses
     from placeopt.model.tiers import Tiers as Tiers
     from placeopt.model.tiers import build_tiers as build_tiers
+    from placeopt.orchestration.consolidation import Consolidation as Consolidation
+    from placeopt.orchestration.consolidation import Pieces as Pieces
+    from placeopt.orchestration.consolidation import consolidate as consolidate
+    from placeopt.orchestration.pipeline import solve as solve
+    from placeopt.orchestration.result import Result as Result
+    from placeopt.orchestration.result import WallTime as WallTime
     from placeopt.passes import Applied as Applied
     from placeopt.passes import Pass as Pass
     from placeopt.passes import Reduction as Reduction
     from placeopt.passes import apply_passes as apply_passes
+    from placeopt.protocol import ALL_METRICS as ALL_METRICS
+    from placeopt.protocol import Answer as Answer
+    from placeopt.protocol import Clock as Clock
+    from placeopt.protocol import Info as Info
+    from placeopt.protocol import Options as Options
+    from placeopt.protocol import Progress as Progress
+    from placeopt.protocol import Settings as Settings
+    from placeopt.protocol import Solver as Solver
+    from placeopt.protocol import Termination as Termination
+    from placeopt.protocol.registry import Setting as Setting
+    from placeopt.protocol.registry import SolverInfo as SolverInfo
+    from placeopt.protocol.registry import solver_info as solver_info
+    from placeopt.protocol.registry import solver_names as solvers
     from placeopt.proving.portfolio import bounds as bounds
     from placeopt.simulation import PipelineRuns as PipelineRuns
     from placeopt.simulation import retime as retime
@@ -94,25 +113,6 @@ if TYPE_CHECKING:
     from placeopt.simulation import simulate as simulate
     from placeopt.simulation.noise import NoisyRuns as NoisyRuns
     from placeopt.simulation.noise import simulate_noisy as simulate_noisy
-    from placeopt.solver import ALL_METRICS as ALL_METRICS
-    from placeopt.solver import Answer as Answer
-    from placeopt.solver import Clock as Clock
-    from placeopt.solver import Info as Info
-    from placeopt.solver import Options as Options
-    from placeopt.solver import Progress as Progress
-    from placeopt.solver import Settings as Settings
-    from placeopt.solver import Solver as Solver
-    from placeopt.solver import Termination as Termination
-    from placeopt.solver.registry import Setting as Setting
-    from placeopt.solver.registry import SolverInfo as SolverInfo
-    from placeopt.solver.registry import solver_info as solver_info
-    from placeopt.solver.registry import solver_names as solvers
-    from placeopt.solving.consolidation import Consolidation as Consolidation
-    from placeopt.solving.consolidation import Pieces as Pieces
-    from placeopt.solving.consolidation import consolidate as consolidate
-    from placeopt.solving.pipeline import solve as solve
-    from placeopt.solving.result import Result as Result
-    from placeopt.solving.result import WallTime as WallTime
     from placeopt.studies.comparison.matrix import compare as compare
     from placeopt.studies.comparison.records import Record as Record
     from placeopt.studies.comparison.result import Comparison as Comparison
@@ -169,11 +169,11 @@ _NAMES = {
     "placeopt.passes": "Applied Pass Reduction apply_passes",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",
-    "placeopt.solver": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",
-    "placeopt.solver.registry": "Setting SolverInfo solver_info solver_names=solvers",
-    "placeopt.solving.consolidation": "Consolidation Pieces consolidate",
-    "placeopt.solving.pipeline": "solve",
-    "placeopt.solving.result": "Result WallTime",
+    "placeopt.protocol": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",
+    "placeopt.protocol.registry": "Setting SolverInfo solver_info solver_names=solvers",
+    "placeopt.orchestration.consolidation": "Consolidation Pieces consolidate",
+    "placeopt.orchestration.pipeline": "solve",
+    "placeopt.orchestration.result": "Result WallTime",
     "placeopt.studies.comparison.matrix": "compare",
     "placeopt.studies.comparison.records": "Record",
     "placeopt.studies.comparison.result": "Comparison",

@@ -10,7 +10,7 @@
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
     └── InternalError       placeopt contradicts itself: a bug; please report it
 
-Reached limits and infeasibility are results, not exceptions (see `placeopt.solving.result`).
+Reached limits and infeasibility are results, not exceptions (see `placeopt.orchestration.result`).
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.tiers import build_tiers
-from placeopt.solver import Info, Solver, Termination, unsupported
-from placeopt.solver.registry import find_solver
-from placeopt.solving.pipeline import solve
-from placeopt.solving.result import Result
+from placeopt.orchestration.pipeline import solve
+from placeopt.orchestration.result import Result
+from placeopt.protocol import Info, Solver, Termination, unsupported
+from placeopt.protocol.registry import find_solver
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from documents import Example, examples
 
 from placeopt.errors import MissingExtraError
 from placeopt.io.spec import json_schema
-from placeopt.solver.registry import find_solver, solver_names
+from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.verifier import Rule
 
 ROOT = Path(__file__).parents[1]

@@ -47,8 +47,8 @@ from placeopt.model.memory import peak_memory
 from placeopt.model.metrics import carbonari_jct
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import makespan
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 from placeopt.submodular import check_submodular
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
 

@@ -22,9 +22,9 @@ import placeopt as po
 from placeopt.generate.models import model_document
 from placeopt.model.problem import Contention, MemoryModel, Problem
 from placeopt.model.schedule import makespan
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import simulate
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
 
 SIZES: dict[str, dict[str, Any]] = {
     "inception_v3": {"batch": 512, "auxiliary": True, "optimiser": "sgd"},

@@ -16,7 +16,7 @@ from typing import Any
 from placeopt_solvers._constructive.construction import Constructive
 
 from placeopt.cli.terminal.catalog import FAMILIES, setting_cards
-from placeopt.solver.registry import GROUP, find_solver
+from placeopt.protocol.registry import GROUP, find_solver
 
 WHEN = {
     "annealing": "a few thousand tasks at most, time to search, and memory that is nearly full",

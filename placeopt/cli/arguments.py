@@ -12,7 +12,7 @@ from placeopt.io.files import STDIN
 
 if TYPE_CHECKING:
     from placeopt.model.units import Dimension, Quantity
-    from placeopt.solver import Options
+    from placeopt.protocol import Options
 
 DEFAULT_LIMIT = 60.0
 """Default time limit, in seconds, of solvers that run until they are stopped."""
@@ -94,7 +94,7 @@ def checked_options(
     *, time_limit: float | None = None, gap: float | None = None, seed: int = 0, workers: int | None = None
 ) -> Options:
     """Check numbers that many commands share, before a large file is read."""
-    from placeopt.solving.settings import make_options
+    from placeopt.orchestration.settings import make_options
 
     return make_options(time_limit=time_limit, gap_limit=gap, seed=seed, workers=workers, names=_NAMES)
 

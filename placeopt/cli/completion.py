@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 def solvers(incomplete: str) -> list[str]:
     """Return the names of solvers that begin so, after the last comma of a list."""
-    from placeopt.solver.registry import solver_names
+    from placeopt.protocol.registry import solver_names
 
     return _completed(incomplete, solver_names())
 

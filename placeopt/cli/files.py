@@ -18,7 +18,7 @@ from placeopt.errors import UsageError, unwritable, visible
 from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, temporary_folder, write_whole
 
 if TYPE_CHECKING:
-    from placeopt.solving.result import Result
+    from placeopt.orchestration.result import Result
     from placeopt.views.plots.canvas import Picture
 
 

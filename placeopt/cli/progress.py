@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from placeopt.learning.training.reinforce import Progress as Training
     from placeopt.model.problem import Problem
-    from placeopt.solver import Progress
+    from placeopt.protocol import Progress
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def watched(
 
 def stages(report: Callable[[Progress], None]) -> Callable[[int, int, str], None]:
     """Return a function that reports which of the solves of a study runs now."""
-    from placeopt.solver import Progress
+    from placeopt.protocol import Progress
 
     begun = time.monotonic()
 
@@ -81,7 +81,7 @@ def _display(
 
 def progress_text(latest: list[Progress], problem: Problem) -> str:
     """Describe the best value, bound and gap so far."""
-    from placeopt.solving.result import relative_gap
+    from placeopt.orchestration.result import relative_gap
     from placeopt.views.facts import value_text
 
     if not latest:

@@ -241,7 +241,7 @@ class Problem:
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     consolidate
         Share by which each level may be worse than the solver's, to use fewer devices, segments and transfers
-        (`placeopt.solving.consolidation`); 0 for none. Solvers ignore it. The fingerprint does not include it.
+        (`placeopt.orchestration.consolidation`); 0 for none. Solvers ignore it. The fingerprint does not include it.
     rounding
         The time that was rounded most at compilation; None if all times are whole ticks or none were stated. The
         fingerprint does not include it.

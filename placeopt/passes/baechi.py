@@ -20,8 +20,8 @@ from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes.contraction import clusters, contraction, keeps_groups, regrouped, united
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, edges_of, projected_transfers, rebuilt
+from placeopt.protocol.citations import BAECHI
 from placeopt.simulation import retime
-from placeopt.solver.citations import BAECHI
 
 
 class Coplace:

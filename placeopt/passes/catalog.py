@@ -22,7 +22,7 @@ from placeopt.passes.dominated_edges import DominatedEdges
 from placeopt.passes.giph_groups import GiphGroups
 from placeopt.passes.protocol import Pass
 from placeopt.passes.zero_time import Relays, ZeroTime
-from placeopt.solver import Settings, checked_settings
+from placeopt.protocol import Settings, checked_settings
 
 GROUP = "placeopt.passes"
 

@@ -61,8 +61,8 @@ from placeopt.model.schedule import Schedule
 from placeopt.passes.contraction import Clusters, contraction, initial_unions
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, rebuilt
+from placeopt.protocol import Settings
 from placeopt.simulation import retime
-from placeopt.solver import Settings
 
 Colocation = Literal["first", "keep", "unite"]
 """How fusion treats colocation groups."""

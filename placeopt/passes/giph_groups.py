@@ -38,7 +38,7 @@ from placeopt.model.problem import Problem
 from placeopt.passes.contraction import clusters, contraction, initial_unions
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory
-from placeopt.solver import Settings
+from placeopt.protocol import Settings
 
 
 class GiphGroups(Settings):

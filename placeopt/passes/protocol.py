@@ -38,7 +38,7 @@ class Pass(Protocol):
     """A rewrite of problems; register its class under the entry point group `placeopt.passes`.
 
     A class may also define `gives_up`, a line on what an inexact pass loses. It may have settings: it then derives from
-    `placeopt.solver.Settings`, and its fields are the settings.
+    `placeopt.protocol.Settings`, and its fields are the settings.
 
     Attributes
     ----------

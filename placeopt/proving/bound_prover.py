@@ -14,8 +14,8 @@ from types import TracebackType
 from placeopt.bounding.quick import Bound
 from placeopt.errors import InternalError
 from placeopt.model.problem import Problem
+from placeopt.protocol import Announcer, Answer, Clock, Options, Progress, Termination
 from placeopt.proving.portfolio import bounds
-from placeopt.solver import Announcer, Answer, Clock, Options, Progress, Termination
 
 DELAY = 2.0
 """Seconds before the prover starts."""

@@ -10,8 +10,8 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes
-from placeopt.solver import Options, unsupported
-from placeopt.solver.registry import find_solver, solver_names
+from placeopt.protocol import Options, unsupported
+from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.verifier import verify
 
 HEURISTICS = ("heft", "single", "dpl")

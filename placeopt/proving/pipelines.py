@@ -23,8 +23,8 @@ from placeopt.model.objective import Value, simplified
 from placeopt.model.period import period
 from placeopt.model.problem import Problem
 from placeopt.model.units import time_text
-from placeopt.solver import Clock, Options, Progress, unsupported
-from placeopt.solver.registry import find_solver, solver_names
+from placeopt.protocol import Clock, Options, Progress, unsupported
+from placeopt.protocol.registry import find_solver, solver_names
 
 BORDERS, IDEALS, DIVISION, EXACT = 0.2, 0.5, 0.4, 0.5
 """Shares of the remaining time: first turn of each bound."""

@@ -41,14 +41,14 @@ from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
 from placeopt.passes import EXACT_PASSES, apply_passes
+from placeopt.protocol import Clock, Options, Progress, unsupported
+from placeopt.protocol.cluster import pool_at
+from placeopt.protocol.connection import CONNECTING
+from placeopt.protocol.pool import Pool
+from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.proving.heuristics import best_heuristic_value
 from placeopt.proving.intervals import Search, available
 from placeopt.proving.pipelines import period_bounds
-from placeopt.solver import Clock, Options, Progress, unsupported
-from placeopt.solver.cluster import pool_at
-from placeopt.solver.connection import CONNECTING
-from placeopt.solver.pool import Pool
-from placeopt.solver.registry import find_solver, solver_names
 
 FIRST, PATIENCE = 0.75, 0.15
 """With one worker, shares of the time after which the first turn of the intervals ends: in all, and without a gain."""

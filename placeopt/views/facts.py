@@ -20,7 +20,7 @@ from placeopt.model.schedule import Schedule, durations, edge_transfers, makespa
 from placeopt.model.stage_use import StageUse, idle_devices, stage_uses
 from placeopt.model.stages import rules
 from placeopt.model.units import seconds_text, size_text, time_text
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 if TYPE_CHECKING:
     from placeopt.model.metrics import DeviceUse

@@ -25,9 +25,9 @@ from placeopt.bounding.quick import Bound, best_bound
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
+from placeopt.protocol import Announcer, Answer, Options, Progress, Termination
 from placeopt.proving.bound_prover import BoundProver
 from placeopt.proving.portfolio import bounds
-from placeopt.solver import Announcer, Answer, Options, Progress, Termination
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 

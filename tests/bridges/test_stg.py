@@ -13,7 +13,7 @@ from placeopt.bridges.importers.registry import import_file
 from placeopt.errors import DocumentError
 from placeopt.io.compiler import compile_spec
 from placeopt.model.problem import Problem
-from placeopt.solving.pipeline import solve
+from placeopt.orchestration.pipeline import solve
 
 # The example of the set's page about the format: ten tasks, and two dummy tasks.
 SAMPLE = """\

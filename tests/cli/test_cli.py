@@ -18,7 +18,7 @@ from rich.table import Table
 
 from placeopt.cli.terminal.console import folded, spaced
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
+from placeopt.protocol import Answer, Info, Options, Settings, Termination, registry
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 HEFT_10 = PROBLEMS / "heft-10.yaml"

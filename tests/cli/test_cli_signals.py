@@ -21,8 +21,8 @@ from commandline import Outcome, run
 from placeopt.bounding.engines import signals
 from placeopt.cli import interruption
 from placeopt.model.problem import Problem
+from placeopt.protocol import Answer, Info, Options, Settings, Termination, registry
 from placeopt.simulation import simulate
-from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
 
 HEFT_10 = Path(__file__).parents[2] / "problems" / "heft-10.yaml"
 PLACEOPT = [sys.executable, "-m", "placeopt"]

@@ -79,7 +79,7 @@ def test_a_signal_ends_a_loop() -> None:
     program = (
         "from placeopt.generate.layered_graphs import layered_problem\n"
         "from placeopt_solvers.list_scheduling.lookahead_heft import LookaheadHeft\n"
-        "from placeopt.solver import Options, Settings\n"
+        "from placeopt.protocol import Options, Settings\n"
         "problem = layered_problem(30_000, 32, layers=3, in_degree=(20, 30))\n"
         "print('ready', flush=True)\n"
         "while True: LookaheadHeft().solve(problem, Options(), Settings())\n"

@@ -12,7 +12,7 @@ from placeopt.generate.models import model_document, model_graph, pipeline_secti
 from placeopt.generate.networks import combine, network_document
 from placeopt.io.compiler import compile_spec, load
 from placeopt.io.spec import GraphFile
-from placeopt.solving.pipeline import solve
+from placeopt.orchestration.pipeline import solve
 
 SMALL_TRANSFORMER = {"layers": 2, "heads": 4, "width": 16, "ff_width": 32, "vocabulary": 50, "source_length": 5}
 SMALL_LSTM = {"layers": 2, "width": 8, "vocabulary": 20, "source_length": 4, "target_length": 3}

@@ -12,7 +12,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import METRICS, evaluate, loads, moved_edges, simplified, task_energy, transfer_energy
 from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks, edge_transfers, makespan
-from placeopt.solver import ALL_METRICS
+from placeopt.protocol import ALL_METRICS
 
 
 def example(**changes: Any) -> Problem:

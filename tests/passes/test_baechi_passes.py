@@ -15,9 +15,9 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import apply_passes, find_pass
 from placeopt.passes.rebuilding import contradictory
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
 from placeopt.verifier import verify
 
 INEXACT = ("forward", "coplace", "fuse")

@@ -27,9 +27,9 @@ from placeopt.passes.celeritas_fusion import (
     optimal_breakpoints,
 )
 from placeopt.passes.contraction import initial_unions
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
 from placeopt.verifier import verify
 
 

@@ -16,7 +16,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.passes import Reduction, apply_passes, catalog, find_pass, pass_settings, pass_text
 from placeopt.passes.rebuilding import rebuilt
-from placeopt.solver import Settings
+from placeopt.protocol import Settings
 
 
 class Fewer(Settings):

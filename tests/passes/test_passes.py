@@ -20,8 +20,8 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, PASSES, Chain, Pass, Reduction, apply_passes, catalog, find_pass, pass_names
 from placeopt.passes.rebuilding import keeps_triangle_inequality
+from placeopt.protocol import Termination
 from placeopt.simulation import retime
-from placeopt.solver import Termination
 from placeopt.verifier import verify
 
 

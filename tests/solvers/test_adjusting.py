@@ -13,8 +13,8 @@ from placeopt_solvers._constructive.groups import grouped
 import placeopt as po
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 from placeopt.verifier import verify
 
 

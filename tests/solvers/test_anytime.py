@@ -22,7 +22,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 from placeopt.verifier import verify
 
 SEARCHES = ("annealing", "local-search", "tabu")

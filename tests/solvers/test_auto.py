@@ -30,8 +30,8 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Clock, Options, Progress, Termination
-from placeopt.solving.result import Result
+from placeopt.orchestration.result import Result
+from placeopt.protocol import Answer, Clock, Options, Progress, Termination
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 

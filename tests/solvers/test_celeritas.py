@@ -16,9 +16,9 @@ from placeopt.model.levels import cpd_topo
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import lateness, makespan
 from placeopt.passes.celeritas_fusion import CeleritasFusion
+from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Options, Termination
-from placeopt.solver.registry import find_solver
 from placeopt.verifier import verify
 
 BOTH = ("order-place", "celeritas")

@@ -27,9 +27,9 @@ from placeopt.model.memory import fits
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import lateness, makespan
 from placeopt.passes.celeritas_fusion import CeleritasFusion
+from placeopt.protocol import Options, Progress, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime, simulate
-from placeopt.solver import Options, Progress, Termination
-from placeopt.solver.registry import find_solver
 from placeopt.verifier import verify
 
 

@@ -10,7 +10,7 @@ import pytest
 from pipelines import PERIOD
 
 import placeopt as po
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 
 def random_chain(

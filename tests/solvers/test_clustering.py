@@ -22,8 +22,8 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import makespan
-from placeopt.solver import Answer, Options, Termination
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol.registry import find_solver
 
 NAMES = ("dsc", "lc", "metis")
 CLUSTERINGS: tuple[Callable[[Problem], Clustering], ...] = (dominant_sequence_clusters, linear_clusters)

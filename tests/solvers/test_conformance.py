@@ -13,8 +13,8 @@ from placeopt.errors import MissingExtraError
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
-from placeopt.solver.registry import solver_info, solver_names
+from placeopt.protocol import Answer, Info, Options, Settings, Termination, registry
+from placeopt.protocol.registry import solver_info, solver_names
 from placeopt.testing import CASES, Case, check_solver
 
 BRIEF: dict[str, dict[str, Any]] = {
@@ -112,6 +112,6 @@ def test_clusters_are_checked(clusters: list[int] | None, message: str, monkeypa
             return replace(answer, schedule=Schedule(device, answer.schedule.start), clusters=stated)
 
     case = next(each for each in CASES if each.name == "colocation")
-    monkeypatch.setattr("placeopt.solving.pipeline._clusters", lambda _chain, checked: checked.answer.clusters)
+    monkeypatch.setattr("placeopt.orchestration.pipeline._clusters", lambda _chain, checked: checked.answer.clusters)
     with pytest.raises(AssertionError, match=message):
         check_solver(Joining(), case)

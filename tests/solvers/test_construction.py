@@ -13,7 +13,7 @@ from placeopt_solvers._constructive.sequences import by_rank, insert_tasks
 from placeopt.model.building import build_problem
 from placeopt.model.memory import sum_memory
 from placeopt.model.problem import Problem
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 from placeopt.verifier import verify
 
 

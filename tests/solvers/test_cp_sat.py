@@ -31,8 +31,8 @@ from placeopt.bounding.quick.paths import Windows
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
-from placeopt.solver import Options, Progress, Termination
-from placeopt.solver.registry import find_solver, solvers_for
+from placeopt.protocol import Options, Progress, Termination
+from placeopt.protocol.registry import find_solver, solvers_for
 from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[2]

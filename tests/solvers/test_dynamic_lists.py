@@ -18,7 +18,7 @@ from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import makespan
-from placeopt.solver import Options, Termination
+from placeopt.protocol import Options, Termination
 
 
 def random_problem(seed: int, n: int = 9, m: int = 3) -> Problem:

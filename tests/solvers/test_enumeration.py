@@ -17,7 +17,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.solver import Answer, Options, Termination
+from placeopt.protocol import Answer, Options, Termination
 from placeopt.verifier import verify
 
 HEFT_10 = Path(__file__).parents[2] / "problems" / "heft-10.yaml"

@@ -20,7 +20,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import makespan
-from placeopt.solver import Answer, Options, Termination
+from placeopt.protocol import Answer, Options, Termination
 
 KINDS = ("fork", "join", "fork-join", "independent")
 

@@ -24,7 +24,7 @@ from placeopt.learning.training.weights import PACKAGED, load_policy
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies import RandomTaskEft, random_placement, run_episode
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 from placeopt.testing import CASES, check_solver
 
 PROBLEM = po.compile(random_document(12, 5, delay=5.0, seed=3))

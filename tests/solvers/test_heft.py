@@ -20,7 +20,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.memory import sum_memory
 from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.schedule import lateness
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 from placeopt.verifier import verify
 
 HEFT_10 = Path(__file__).parents[2] / "problems" / "heft-10.yaml"

@@ -15,8 +15,8 @@ from placeopt_solvers.pipelines.ideals import IdealsSettings, without_hanging
 import placeopt as po
 from placeopt import engine
 from placeopt.model.building import with_changes
-from placeopt.solver import Options
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options
+from placeopt.protocol.registry import find_solver
 
 
 def pipeline(edges: list[tuple[int, int]], segments: int | None = 1) -> po.Problem:

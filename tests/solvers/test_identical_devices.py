@@ -16,7 +16,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Options, Termination
+from placeopt.protocol import Options, Termination
 
 OBJECTIVES = (
     Objective(),

@@ -20,9 +20,9 @@ from placeopt.model.building import build_problem
 from placeopt.model.levels import bottom_levels, comparable, critical_paths, falling, mean_transfers, top_levels
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import Schedule
+from placeopt.protocol import Options, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime
-from placeopt.solver import Options, Termination
-from placeopt.solver.registry import find_solver
 from placeopt.verifier import verify
 
 PROBLEMS = Path(__file__).parents[2] / "problems"

@@ -24,8 +24,8 @@ from placeopt.model.memory import peak_memory
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, makespan
-from placeopt.solver import Options, Termination
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.verifier import verify
 
 LISTS = (

@@ -19,7 +19,7 @@ import placeopt as po
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Objective
 from placeopt.model.schedule import Schedule, arrivals, makespan
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 
 def passing(state: State, area: Neighbourhood, device: Int) -> int:

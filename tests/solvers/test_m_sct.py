@@ -22,7 +22,7 @@ import placeopt as po
 from placeopt.bounding.sct import Favourites, ratios_of
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import makespan
-from placeopt.solver import Options, Termination
+from placeopt.protocol import Options, Termination
 
 
 def assumed(rng: np.random.Generator, n: int, m: int, **rest: Any) -> Problem:

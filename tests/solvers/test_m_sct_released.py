@@ -26,7 +26,7 @@ from placeopt.bounding.sct import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
-from placeopt.solver import Options
+from placeopt.protocol import Options
 from placeopt.verifier import verify
 
 Placed = list[tuple[int, int]]

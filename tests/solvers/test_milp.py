@@ -33,7 +33,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.memory import used_memory
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, arrivals, durations
-from placeopt.solver import Answer, Options, Progress, Termination
+from placeopt.protocol import Answer, Options, Progress, Termination
 from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ import placeopt as po
 from placeopt.model.building import with_changes
 from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import rules, trivial_stages
-from placeopt.solver import Options, Termination
+from placeopt.protocol import Options, Termination
 
 CASES = [*(random_pipeline(seed) for seed in range(40)), *(unlike_pipeline(seed) for seed in range(60))]
 RARE = [random_pipeline(81), *(unlike_pipeline(seed) for seed in (152, 324, 556, 576))]

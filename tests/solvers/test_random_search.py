@@ -20,8 +20,8 @@ from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
+from placeopt.protocol import Options, Termination
 from placeopt.simulation import simulate
-from placeopt.solver import Options, Termination
 from placeopt.verifier import verify
 
 

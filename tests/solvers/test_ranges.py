@@ -18,8 +18,8 @@ from placeopt_solvers.search._intervals.state import State, decoded
 from placeopt.generate.irregular_graphs import irregular_problem
 from placeopt.model.problem import MemoryModel, Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.solver import Options
-from placeopt.solver.pool import Pool
+from placeopt.protocol import Options
+from placeopt.protocol.pool import Pool
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,8 @@ from placeopt.model.building import build_problem
 from placeopt.model.levels import bottom_levels, static_levels
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import makespan
-from placeopt.solver import Answer, Options, Termination
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.verifier import verify
 
 Key = tuple[int, ...]

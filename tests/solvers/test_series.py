@@ -29,7 +29,7 @@ from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.passes import EXACT_PASSES, apply_passes
 from placeopt.passes.rebuilding import rebuilt
-from placeopt.solver import Answer, Clock, Options, Settings, Termination
+from placeopt.protocol import Answer, Clock, Options, Settings, Termination
 
 
 def by_cp_sat(problem: Problem, options: Options) -> Answer:

@@ -11,7 +11,7 @@ import pytest
 import placeopt as po
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 
 def problem(durations: list[list[int]], **rest: Any) -> Problem:

@@ -27,7 +27,7 @@ from placeopt.model.period import loads
 from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.schedule import Stages
 from placeopt.model.stages import backward, rules
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 CASES = [*(random_pipeline(seed) for seed in range(60)), *(unlike_pipeline(seed) for seed in range(90))]
 MOVES = 1_500

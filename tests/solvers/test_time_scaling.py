@@ -16,7 +16,7 @@ import placeopt as po
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.solver import Options, Termination
+from placeopt.protocol import Options, Termination
 
 
 def stretched(problem: Problem, unit: int, rng: np.random.Generator) -> Problem:

@@ -29,7 +29,7 @@ import placeopt as po
 from placeopt.cli.terminal.comparison import Bars, print_comparison, write_csv, write_latex, write_markdown
 from placeopt.errors import SpecError, UsageError
 from placeopt.model.packing import pack, unpack
-from placeopt.solver import registry
+from placeopt.protocol import registry
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.grids import grids
 from placeopt.studies.comparison.isolation import lost_record

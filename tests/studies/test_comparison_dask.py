@@ -19,9 +19,9 @@ from dask_processes import dask_processes
 
 import placeopt as po
 from placeopt.errors import UsageError
-from placeopt.solver import cluster as cluster_module
-from placeopt.solver import registry
-from placeopt.solver.remote import own_version
+from placeopt.protocol import cluster as cluster_module
+from placeopt.protocol import registry
+from placeopt.protocol.remote import own_version
 from placeopt.studies.comparison import execution, matrix
 from placeopt.studies.comparison.ledger import read_ledger
 

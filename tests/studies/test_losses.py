@@ -22,11 +22,11 @@ from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.orchestration.result import Result, with_schedule
 from placeopt.passes import Reduction
 from placeopt.passes.rebuilding import rebuilt
+from placeopt.protocol import Info
 from placeopt.simulation import retime
-from placeopt.solver import Info
-from placeopt.solving.result import Result, with_schedule
 from placeopt.studies.losses import Losses, separated
 from placeopt.studies.losses.branching import branched
 from placeopt.studies.losses.chain import chain_of, shared

@@ -21,8 +21,8 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.memory import used_memory
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.solver import Answer, Options, Termination
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.submodular import greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings
 from placeopt.submodular.placement.model import PlacementState

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from placeopt.solver.cluster import connected
+from placeopt.protocol.cluster import connected
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import numpy as np
 
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.protocol import Answer, Info, Options, Progress, Settings, Termination
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Info, Options, Progress, Settings, Termination
 
 NAMES = {
     "rogue-bound": "Bound",

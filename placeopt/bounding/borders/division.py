@@ -19,7 +19,7 @@ from ortools.sat.python import cp_model
 
 from placeopt.bounding.engines import cp_sat
 from placeopt.bounding.quick.loads import Sharing
-from placeopt.solver import Clock
+from placeopt.protocol import Clock
 
 PARTS = (1 << 14, 1 << 28)
 """The sum of all amounts stays below the first of these, which is fast, and then below the second, which is precise."""

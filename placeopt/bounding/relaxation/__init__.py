@@ -30,7 +30,7 @@ from placeopt.engine import StoppedError
 from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem
-from placeopt.solver import Clock
+from placeopt.protocol import Clock
 
 if TYPE_CHECKING:
     from placeopt.bounding.relaxation.linear import IncrementalLP

@@ -25,7 +25,7 @@ from placeopt.bounding.sct.game import (
 )
 from placeopt.bounding.sct.program import SctProgram
 from placeopt.model.arrays import Float, Int
-from placeopt.solver import Clock
+from placeopt.protocol import Clock
 
 Method = Literal["reductions", "glop", "game", "cp-sat"]
 

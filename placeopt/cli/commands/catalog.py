@@ -25,7 +25,7 @@ def solvers(
 ) -> None:
     """List the installed solvers, or show one: guarantee, complexity, settings, citation."""
     from placeopt.cli.terminal.catalog import print_solver, print_solvers, solver_card
-    from placeopt.solver.registry import find_solver, solver_names
+    from placeopt.protocol.registry import find_solver, solver_names
 
     cards = [solver_card(find_solver(known)) for known in (solver_names() if name is None else [name])]
     _print_cards(name, cards, cite, as_json, print_solvers, print_solver)

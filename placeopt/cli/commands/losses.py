@@ -15,7 +15,7 @@ from placeopt.cli.output import print_json, stderr_console, stdout_console
 from placeopt.cli.progress import stages, watched
 
 if TYPE_CHECKING:
-    from placeopt.solver import Progress
+    from placeopt.protocol import Progress
     from placeopt.studies.losses import Losses
 
 
@@ -41,9 +41,9 @@ def losses(
 ) -> None:
     """Separate what a solver's clusters cost from what their placement costs, at least and at most."""
     from placeopt.io.compiler import load
+    from placeopt.orchestration.settings import read_settings
     from placeopt.passes import find_pass
-    from placeopt.solver.registry import find_solver
-    from placeopt.solving.settings import read_settings
+    from placeopt.protocol.registry import find_solver
     from placeopt.studies.losses import SOLVES, check_clusters
     from placeopt.studies.losses import losses as separate
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: AsJson = False) -> None:
     """Check a plan against its problem: list every violated rule, and check the stated objective."""
     from placeopt.io.compiler import load
-    from placeopt.solving.result import number, pipeline_data
+    from placeopt.orchestration.result import number, pipeline_data
     from placeopt.verifier import verify as check
 
     compiled = load(problem)

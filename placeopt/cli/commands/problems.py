@@ -50,9 +50,9 @@ def bounds(
     from placeopt.cli.terminal.inspection import bounds_data, bounds_table
     from placeopt.io.compiler import load
     from placeopt.model.arrays import LONGEST
+    from placeopt.orchestration.result import number
+    from placeopt.protocol import Clock, Progress
     from placeopt.proving.portfolio import bounds as prove
-    from placeopt.solver import Clock, Progress
-    from placeopt.solving.result import number
 
     limit, connecting = limit_seconds(time_limit), seconds(connect_limit, "--connect-limit")
     assert connecting is not None

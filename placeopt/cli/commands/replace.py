@@ -61,8 +61,8 @@ def replace(
     from placeopt.bridges.networks import names_file, network_of
     from placeopt.io.formats.documents import write_problem
     from placeopt.model.arrays import checked_number
-    from placeopt.solver.registry import find_solver
-    from placeopt.solving.settings import read_settings
+    from placeopt.orchestration.settings import read_settings
+    from placeopt.protocol.registry import find_solver
     from placeopt.studies.replacement import changed_problem, replaced
 
     settings = assignments(sets)

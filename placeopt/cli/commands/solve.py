@@ -40,7 +40,7 @@ from placeopt.errors import UsageError, suggestion
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from placeopt.solving.result import Result
+    from placeopt.orchestration.result import Result
 
 
 def solve(
@@ -107,10 +107,10 @@ def solve(
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import collection_paused
+    from placeopt.orchestration.pipeline import solve as solve_problem
+    from placeopt.orchestration.settings import read_settings
     from placeopt.passes import find_pass
-    from placeopt.solver.registry import default_solver, find_solver, solver_names
-    from placeopt.solving.pipeline import solve as solve_problem
-    from placeopt.solving.settings import read_settings
+    from placeopt.protocol.registry import default_solver, find_solver, solver_names
     from placeopt.views.plots import SCHEDULE_KINDS
 
     settings = assignments(sets)
@@ -201,7 +201,7 @@ def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...
 
 
 def _exit_code(result: Result, require_gap: float | None, messages: Console) -> int:
-    from placeopt.solving.result import relative_gap
+    from placeopt.orchestration.result import relative_gap
 
     if result.schedule is None:
         return 3 if result.termination.value == "time_limit" else 1

@@ -71,7 +71,7 @@ def check_submodular(
     from placeopt.cli.terminal.console import print_problem
     from placeopt.cli.terminal.submodular import Findings, findings_data, print_findings
     from placeopt.io.compiler import load
-    from placeopt.solver import checked_settings
+    from placeopt.protocol import checked_settings
     from placeopt.submodular import check_submodular as check
     from placeopt.submodular.placement import PlacementModel, PlacementSettings
 

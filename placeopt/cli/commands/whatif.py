@@ -27,7 +27,7 @@ from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_
 from placeopt.cli.progress import stages, watched
 
 if TYPE_CHECKING:
-    from placeopt.solver import Progress
+    from placeopt.protocol import Progress
     from placeopt.studies.sensitivity import WhatIf
 
 PATIENCE = 300.0
@@ -63,8 +63,8 @@ def whatif(
 ) -> None:
     """Compute how much a better network gains, at least and at most: devices, speed, memory, bandwidth, latency."""
     from placeopt.io.compiler import load
-    from placeopt.solver.registry import find_solver
-    from placeopt.solving.settings import read_settings
+    from placeopt.orchestration.settings import read_settings
+    from placeopt.protocol.registry import find_solver
     from placeopt.studies.sensitivity import examine, make_amounts, make_changes
 
     settings = assignments(sets)

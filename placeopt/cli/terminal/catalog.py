@@ -12,12 +12,12 @@ from rich.text import Text
 from placeopt.cli.terminal.console import facts_table, new_table, print_wrapped
 from placeopt.io.catalogue import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from placeopt.model.units import size_text
-from placeopt.solver import Settings
-from placeopt.solver.registry import settings_of
+from placeopt.protocol import Settings
+from placeopt.protocol.registry import settings_of
 
 if TYPE_CHECKING:
     from placeopt.passes import Pass
-    from placeopt.solver import Solver
+    from placeopt.protocol import Solver
 
 FAMILIES = (
     "portfolio", "exact", "search", "list scheduling", "ready lists", "clustering", "fusion", "relaxations",

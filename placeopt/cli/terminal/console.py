@@ -13,7 +13,7 @@ from rich.text import Text
 
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solving.result import Result, device_grid, result_facts
+from placeopt.orchestration.result import Result, device_grid, result_facts
 from placeopt.verifier import Violation
 from placeopt.views.facts import SHOWN, TASK_HEADERS, Grid, aligned, problem_line, task_cells, verdict_text
 

@@ -16,8 +16,8 @@ from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
 from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, document_facts
 from placeopt.model.units import size_text, time_text
+from placeopt.orchestration.result import number
 from placeopt.passes import EXACT_PASSES, apply_passes
-from placeopt.solving.result import number
 from placeopt.views.facts import change_text, pipeline_text, value_text
 
 

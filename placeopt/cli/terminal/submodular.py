@@ -12,7 +12,7 @@ from rich.text import Text
 from placeopt.cli.terminal.console import new_table, print_wrapped
 from placeopt.errors import counted, visible
 from placeopt.model.problem import Problem
-from placeopt.solver import Settings
+from placeopt.protocol import Settings
 from placeopt.submodular import Check, Checks, Counterexample
 
 _SHOWN = 6

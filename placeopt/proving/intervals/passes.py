@@ -15,8 +15,8 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem, transfer_ticks
 from placeopt.passes.rebuilding import LINK_FIELDS
-from placeopt.solver import Options, Termination, checked_settings
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Options, Termination, checked_settings
+from placeopt.protocol.registry import find_solver
 
 FAR = 1 << 61
 """Head of a task on a class that is closed for it."""

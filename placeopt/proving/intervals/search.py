@@ -15,9 +15,9 @@ from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
 from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import Problem
+from placeopt.protocol.registry import solver_names
 from placeopt.proving.intervals.packing import grouped, packed_bound
 from placeopt.proving.intervals.passes import FAR, SOLVER, Heads, mirror, narrow, reachability
-from placeopt.solver.registry import solver_names
 
 SIZES = (16, 32, 64)
 """Maximum number of tasks of a part, in successive passes."""

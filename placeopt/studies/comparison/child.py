@@ -20,7 +20,7 @@ from typing import Any
 
 from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError
 from placeopt.model.packing import unpack
-from placeopt.solver import Progress
+from placeopt.protocol import Progress
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import plain
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 def _outcome(job: Job, say: Any) -> dict[str, Any]:
     from placeopt.model.metrics import critical_path
-    from placeopt.solving.pipeline import solve
+    from placeopt.orchestration.pipeline import solve
 
     problem = unpack(job.packed)
     last: tuple[float | None, ...] = (None, None)

@@ -99,7 +99,7 @@ def execute(
     stop_elsewhere
         Kills the processes with a tag on other machines.
     keep
-        Keeps a value on other machines for several jobs (`placeopt.solver.cluster.Cluster.keep`).
+        Keeps a value on other machines for several jobs (`placeopt.protocol.cluster.Cluster.keep`).
     """
     found: dict[Key, Record] = {}
     waiting = deque((job, job.key, 1) for job in jobs)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from placeopt.bounding.engines.signals import ended_with_us
-from placeopt.solver.remote import check_version
+from placeopt.protocol.remote import check_version
 from placeopt.studies.comparison.child import LENGTH
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import Record, Run, Status, check, check_point, read_line

@@ -10,8 +10,8 @@ from typing import Any
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.io.files import StrPath
 from placeopt.model.problem import Problem
-from placeopt.solver.registry import find_solver, solver_names
-from placeopt.solving.settings import read_settings
+from placeopt.orchestration.settings import read_settings
+from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.studies.comparison.records import Run
 
 Choice = str | tuple[str, Mapping[str, Any]]

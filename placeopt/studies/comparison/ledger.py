@@ -22,7 +22,7 @@ from placeopt.bounding import quick
 from placeopt.bounding.quick import Bound
 from placeopt.errors import UsageError, unwritable
 from placeopt.io.files import UnreadableError, read_file
-from placeopt.solving.result import number as json_number
+from placeopt.orchestration.result import number as json_number
 from placeopt.studies.comparison.records import CHECKSUM, Record, checksum, read_line
 from placeopt.studies.comparison.verdicts import feasible_value
 

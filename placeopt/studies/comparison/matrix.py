@@ -16,10 +16,10 @@ from placeopt.io.files import StrPath
 from placeopt.model.arrays import checked_number
 from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
-from placeopt.solver.cluster import connected
-from placeopt.solver.connection import CONNECTING
-from placeopt.solver.remote import own_version
-from placeopt.solving.settings import make_options
+from placeopt.orchestration.settings import make_options
+from placeopt.protocol.cluster import connected
+from placeopt.protocol.connection import CONNECTING
+from placeopt.protocol.remote import own_version
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.jobs import Choice, Job, read_choices, read_problems
 from placeopt.studies.comparison.ledger import Ledger

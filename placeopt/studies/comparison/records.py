@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from placeopt.errors import visible
 from placeopt.model.units import shown
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 Status = Literal["done", "refused", "crashed", "killed", "lost"]
 

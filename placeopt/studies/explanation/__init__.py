@@ -24,10 +24,10 @@ from placeopt.model.building import simplest
 from placeopt.model.period import period
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.orchestration.settings import make_options
+from placeopt.protocol import Clock
+from placeopt.protocol.registry import find_solver
 from placeopt.proving.portfolio import bounds
-from placeopt.solver import Clock
-from placeopt.solver.registry import find_solver
-from placeopt.solving.settings import make_options
 from placeopt.studies.explanation.constraints import Kind, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
 from placeopt.studies.explanation.repairs import Repair, repair_of

@@ -12,10 +12,10 @@ from placeopt.bounding.quick import prove_infeasible
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.orchestration.pipeline import solve
+from placeopt.protocol import Clock, Options, Termination
+from placeopt.protocol.registry import default_solver, find_solver
 from placeopt.simulation import retime, simulate
-from placeopt.solver import Clock, Options, Termination
-from placeopt.solver.registry import default_solver, find_solver
-from placeopt.solving.pipeline import solve
 from placeopt.studies.explanation.constraints import Change, System
 from placeopt.verifier import verify
 

@@ -35,12 +35,12 @@ from typing import Any
 
 from placeopt.errors import UnsupportedError, UsageError, listing
 from placeopt.model.problem import Problem, check_problem
+from placeopt.orchestration.pipeline import solve
+from placeopt.orchestration.result import Result
 from placeopt.passes import Pass, find_pass, pass_names
 from placeopt.passes.chain import found_passes
-from placeopt.solver import Solver, unsupported
-from placeopt.solver.registry import find_solver, solver_names, solvers_for
-from placeopt.solving.pipeline import solve
-from placeopt.solving.result import Result
+from placeopt.protocol import Solver, unsupported
+from placeopt.protocol.registry import find_solver, solver_names, solvers_for
 from placeopt.studies.losses.chain import Known, chain_of, tightened
 from placeopt.studies.losses.findings import TEXTS, Loss, Losses
 

@@ -29,8 +29,8 @@ from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem, group_memory
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Clock, Termination
-from placeopt.solving.result import Result
+from placeopt.orchestration.result import Result
+from placeopt.protocol import Clock, Termination
 
 NAME = "clusters"
 """The name of the bound."""

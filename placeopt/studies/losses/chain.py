@@ -28,11 +28,11 @@ from placeopt.model.graph import components
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.orchestration.pipeline import solve
+from placeopt.orchestration.result import Result
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.solver import Termination, unsupported
-from placeopt.solver.registry import find_solver, solver_names
-from placeopt.solving.pipeline import solve
-from placeopt.solving.result import Result
+from placeopt.protocol import Termination, unsupported
+from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.studies.losses.branching import NAME, branched
 from placeopt.verifier import verify
 

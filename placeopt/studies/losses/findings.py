@@ -10,8 +10,8 @@ from placeopt.errors import counted, visible
 from placeopt.model.notebook import framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
-from placeopt.solver import Termination
-from placeopt.solving.result import Result, number
+from placeopt.orchestration.result import Result, number
+from placeopt.protocol import Termination
 from placeopt.studies.losses.chain import Known, Rule
 from placeopt.views.facts import aligned, problem_line, value_text
 

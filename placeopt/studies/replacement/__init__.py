@@ -31,11 +31,11 @@ from placeopt.model.objective import GONE, IN_TICKS, METRICS, Value, relocation_
 from placeopt.model.period import period
 from placeopt.model.problem import Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
+from placeopt.orchestration.pipeline import solve
+from placeopt.orchestration.result import Result, number, with_schedule
+from placeopt.protocol import Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime
-from placeopt.solver import Termination
-from placeopt.solver.registry import find_solver
-from placeopt.solving.pipeline import solve
-from placeopt.solving.result import Result, number, with_schedule
 from placeopt.verifier import verify
 
 FEWEST = 1e-6

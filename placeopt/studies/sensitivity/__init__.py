@@ -16,9 +16,9 @@ from typing import Any
 
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver.registry import find_solver
-from placeopt.solving.pipeline import solve
-from placeopt.solving.result import Result
+from placeopt.orchestration.pipeline import solve
+from placeopt.orchestration.result import Result
+from placeopt.protocol.registry import find_solver
 from placeopt.studies.sensitivity.changes import KINDS, Amounts, Change, make_amounts, make_changes
 from placeopt.studies.sensitivity.findings import Variant, WhatIf
 from placeopt.studies.sensitivity.sharing import carried, share

@@ -12,8 +12,8 @@ from placeopt.errors import counted, listing, visible
 from placeopt.model.notebook import framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
-from placeopt.solver import Termination
-from placeopt.solving.result import Result, number
+from placeopt.orchestration.result import Result, number
+from placeopt.protocol import Termination
 from placeopt.studies.sensitivity.changes import Change
 from placeopt.views.facts import aligned, problem_line, value_text
 

@@ -22,9 +22,9 @@ from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Stages, makespan
+from placeopt.orchestration.result import Result, with_schedule
+from placeopt.protocol import Termination
 from placeopt.simulation import retime
-from placeopt.solver import Termination
-from placeopt.solving.result import Result, with_schedule
 from placeopt.studies.sensitivity.changes import Change
 from placeopt.verifier import verify
 

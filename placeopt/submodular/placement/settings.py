@@ -14,7 +14,7 @@ from placeopt.errors import UsageError, listing
 from placeopt.model.arrays import Float, Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import BANDWIDTH, MEMORY, TIME, QuantityError, parse, shown, time_text
-from placeopt.solver import Settings
+from placeopt.protocol import Settings
 
 SQRT, LOG, LINEAR_PIECES = 0, 1, 2
 """The concave function g of a device: sqrt(x), log(1 + x), or piecewise linear."""

@@ -34,8 +34,8 @@ from placeopt.model.memory import memory_profiles, sum_memory
 from placeopt.model.metrics import device_uses
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, edge_ticks, makespan
+from placeopt.orchestration.result import Result
 from placeopt.simulation.steady import steady_state
-from placeopt.solving.result import Result
 from placeopt.verifier import Report
 from placeopt.views.facts import task_traffic
 from placeopt.views.page.packing import Packing

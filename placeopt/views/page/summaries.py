@@ -10,7 +10,7 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import Metric, Objective, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import time_text
-from placeopt.solving.result import Result, number, relative_gap
+from placeopt.orchestration.result import Result, number, relative_gap
 from placeopt.verifier import Report, Violation
 from placeopt.views.facts import MEANING, applied_text, pipeline_facts, problem_line, value_text, verdict_text
 from placeopt.views.plots.palette import HUES

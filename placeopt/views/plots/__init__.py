@@ -16,7 +16,7 @@ from placeopt.views.plots.targets import need_plots as need_plots
 if TYPE_CHECKING:
     from placeopt.model.problem import Problem
     from placeopt.model.schedule import Schedule
-    from placeopt.solver import Progress
+    from placeopt.protocol import Progress
     from placeopt.views.plots.canvas import Picture
 
 
@@ -42,7 +42,7 @@ class Solved(Protocol):
 
 
 class Spent(Protocol):
-    """The part of `placeopt.solving.result.WallTime` that is drawn."""
+    """The part of `placeopt.orchestration.result.WallTime` that is drawn."""
 
     @property
     def solve(self) -> float | None: ...

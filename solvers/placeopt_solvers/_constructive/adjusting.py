@@ -30,7 +30,7 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.solver import Settings
+from placeopt.protocol import Settings
 
 from .construction import Build, Construction, construct_with_repair
 from .groups import Groups, with_homes

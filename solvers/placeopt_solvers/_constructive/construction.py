@@ -18,8 +18,8 @@ from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.model.units import size_text, time_text
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .groups import Groups, grouped, packings, with_homes, with_room_for
 from .live_memory import Tasks, missing_bytes, own_tasks, packed, room_made, time_order, timed

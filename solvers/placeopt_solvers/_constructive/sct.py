@@ -22,8 +22,8 @@ from placeopt.bounding.sct.favourites import THRESHOLD
 from placeopt.bounding.sct.solution import ROUNDS, TOLERANCE
 from placeopt.model.problem import Problem
 from placeopt.model.units import time_text
-from placeopt.solver import Options, Settings
-from placeopt.solver.citations import BAECHI
+from placeopt.protocol import Options, Settings
+from placeopt.protocol.citations import BAECHI
 
 CITATION = (
     BAECHI

@@ -16,7 +16,7 @@ from placeopt.model.memory import freed_at, swap_times, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks
-from placeopt.solver import Options, Settings, Termination
+from placeopt.protocol import Options, Settings, Termination
 
 from .device_classes import class_members
 from .solve_run import SolveRun, gap_reached

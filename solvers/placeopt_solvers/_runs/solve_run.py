@@ -11,9 +11,9 @@ import numpy as np
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.protocol import Answer, Clock, Options, Progress, Termination
 from placeopt.simulation import retime
 from placeopt.simulation.pipelines import periodic_schedule
-from placeopt.solver import Answer, Clock, Options, Progress, Termination
 
 
 def nothing_to_place(problem: Problem) -> Answer:

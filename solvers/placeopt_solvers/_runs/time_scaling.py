@@ -20,7 +20,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.objective import IN_TICKS
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
-from placeopt.solver import Answer, Options
+from placeopt.protocol import Answer, Options
 
 from .device_classes import class_ends
 

@@ -17,9 +17,9 @@ from placeopt.model.arrays import Bool
 from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Clock, Options, Progress, Termination
-from placeopt.solver.pool import Pool
-from placeopt.solver.remote import Solve, submitted
+from placeopt.protocol import Answer, Clock, Options, Progress, Termination
+from placeopt.protocol.pool import Pool
+from placeopt.protocol.remote import Solve, submitted
 
 from .._runs.exact_run import bounded_devices
 from .._runs.solve_run import Incumbent, SolveRun

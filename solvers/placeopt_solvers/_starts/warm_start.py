@@ -8,7 +8,7 @@ from collections.abc import Callable
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Clock, Options
+from placeopt.protocol import Clock, Options
 
 from .._constructive.sequences import heft
 from .._local_search.search import rounds_in, search_from

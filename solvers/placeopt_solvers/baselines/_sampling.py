@@ -24,8 +24,8 @@ from placeopt.model.native import native
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness
+from placeopt.protocol import Answer, Clock, Options, Termination
 from placeopt.simulation import simulate
-from placeopt.solver import Answer, Clock, Options, Termination
 
 from .._constructive.construction import Construction, as_answer, no_room
 from .._constructive.groups import grouped, packings

@@ -12,7 +12,7 @@ order is `Problem.order`, breadth first.
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.protocol import Info, Settings
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.sequences import END, list_tasks

@@ -15,8 +15,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from placeopt.model.problem import Problem
-from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings
-from placeopt.solver.citations import GIPH
+from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings
+from placeopt.protocol.citations import GIPH
 
 from ._sampling import sampled
 

@@ -13,8 +13,8 @@ Departures from it:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
-from placeopt.solver.citations import CARBONARI
+from placeopt.protocol import Info, Settings
+from placeopt.protocol.citations import CARBONARI
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.sequences import INDEX, list_tasks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
 from .._starts.serial import best_serial
 

@@ -12,7 +12,7 @@ it. `m-topo` does the same with less than the whole memory of each device.
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.protocol import Info, Settings
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.sequences import fill_devices

@@ -35,7 +35,7 @@ from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Options, Settings
+from placeopt.protocol import Answer, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups, with_homes

@@ -18,8 +18,8 @@ from placeopt.passes.celeritas_fusion import CeleritasFusion
 from placeopt.passes.chain import Chain, Step
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory
+from placeopt.protocol import Answer, Options
 from placeopt.simulation import retime, simulate
-from placeopt.solver import Answer, Options
 
 from .._constructive.construction import Construction, as_answer, overflow, scarce_live_memory
 from .._constructive.live_memory import Tasks, time_order, with_waits

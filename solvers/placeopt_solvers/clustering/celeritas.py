@@ -36,7 +36,7 @@ from typing import Literal
 
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.solver import Answer, Info, Options
+from placeopt.protocol import Answer, Info, Options
 
 from ._coarse import solve_coarse
 from ._placers import adjusting_placer, order_placer

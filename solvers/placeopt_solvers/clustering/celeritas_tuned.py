@@ -36,7 +36,7 @@ from pydantic import Field
 from placeopt.model.levels import ORDERS, OrderName
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion, Colocation, memory_limit
-from placeopt.solver import Answer, Clock, Info, Options, Progress, Settings, Termination
+from placeopt.protocol import Answer, Clock, Info, Options, Progress, Settings, Termination
 
 from .._constructive.construction import as_answer
 from ._coarse import Attempt, Execution, clusters_of, place_coarse

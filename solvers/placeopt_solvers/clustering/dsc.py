@@ -29,7 +29,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
+from placeopt.protocol import Info
 
 from .._constructive.priorities import longest_paths_after
 from ._clusters import Clustering, ClusterSolver, mean_weights

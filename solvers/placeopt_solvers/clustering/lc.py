@@ -17,7 +17,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
+from placeopt.protocol import Info
 
 from ._clusters import Clustering, ClusterSolver, mean_weights
 

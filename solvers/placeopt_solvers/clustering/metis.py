@@ -31,7 +31,7 @@ from placeopt.errors import MissingExtraError
 from placeopt.model.arrays import Float, Int
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.protocol import Answer, Info, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups

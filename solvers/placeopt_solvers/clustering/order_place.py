@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.solver import Answer, Info, Options
+from placeopt.protocol import Answer, Info, Options
 
 from ._coarse import solve_coarse
 from ._placers import order_placer

@@ -20,8 +20,8 @@ from pydantic import Field
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 from placeopt.simulation.pipelines import periodic_schedule
-from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from .._starts.warm_start import best_start

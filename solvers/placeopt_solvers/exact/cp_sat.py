@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings
+from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place
 from ._cp_sat.pipelines import solved_pipeline

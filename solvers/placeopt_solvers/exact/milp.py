@@ -67,7 +67,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import nothing_to_place
 from .._series.run import series_run

@@ -28,8 +28,8 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness
 from placeopt.model.units import time_text
+from placeopt.protocol import Answer, Info, Options, Termination
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Info, Options, Termination
 
 from .._constructive.groups import grouped
 from .._constructive.sct import CITATION, SctSettings, relaxed

@@ -25,8 +25,8 @@ from typing import ClassVar
 
 from placeopt.errors import UsageError
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings, Termination
-from placeopt.solver.registry import find_solver
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol.registry import find_solver
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from .._series.cuts import series_of

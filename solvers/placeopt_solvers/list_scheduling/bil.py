@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from placeopt import engine
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.protocol import Info, Settings
 
 from .._constructive.construction import Build, Constructive, filled
 

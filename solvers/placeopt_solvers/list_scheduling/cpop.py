@@ -26,8 +26,8 @@ from placeopt.model.arrays import Bool, Float
 from placeopt.model.levels import bottom_levels, comparable, mean_transfers, top_levels
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
-from placeopt.solver.citations import TOPCUOGLU
+from placeopt.protocol import Info, Settings
+from placeopt.protocol.citations import TOPCUOGLU
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.priorities import ready_order

@@ -19,8 +19,8 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Options, Settings
-from placeopt.solver.citations import TOPCUOGLU
+from placeopt.protocol import Info, Options, Settings
+from placeopt.protocol.citations import TOPCUOGLU
 
 from .._constructive.construction import Construction, Constructive
 from .._constructive.sequences import heft

@@ -14,8 +14,8 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
-from placeopt.solver.citations import BRAUN
+from placeopt.protocol import Info
+from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive, InsertionSettings
 from .._constructive.sequences import END, list_tasks

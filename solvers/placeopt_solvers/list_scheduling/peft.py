@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings
+from placeopt.protocol import Info, Settings
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.priorities import mean_costs, optimistic_costs, ready_order

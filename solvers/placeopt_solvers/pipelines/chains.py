@@ -26,8 +26,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from placeopt.model.problem import Problem
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 from placeopt.simulation.pipelines import periodic_schedule
-from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._chains.chain import chain_of, path_of

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings, Termination
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._search.orders import division_points

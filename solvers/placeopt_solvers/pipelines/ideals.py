@@ -30,8 +30,8 @@ from placeopt.model.period import period
 from placeopt.model.problem import Problem
 from placeopt.model.stages import backward, forward_in_training, rules
 from placeopt.passes.rebuilding import edges_of, rebuilt
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
-from placeopt.solver import Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._shared.assessment import assessed, proved_period, started

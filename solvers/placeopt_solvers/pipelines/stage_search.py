@@ -15,7 +15,7 @@ from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings, Termination
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 
 from .._local_search.strategies import KIRKPATRICK
 from .._runs.solve_run import SolveRun, nothing_to_place

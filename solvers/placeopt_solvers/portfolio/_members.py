@@ -13,8 +13,8 @@ from itertools import islice
 
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.protocol import Options
 from placeopt.proving.heuristics import heuristic_schedule
-from placeopt.solver import Options
 
 from .._runs.validity import valid_forms
 from .._starts.segments import segmented

@@ -17,10 +17,10 @@ from placeopt.model.building import simplest
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.stages import rules
+from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol.registry import find_solver
 from placeopt.proving.bound_prover import BoundProver
 from placeopt.proving.portfolio import bounds
-from placeopt.solver import Answer, Options, Termination
-from placeopt.solver.registry import find_solver
 
 from .._runs.solve_run import SolveRun
 from ..pipelines._search.whole_objective import improve

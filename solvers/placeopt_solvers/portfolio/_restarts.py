@@ -30,11 +30,11 @@ from placeopt.model.arrays import Float
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.solver import Answer, Options, unsupported
-from placeopt.solver.lanes import Lanes
-from placeopt.solver.pool import Pool, Shared
-from placeopt.solver.registry import find_solver
-from placeopt.solver.remote import Solve, shared_problem, shared_schedule, submitted
+from placeopt.protocol import Answer, Options, unsupported
+from placeopt.protocol.lanes import Lanes
+from placeopt.protocol.pool import Pool, Shared
+from placeopt.protocol.registry import find_solver
+from placeopt.protocol.remote import Solve, shared_problem, shared_schedule, submitted
 
 from .._constructive.construction import construct_with_repair
 from .._constructive.priorities import mean_costs, optimistic_costs, ready_order

@@ -13,9 +13,9 @@ from placeopt.engine import StoppedError, stopping
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
+from placeopt.protocol import Answer, Options, Termination
 from placeopt.proving.bound_prover import BoundProver
 from placeopt.proving.portfolio import bounds
-from placeopt.solver import Answer, Options, Termination
 
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents

@@ -11,7 +11,7 @@ from typing import Any
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Clock, Options, Progress
+from placeopt.protocol import Clock, Options, Progress
 
 from .._runs.solve_run import Incumbent
 

@@ -26,8 +26,8 @@ from functools import partial
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
+from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings
 from placeopt.proving.bound_prover import BoundProver
-from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place
 from ._pipelines import PipelineRun

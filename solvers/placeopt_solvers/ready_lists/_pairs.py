@@ -12,7 +12,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.solver import Settings
+from placeopt.protocol import Settings
 
 from .._constructive.construction import InsertionSettings, PartialSchedule, filled
 from .._constructive.groups import Groups

@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Options
-from placeopt.solver.citations import BRAUN
+from placeopt.protocol import Info, Options
+from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Construction, Constructive, best_until_stopped, construct_with_repair
 from ._pairs import ReadySettings, schedule_neediest, schedule_pairs

@@ -30,7 +30,7 @@ import numpy as np
 
 from placeopt.model.levels import comparable, static_levels
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
+from placeopt.protocol import Info
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import StartSettings, detours, schedule_pairs

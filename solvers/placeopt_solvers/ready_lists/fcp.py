@@ -23,7 +23,7 @@ from __future__ import annotations
 from placeopt import engine
 from placeopt.model.levels import bottom_levels
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
+from placeopt.protocol import Info
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import ready_order

@@ -32,7 +32,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.levels import bottom_levels, comparable
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
+from placeopt.protocol import Info
 
 from .._constructive.construction import Build, Constructive, filled
 from ._pairs import StartSettings, detours

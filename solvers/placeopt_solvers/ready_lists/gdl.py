@@ -32,7 +32,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.solver import Info, Settings
+from placeopt.protocol import Info, Settings
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import longest_paths_after

@@ -31,8 +31,8 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Options
-from placeopt.solver.citations import BAECHI
+from placeopt.protocol import Info, Options
+from placeopt.protocol.citations import BAECHI
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
 from .._constructive.construction import Build, Construction, Constructive

@@ -55,7 +55,7 @@ from placeopt import engine
 from placeopt.bounding.sct import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options
+from placeopt.protocol import Answer, Info, Options
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
 from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, filled

@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
-from placeopt.solver.citations import BRAUN
+from placeopt.protocol import Info
+from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import ReadySettings, schedule_pairs

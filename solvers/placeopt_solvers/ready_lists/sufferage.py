@@ -19,7 +19,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Info
+from placeopt.protocol import Info
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import ReadySettings, schedule_neediest

@@ -25,7 +25,7 @@ from pydantic import Field
 from placeopt import engine
 from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings
+from placeopt.protocol import Answer, Info, Options, Settings
 
 from .._constructive.construction import (
     Build,

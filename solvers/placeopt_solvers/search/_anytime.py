@@ -8,7 +8,7 @@ from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Objective, Problem
-from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
 from .._local_search.search import Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._runs.solve_run import SolveRun, sufficient

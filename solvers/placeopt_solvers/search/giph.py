@@ -37,9 +37,9 @@ from placeopt.errors import DocumentError, Issue, suggestion
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import GIPH
 from placeopt.simulation import simulate
-from placeopt.solver import ALL_METRICS, Answer, Info, Options, Settings, Termination
-from placeopt.solver.citations import GIPH
 
 from .._constructive.construction import Construction, as_answer
 from .._runs.solve_run import gap_reached, nothing_to_place

@@ -39,7 +39,7 @@ from pydantic import Field
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness
-from placeopt.solver import Answer, Info, Options, Settings, Termination
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 
 from .._local_search.search import makespan_bound
 from .._runs.solve_run import SolveRun, nothing_to_place, sufficient

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options
+from placeopt.protocol import Answer, Info, Options
 
 from .._local_search.strategies import descender, descents
 from ._anytime import SearchSettings, search, search_info

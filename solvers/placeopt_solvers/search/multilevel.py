@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options
+from placeopt.protocol import Answer, Info, Options
 
 from ._intervals.anytime import SweepSettings, improved_by
 from ._intervals.multilevel import Multilevel

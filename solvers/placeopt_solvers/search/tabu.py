@@ -19,7 +19,7 @@ from pydantic import Field
 from placeopt import engine
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Info, Options
+from placeopt.protocol import Answer, Info, Options
 
 from .._local_search.search import Cooling, Walker
 from ._anytime import SearchSettings, search, search_info

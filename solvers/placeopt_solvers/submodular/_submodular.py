@@ -16,7 +16,7 @@ from placeopt.model.metrics import carbonari_jct
 from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Clock, Options, Termination
+from placeopt.protocol import Answer, Clock, Options, Termination
 from placeopt.submodular import continuous_greedy, local_search, stochastic_greedy
 from placeopt.submodular.placement import Form, PlacementModel, PlacementSettings, time_capacity
 from placeopt.submodular.results import Guarantee, greedy_guarantee

@@ -23,8 +23,8 @@ Further departures:
 
 from __future__ import annotations
 
-from placeopt.solver import Info
-from placeopt.solver.citations import CARBONARI
+from placeopt.protocol import Info
+from placeopt.protocol.citations import CARBONARI
 
 from ._submodular import SubmodularSolver
 

@@ -15,8 +15,8 @@ more attractive the more tasks it has; it is read as in equation 3.
 
 from __future__ import annotations
 
-from placeopt.solver import Info
-from placeopt.solver.citations import CARBONARI
+from placeopt.protocol import Info
+from placeopt.protocol.citations import CARBONARI
 
 from ._submodular import SubmodularSolver
 

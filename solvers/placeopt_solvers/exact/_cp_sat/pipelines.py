@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Options
+from placeopt.protocol import Answer, Options
 
 from ...pipelines._exact.engines import Limits, Outcome, run_cp_sat
 from ...pipelines._exact.run import PeriodRun

@@ -12,7 +12,7 @@ from placeopt.bounding.engines import BuildStoppedError
 from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Options, Termination
+from placeopt.protocol import Answer, Options, Termination
 
 from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, TooLargeError, relabelled
 from ..._runs.solve_run import sufficient

@@ -13,7 +13,7 @@ import math
 from placeopt.bounding.engines import BuildStoppedError
 from placeopt.errors import InternalError
 from placeopt.model.objective import simplified
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 from ..._runs.solve_run import SolveRun
 from ..._runs.validity import valid_forms

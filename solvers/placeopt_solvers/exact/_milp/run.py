@@ -10,7 +10,7 @@ from placeopt.bounding.engines import BuildStoppedError, EngineError
 from placeopt.bounding.engines.mathopt import Outcome, mathopt_model, run_glop, run_mathopt
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Options, Termination
+from placeopt.protocol import Answer, Options, Termination
 
 from ..._runs.exact_run import ExactRun, Level, LevelOutcome, TooLargeError
 from ..._runs.linear import Linear

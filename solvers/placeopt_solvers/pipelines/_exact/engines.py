@@ -9,7 +9,7 @@ from typing import Literal
 
 from placeopt.bounding.engines import EngineError
 from placeopt.bounding.engines.linear_program import LinearProgram
-from placeopt.solver import Options
+from placeopt.protocol import Options
 
 from ..._runs.exact_run import TooLargeError
 from ..._runs.linear import Linear, total

@@ -10,8 +10,8 @@ from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.building import simplest
 from placeopt.model.schedule import Stages
+from placeopt.protocol import Answer, Termination
 from placeopt.simulation.pipelines import periodic_schedule
-from placeopt.solver import Answer, Termination
 
 from ..._runs.exact_run import TooLargeError
 from ..._runs.linear import Linear

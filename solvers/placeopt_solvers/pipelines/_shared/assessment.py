@@ -17,8 +17,8 @@ from placeopt.model.period import loads
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import backward, rules, trivial_stages
+from placeopt.protocol import Answer, Termination
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
-from placeopt.solver import Answer, Termination
 
 from ..._runs.solve_run import SolveRun
 from .contraction import contracted, orders

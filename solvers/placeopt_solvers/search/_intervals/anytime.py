@@ -10,7 +10,7 @@ from pydantic import Field
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Options, Settings, Termination
+from placeopt.protocol import Answer, Options, Settings, Termination
 
 from ..._runs.solve_run import SolveRun, nothing_to_place, sufficient
 from ..._starts.warm_start import best_start

@@ -23,7 +23,7 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
-from placeopt.solver import Answer, Options, Termination
+from placeopt.protocol import Answer, Options, Termination
 
 from ..._local_search.windows import WindowSearch, rounds_in, searches_windows
 from ..._runs.solve_run import SolveRun

@@ -28,7 +28,7 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import ALL_METRICS
+from placeopt.protocol import ALL_METRICS
 
 from ..._local_search.search import makespan_bound
 from ..._runs.exact_run import TooLargeError

@@ -1,6 +1,6 @@
 """Solve a problem: prepare, run, check, bound, report.
 
-prepare   check every argument, before anything is solved (`placeopt.solving.run`)
+prepare   check every argument, before anything is solved (`placeopt.orchestration.run`)
 run       look for a quick proof of infeasibility, apply passes, call the solver, prove lower bounds in parallel
 check     map the schedule back to the problem, re-time it, verify it, cross-check the solver's claims
 bound     choose the best lower bound, after `bound_time` seconds for better ones
@@ -25,15 +25,15 @@ from placeopt.model.metrics import device_uses
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
+from placeopt.orchestration.consolidation import consolidate
+from placeopt.orchestration.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
+from placeopt.orchestration.keyboard import stopped_by_keyboard
+from placeopt.orchestration.result import LARGE, Result, WallTime, relative_gap, with_schedule
+from placeopt.orchestration.run import Run, prepare
 from placeopt.passes import Chain, Pass, apply_passes
-from placeopt.solver import Answer, Clock, Options, Progress, Solver, Termination
-from placeopt.solver.cluster import pool_at
-from placeopt.solver.connection import CONNECTING
-from placeopt.solving.consolidation import consolidate
-from placeopt.solving.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
-from placeopt.solving.keyboard import stopped_by_keyboard
-from placeopt.solving.result import LARGE, Result, WallTime, relative_gap, with_schedule
-from placeopt.solving.run import Run, prepare
+from placeopt.protocol import Answer, Clock, Options, Progress, Solver, Termination
+from placeopt.protocol.cluster import pool_at
+from placeopt.protocol.connection import CONNECTING
 from placeopt.verifier import Report
 
 GRACE = 0.05
@@ -97,8 +97,8 @@ def solve(
         Make a heuristic fail that would otherwise overfill devices as its best effort (`celeritas`, `order-place`).
     consolidate
         Share by which the result may be worse than the solver's, to use fewer devices, segments and transfers
-        (`placeopt.solving.consolidation`); 0 changes nothing. None: what the problem states, which models imported from
-        ONNX and PyTorch do.
+        (`placeopt.orchestration.consolidation`); 0 changes nothing. None: what the problem states, which models
+        imported from ONNX and PyTorch do.
     dask
         Address of the scheduler of a Dask cluster, tcp://host:8786: its workers solve parts of the problem. For solvers
         whose info says `distributed`. The time limit does not include the time to connect.
@@ -117,7 +117,8 @@ def solve(
     UnsupportedError
         If the solver does not support a property of this problem; the message names solvers that do.
     InternalError
-        If a claim contradicts a verified schedule (`placeopt.solving.crosscheck`); carries a dump that reproduces it.
+        If a claim contradicts a verified schedule (`placeopt.orchestration.crosscheck`); carries a dump that reproduces
+        it.
     """
     begun = time.monotonic()
     run = prepare(

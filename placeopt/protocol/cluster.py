@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from placeopt.model.arrays import checked_number
-from placeopt.solver.connection import CONNECTING, LOG, close, connect, limited, patience
-from placeopt.solver.pool import Pool
+from placeopt.protocol.connection import CONNECTING, LOG, close, connect, limited, patience
+from placeopt.protocol.pool import Pool
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -150,7 +150,7 @@ def connected(
     Raises
     ------
     MissingExtraError, UsageError
-        As `placeopt.solver.connection.connect`.
+        As `placeopt.protocol.connection.connect`.
     """
     limit = checked_number("connect_limit", limit, positive=True) or CONNECTING
     answer = connect(address, limit, should_stop)

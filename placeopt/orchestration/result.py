@@ -18,7 +18,7 @@ from placeopt.model.problem import Problem, document_facts
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import stage_uses
 from placeopt.model.units import size_text
-from placeopt.solver import Progress, Termination
+from placeopt.protocol import Progress, Termination
 from placeopt.views.facts import (
     DEVICE_HEADERS,
     MEANING,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from placeopt.orchestration.consolidation import Consolidation
     from placeopt.passes import Applied
-    from placeopt.solving.consolidation import Consolidation
     from placeopt.verifier import Violation
     from placeopt.views.frames import Rows, Unit
     from placeopt.views.plots.canvas import Picture

@@ -19,8 +19,8 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Clock, Info, Options, Settings, Solver, Termination, registry
-from placeopt.solving.result import relative_gap
+from placeopt.orchestration.result import relative_gap
+from placeopt.protocol import Answer, Clock, Info, Options, Settings, Solver, Termination, registry
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 

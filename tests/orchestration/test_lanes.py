@@ -16,10 +16,10 @@ from placeopt.generate.irregular_graphs import irregular_problem
 from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Options, Termination, lanes
-from placeopt.solver.lanes import Lanes
-from placeopt.solver.pool import Pool, Shared
-from placeopt.solver.remote import Parcel, shared_problem, submitted
+from placeopt.protocol import Answer, Options, Termination, lanes
+from placeopt.protocol.lanes import Lanes
+from placeopt.protocol.pool import Pool, Shared
+from placeopt.protocol.remote import Parcel, shared_problem, submitted
 
 
 @pytest.fixture

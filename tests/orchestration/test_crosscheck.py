@@ -22,7 +22,7 @@ from placeopt.io.formats.documents import to_json
 from placeopt.model.arrays import Int
 from placeopt.model.documents import decimal, problem_document
 from placeopt.model.problem import Problem
-from placeopt.solver import Answer, Info, Options, Settings, Termination, registry
+from placeopt.protocol import Answer, Info, Options, Settings, Termination, registry
 
 TEXT = "placeopt: 1\nname: pair\ndevices: {d: {count: 2}}\ntasks: {a: {time: 2}, b: {time: 2, after: a}}\n"
 
@@ -171,7 +171,7 @@ def test_dump_contains_the_passes(pair: Path) -> None:
 
 def test_infeasible_schedule_refutes_no_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     # The problem is infeasible, because one of the tasks ends at tick 4; re-timing cannot change that.
-    monkeypatch.setattr("placeopt.solving.pipeline.prove_infeasible", lambda _: None)
+    monkeypatch.setattr("placeopt.orchestration.pipeline.prove_infeasible", lambda _: None)
     problem = po.compile(
         {"placeopt": 1, "resolution": "1 s", "devices": {"d": {}}, "tasks": {"a": {"time": 2}, "b": {"time": 2}}}
     )
@@ -185,7 +185,7 @@ def test_infeasible_schedule_refutes_no_claim(monkeypatch: pytest.MonkeyPatch) -
 def test_quick_proof_is_checked_against_heuristics(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from placeopt.bounding.quick import Infeasibility
 
-    monkeypatch.setattr("placeopt.solving.pipeline.prove_infeasible", lambda _: Infeasibility("because"))
+    monkeypatch.setattr("placeopt.orchestration.pipeline.prove_infeasible", lambda _: Infeasibility("because"))
     with pytest.raises(po.InternalError, match="a quick proof claims that the problem is infeasible"):
         po.solve(po.load(pair), "heft")
 

@@ -19,8 +19,8 @@ import placeopt as po
 from placeopt.model.building import with_changes
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
-from placeopt.solver.registry import find_solver
-from placeopt.solving.consolidation import pieces
+from placeopt.orchestration.consolidation import pieces
+from placeopt.protocol.registry import find_solver
 
 INCEPTION = Path(__file__).parents[2] / "problems" / "inception.yaml"
 
@@ -187,7 +187,7 @@ class TestConsolidate:
             released.wait()
             return po.simulate(*arguments, **options)
 
-        monkeypatch.setattr("placeopt.solving.consolidation.simulate", slow)
+        monkeypatch.setattr("placeopt.orchestration.consolidation.simulate", slow)
         found, changed = po.consolidate(problem, schedule, 0.01, should_stop=begun.is_set)
         released.set()
         assert found is schedule
@@ -200,7 +200,7 @@ class TestConsolidate:
         problem = two_branches()
         schedule = po.solve(problem, "brute-force").schedule
         assert schedule is not None
-        monkeypatch.setattr("placeopt.solving.consolidation.simulate", wrong)
+        monkeypatch.setattr("placeopt.orchestration.consolidation.simulate", wrong)
         with pytest.raises(MemoryError, match="too large"):
             po.consolidate(problem, schedule, 0.01)
 

@@ -25,12 +25,12 @@ from placeopt.errors import InternalError, UsageError
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem
+from placeopt.protocol import Answer, Clock, Options, Termination, remote
+from placeopt.protocol import cluster as cluster_module
+from placeopt.protocol.cluster import abandoned
+from placeopt.protocol.pool import Pool
+from placeopt.protocol.registry import find_solver
 from placeopt.proving.portfolio import _bounds
-from placeopt.solver import Answer, Clock, Options, Termination, remote
-from placeopt.solver import cluster as cluster_module
-from placeopt.solver.cluster import abandoned
-from placeopt.solver.pool import Pool
-from placeopt.solver.registry import find_solver
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
 

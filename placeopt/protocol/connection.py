@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import MissingExtraError, UsageError, listing
-from placeopt.solver.pool import TICK
+from placeopt.protocol.pool import TICK
 
 if TYPE_CHECKING:
     from distributed import Client

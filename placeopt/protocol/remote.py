@@ -11,9 +11,9 @@ from importlib import metadata
 from placeopt.model.packing import pack, unpack
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver import Answer, Options
-from placeopt.solver.cluster import abandoned
-from placeopt.solver.pool import Pool, Shared
+from placeopt.protocol import Answer, Options
+from placeopt.protocol.cluster import abandoned
+from placeopt.protocol.pool import Pool, Shared
 
 Solve = Callable[[Problem, Options], Answer]
 """Solves a problem. A pool needs one that can be pickled, such as a function of a module or a `partial` of it."""

@@ -38,9 +38,9 @@ from placeopt.model.objective import Value, evaluate, moved_edges
 from placeopt.model.problem import CONSOLIDATE, Problem
 from placeopt.model.schedule import Schedule, durations
 from placeopt.model.segments import cut_segments
+from placeopt.protocol import Options, unsupported
+from placeopt.protocol.registry import find_solver
 from placeopt.simulation import simulate
-from placeopt.solver import Options, unsupported
-from placeopt.solver.registry import find_solver
 from placeopt.verifier import verify
 
 EFFORT = 2 * 10**6

@@ -8,7 +8,7 @@ from typing import Any
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import checked_number, checked_whole
-from placeopt.solver import Options, Settings, Solver, checked_settings
+from placeopt.protocol import Options, Settings, Solver, checked_settings
 
 
 def make_options(

@@ -20,7 +20,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.solver.pool import Pool
+from placeopt.protocol.pool import Pool
 
 ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if metric != "period")
 """All metrics of one run."""

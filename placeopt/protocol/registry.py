@@ -18,7 +18,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 from placeopt.errors import InternalError, UsageError, alternatives, listing
 from placeopt.model.problem import Problem
-from placeopt.solver import Info, Settings, Solver, unsupported
+from placeopt.protocol import Info, Settings, Solver, unsupported
 
 GROUP = "placeopt.solvers"
 

@@ -105,7 +105,7 @@ class TestText:
         assert result.to_dict()["process_memory"] == used
         line = f"memory       the process used {size_text(used)} at most"
         assert line not in result.summary()
-        monkeypatch.setattr("placeopt.solving.result.LARGE", 9)  # three tasks on three devices
+        monkeypatch.setattr("placeopt.orchestration.result.LARGE", 9)  # three tasks on three devices
         assert line in result.summary()
 
     def test_columns_are_aligned(self) -> None:

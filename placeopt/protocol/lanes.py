@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Generic, TypeVar
 
-from placeopt.solver.pool import TICK, Pool
+from placeopt.protocol.pool import TICK, Pool
 
 T = TypeVar("T")
 

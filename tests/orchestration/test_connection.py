@@ -19,7 +19,7 @@ from dask_processes import free_port
 
 import placeopt as po
 from placeopt.errors import UsageError
-from placeopt.solver import Termination
+from placeopt.protocol import Termination
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'placeopt[dask]'")
 

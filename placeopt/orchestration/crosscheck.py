@@ -18,11 +18,11 @@ from placeopt.errors import InternalError
 from placeopt.model.objective import EXACT, Value, is_exact
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
+from placeopt.orchestration.run import Run
 from placeopt.passes import Chain
+from placeopt.protocol import Answer, Termination
 from placeopt.proving.heuristics import heuristic_schedules
 from placeopt.simulation import retime
-from placeopt.solver import Answer, Termination
-from placeopt.solving.run import Run
 from placeopt.verifier import Report, verify
 
 

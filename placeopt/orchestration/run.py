@@ -19,11 +19,11 @@ from placeopt.model.documents import problem_document
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
 from placeopt.model.schedule import Schedule
+from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
 from placeopt.passes.chain import found_passes
-from placeopt.solver import Announcer, Options, Progress, Settings, Solver, unsupported
-from placeopt.solver.registry import default_solver, find_solver, solvers_for
-from placeopt.solving.settings import make_options, read_settings
+from placeopt.protocol import Announcer, Options, Progress, Settings, Solver, unsupported
+from placeopt.protocol.registry import default_solver, find_solver, solvers_for
 
 CONSOLIDATING = 0.1
 """Share of the time limit that the solver leaves for consolidation."""

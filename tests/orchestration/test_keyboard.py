@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import placeopt as po
+from placeopt.orchestration import keyboard
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
 from placeopt.simulation import simulate
-from placeopt.solver import Answer, Info, Options, Settings, Termination
-from placeopt.solving import keyboard
 
 HEFT_10 = po.load(Path(__file__).parents[2] / "problems" / "heft-10.yaml")
 
