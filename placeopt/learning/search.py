@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from placeopt.engine import StoppedError
 from placeopt.errors import UsageError
 from placeopt.learning.graphs.views import Moment, Observation, View
 from placeopt.learning.networks.compiled import CompiledGiph
@@ -40,10 +41,6 @@ def one_thread() -> Iterator[None]:
 
 
 MakeView = Callable[..., View]
-
-
-class StoppedError(Exception):
-    """Searches ended before their last move because they were told to stop."""
 
 
 class Search:

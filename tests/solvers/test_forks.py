@@ -15,7 +15,7 @@ from placeopt_solvers.exact._forks.shape import fork_of, placed, placements
 from placeopt_solvers.exact.cp_sat import CpSat
 
 import placeopt as po
-from placeopt.bounding.engines import BuildStoppedError
+from placeopt.engine import StoppedError
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
@@ -221,7 +221,7 @@ def test_building_the_model_can_be_stopped() -> None:
     assert fork is not None
     case = placed(fork, 0, None)
     assert case is not None
-    with pytest.raises(BuildStoppedError, match=r"^$"):
+    with pytest.raises(StoppedError, match=r"^$"):
         Model(case, 50, lambda: True)
 
 

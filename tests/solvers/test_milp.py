@@ -26,8 +26,8 @@ from placeopt_solvers.exact._milp.timing import times_of
 from placeopt_solvers.exact.milp import Milp
 
 import placeopt as po
-from placeopt.bounding.engines import BuildStoppedError
 from placeopt.bounding.engines.mathopt import Engine, Outcome, mathopt_model, run_glop
+from placeopt.engine import StoppedError
 from placeopt.errors import InternalError
 from placeopt.model.building import build_problem
 from placeopt.model.memory import used_memory
@@ -348,7 +348,7 @@ def test_expressions_add_up() -> None:
 def test_building_stops_when_the_time_is_up() -> None:
     problem = layered(30, 3, 0)
     allowed = problem.group_feasible()
-    with pytest.raises(BuildStoppedError):
+    with pytest.raises(StoppedError):
         Model(problem, allowed, times_of(problem, allowed, None), True, lambda: True)
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import small_problem
+from placeopt_solvers._constructive.construction import Build, Construction, construct_by_sum
 from placeopt_solvers.submodular._submodular import SubmodularSettings, trials
 
 import placeopt as po
+from placeopt import engine
 from placeopt.errors import UsageError
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.arrays import Int
@@ -460,6 +462,23 @@ def test_time_limit(name: str) -> None:
     answer = solver.solve(problem, Options(should_stop=should_stop), solver.settings_type(cap="search"))
     assert len(asked) <= 7
     assert answer.termination == (Termination.INTERRUPTED if answer.schedule is None else Termination.COMPLETED)
+
+
+def test_a_stop_while_times_are_assigned_keeps_earlier_schedules(monkeypatch: pytest.MonkeyPatch) -> None:
+    solver = find_solver("submodular-g")
+    settings = solver.settings_type(cap="search")  # type: ignore[call-arg]
+    made: list[Construction] = []
+
+    def stopped_later(problem: Problem, build: Build) -> Construction:
+        if made:
+            raise engine.StoppedError
+        made.append(construct_by_sum(problem, build))
+        return made[0]
+
+    monkeypatch.setattr("placeopt_solvers.submodular._submodular.construct_by_sum", stopped_later)
+    answer = solver.solve(five_node(), Options(), settings)
+    assert answer.schedule is not None
+    assert verify(five_node(), answer.schedule).feasible
 
 
 def test_continuous_greedy_requires_a_submodular_function() -> None:

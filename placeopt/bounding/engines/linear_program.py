@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.bounding.engines import BuildStoppedError
+from placeopt.engine import StoppedError
 from placeopt.model.arrays import Int
 
 BITS = 80
@@ -83,7 +83,7 @@ class LinearProgram:
 
         Raises
         ------
-        BuildStoppedError
+        StoppedError
             If `should_stop` returned true.
         """
         self._check_stop()
@@ -91,7 +91,7 @@ class LinearProgram:
 
     def _check_stop(self) -> None:
         if (self.n_columns + len(self.rows)) % CHECK_EVERY == 0 and self.should_stop():
-            raise BuildStoppedError
+            raise StoppedError
 
     def safe_dual_bound(self, multipliers: Iterable[float]) -> Fraction:
         """Return a lower bound of the objective over all points that satisfy the rows, in exact arithmetic.

@@ -18,7 +18,6 @@ from fractions import Fraction
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from placeopt.bounding.engines import BuildStoppedError
 from placeopt.bounding.engines.linear_program import Row
 from placeopt.bounding.quick import Bound, narrowed_classes
 from placeopt.bounding.relaxation.covers import ChainCuts, CoverCuts
@@ -89,7 +88,7 @@ class _Run:
         possible = self.problem.n_tasks and self.problem.n_devices and not self.over
         kinds = self._kinds() if possible else None
         if kinds is not None:
-            with contextlib.suppress(BuildStoppedError, StoppedError):
+            with contextlib.suppress(StoppedError):
                 self.relaxation = Relaxation(kinds, self.known, lambda: self.over)
                 self._bound()
         return sorted(self.found.values(), key=lambda bound: -bound.value)

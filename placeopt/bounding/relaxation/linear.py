@@ -14,9 +14,9 @@ import numpy as np
 from ortools.math_opt.python import mathopt
 from ortools.util.python import solve_interrupter
 
-from placeopt.bounding.engines import BuildStoppedError
 from placeopt.bounding.engines.linear_program import CHECK_EVERY, LinearProgram
 from placeopt.bounding.engines.watching import watched
+from placeopt.engine import StoppedError
 from placeopt.model.arrays import Float
 
 
@@ -99,7 +99,7 @@ class IncrementalLP:
 
     def _check_stop(self, place: int) -> None:
         if place % CHECK_EVERY == CHECK_EVERY - 1 and self._program.should_stop():
-            raise BuildStoppedError
+            raise StoppedError
 
 
 def _typical(program: LinearProgram) -> float:

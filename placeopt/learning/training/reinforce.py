@@ -37,11 +37,12 @@ import torch
 from numpy.random import Generator
 from torch import Tensor
 
+from placeopt.engine import StoppedError
 from placeopt.errors import UsageError, counted, visible
 from placeopt.learning.graphs.views import Observation
 from placeopt.learning.networks.batch import Batch
 from placeopt.learning.networks.variants import Agent
-from placeopt.learning.search import Decision, Search, StoppedError, guide, one_thread
+from placeopt.learning.search import Decision, Search, guide, one_thread
 from placeopt.learning.training.settings import Settings as Settings
 from placeopt.model.arrays import Float, Int
 from placeopt.model.metrics import critical_path

@@ -26,6 +26,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from placeopt.engine import StoppedError
 from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Metric, Problem
@@ -38,10 +39,6 @@ COUNTED: tuple[Metric, ...] = ("makespan", "relocation")
 
 CHECK_EVERY = 1000
 """Steps between two calls of `stop`."""
-
-
-class StoppedError(Exception):
-    """The caller stopped the search."""
 
 
 class Enumeration:

@@ -17,6 +17,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from placeopt.engine import StoppedError
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
@@ -27,7 +28,7 @@ from .._runs.solve_run import SolveRun, nothing_to_place
 from .._starts.warm_start import best_start
 from ..pipelines._shared.assessment import proved_period
 from ..pipelines._shared.enumeration import best_pipeline
-from ._enumeration import COUNTED, Enumeration, StoppedError
+from ._enumeration import COUNTED, Enumeration
 
 
 class BruteForceSettings(Settings):

@@ -117,7 +117,7 @@ class Maximising:
         if settings.maximiser in ("lazy", "standard"):
             placed = model.place_all(lazy=settings.maximiser == "lazy", should_stop=self.should_stop)
             if placed.stopped:
-                raise StoppedError
+                raise engine.StoppedError
             stuck = None if placed.stuck is None else int(problem.group[placed.stuck])
             value = float(placed.values[-1]) if len(placed.values) else 0.0
             guarantee = greedy_guarantee(model, allowed)
@@ -135,10 +135,6 @@ class Maximising:
         stuck = int(problem.group[problem.order[left[0]]]) if len(left) else None
         room = problem.capacity - state.used
         return Found(state.home, room, stuck, *way, best.value, best.bound, best.evaluations, best.guarantee)
-
-
-class StoppedError(Exception):
-    """The time limit is reached, or the caller stopped the run."""
 
 
 class SubmodularSolver(Constructive):
@@ -164,7 +160,7 @@ class SubmodularSolver(Constructive):
                 if ways and should_stop():
                     break
                 schedules.append(construct_by_sum(ground, way.build))
-            except StoppedError:
+            except engine.StoppedError:
                 break
             ways.append(way)
         if not ways:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ortools.sat.python import cp_model
 
-from placeopt.bounding.engines import BuildStoppedError
+from placeopt.engine import StoppedError
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 
@@ -41,11 +41,11 @@ class Base:
 
         Raises
         ------
-        BuildStoppedError
+        StoppedError
             If `stopped` returned true.
         """
         if len(self._known) % CHECK_EVERY == 0 and self._stopped():
-            raise BuildStoppedError
+            raise StoppedError
         variable = self.cp.new_int_var(low, high, "")
         self._known.append((variable, value))
         self._values[variable.index] = value

@@ -36,7 +36,7 @@ class Model:
 
     Raises
     ------
-    BuildStoppedError
+    StoppedError
         If `stopped` returned true.
     TooLargeError
         If sums exceed 64 bits.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from placeopt.bounding.engines import BuildStoppedError
 from placeopt.bounding.quick import best_bound
+from placeopt.engine import StoppedError
 from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Options, Termination
@@ -123,7 +123,7 @@ class CpSatRun(ExactRun["Expression"]):
             return self.refusal(
                 f"too large for an exact model: {error} exceeds 64-bit sums; a coarser resolution would help"
             )
-        except BuildStoppedError:
+        except StoppedError:
             return self.ended(self.stop_reason() or Termination.TIME_LIMIT)
         first = self.model.levels[0]
         self.model.base.cp.add(first.expression >= math.ceil(least / first.step))

@@ -33,7 +33,8 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.sat.python import cp_model
 
-from placeopt.bounding.engines import BuildStoppedError, cp_sat
+from placeopt.bounding.engines import cp_sat
+from placeopt.engine import StoppedError
 from placeopt.model.arrays import Int
 from placeopt.model.schedule import Schedule
 
@@ -68,7 +69,7 @@ class Model:
 
     Raises
     ------
-    BuildStoppedError
+    StoppedError
         If `stopped` returned true.
     """
 
@@ -80,7 +81,7 @@ class Model:
             same: list[Machine] = []
             for device in pool.devices:
                 if stopped():
-                    raise BuildStoppedError
+                    raise StoppedError
                 same.append(self._add_machine(pool, device))
             self._order_machines(same)
             self.machines += same

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 
-from placeopt.bounding.engines import BuildStoppedError
+from placeopt.engine import StoppedError
 from placeopt.errors import InternalError
 from placeopt.model.objective import simplified
 from placeopt.protocol import Termination
@@ -56,7 +56,7 @@ def solve_fork(
         assert case is not None
         try:
             model = Model(case, makespan, stopped)
-        except BuildStoppedError:
+        except StoppedError:
             return None
         outcome = model.solve(
             seconds=None if until == math.inf else max(until - run.clock.elapsed, 0.0),

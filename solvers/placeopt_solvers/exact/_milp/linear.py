@@ -27,7 +27,7 @@ class Program(LinearProgram):
 
         Raises
         ------
-        BuildStoppedError
+        StoppedError
             If `stopped` returned true.
         """
         self._check_stop()

@@ -45,7 +45,7 @@ class Model:
 
     Raises
     ------
-    BuildStoppedError
+    StoppedError
         If `stopped` returned true.
     TooLargeError
         If its numbers are not safe in floating point.

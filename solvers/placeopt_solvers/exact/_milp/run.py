@@ -6,8 +6,9 @@ import math
 import time
 from typing import Any
 
-from placeopt.bounding.engines import BuildStoppedError, EngineError
+from placeopt.bounding.engines import EngineError
 from placeopt.bounding.engines.mathopt import Outcome, mathopt_model, run_glop, run_mathopt
+from placeopt.engine import StoppedError
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Options, Termination
@@ -68,7 +69,7 @@ class MilpRun(ExactRun[Linear]):
                 f"the numbers are not safe in floating point: {error}; a coarser resolution would help, and cp-sat "
                 "computes in integers"
             )
-        except BuildStoppedError:
+        except StoppedError:
             return self.ended(self.stop_reason() or Termination.TIME_LIMIT)
         except EngineError as error:
             return self.refusal(str(error))

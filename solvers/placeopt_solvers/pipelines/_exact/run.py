@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from placeopt.bounding.engines import BuildStoppedError, EngineError
+from placeopt.bounding.engines import EngineError
 from placeopt.bounding.quick import best_bound
+from placeopt.engine import StoppedError
 from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.building import simplest
@@ -75,7 +76,7 @@ class PeriodRun(SolveRun):
             return self.refusal(f"{name}: too large for an exact model: {error}")
         except EngineError as error:
             return self.refusal(str(error))
-        except BuildStoppedError:
+        except StoppedError:
             return self.ended(self.stop_reason() or Termination.TIME_LIMIT)
 
     def _solved(self, engine: Engine, least: int, most: int, symmetry: bool) -> Answer:

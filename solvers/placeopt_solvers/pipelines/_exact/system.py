@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from placeopt.bounding.engines import BuildStoppedError
+from placeopt.engine import StoppedError
 
 from ..._runs.exact_run import TooLargeError
 from ..._runs.linear import Linear, total
@@ -31,7 +31,7 @@ class System:
 
     Raises
     ------
-    BuildStoppedError
+    StoppedError
         If `stopped` returned true.
     TooLargeError
         If there are more than `most` columns and rows.
@@ -101,7 +101,7 @@ class System:
         if size > self._most:
             raise TooLargeError(f"more than {self._most:,} columns and rows, which max_size allows")
         if size % CHECK_EVERY == 0 and self._stopped():
-            raise BuildStoppedError
+            raise StoppedError
 
 
 def column_of(literal: Linear) -> int:
