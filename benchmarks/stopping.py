@@ -157,23 +157,13 @@ def measure_signals(solvers: list[str]) -> None:
         for solver, name in runs(solvers):
             plan = Path(folder) / "plan.yaml"
             plan.unlink(missing_ok=True)
-            command = [
-                sys.executable,
-                "-m",
-                "placeopt",
-                "solve",
-                str(files[name]),
-                "--solver",
-                solver,
-                "--out",
-                str(plan),
-            ]
+            command = ["solve", str(files[name]), "--solver", solver, "--out", str(plan)]
             table.add_row(solver, name, *signalled([*command, "--time-limit", f"{LONGEST:g}"], plan))
     Console(width=120).print(table)
 
 
 def signalled(arguments: list[str], plan: Path) -> tuple[str, str, str]:
-    """Run a command, and return what came of SIGTERM."""
+    """Run a command of placeopt, and return what came of SIGTERM."""
     started = "import placeopt.orchestration.pipeline as p, sys\nrun = p._run\n"
     started += "def wrapped(*a):\n    print('begun', file=sys.stderr, flush=True)\n    return run(*a)\n"
     started += "p._run = wrapped\nimport placeopt.cli\nsys.argv = ['placeopt', *sys.argv[1:]]\nplaceopt.cli.main()\n"
@@ -181,8 +171,11 @@ def signalled(arguments: list[str], plan: Path) -> tuple[str, str, str]:
         [sys.executable, "-c", started, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    while (line := process.stderr.readline()) and "begun" not in line:
-        pass
+    said: list[str] = []
+    while not said or (said[-1] and "begun" not in said[-1]):
+        said.append(process.stderr.readline())
+    if not said[-1]:
+        raise SystemExit("".join(said))  # the solve never began
     threading.Thread(target=process.stderr.read, daemon=True).start()
     try:
         process.wait(AFTER)
