@@ -100,7 +100,7 @@ def test_it_stops_when_asked() -> None:
 
 
 def test_the_loop_stops() -> None:
-    """2^16 sets: every task stands alone."""
+    """2^16 sets: no task depends on another one."""
     alone = {"task_names": [f"t{i}" for i in range(16)], "device_names": ["x", "y"], "duration": [[1, 1]] * 16}
     problem = po.build_problem(**alone, objective=PERIOD, pipeline={"segments": 1})
     nodes = contracted(problem)

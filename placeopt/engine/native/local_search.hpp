@@ -50,10 +50,16 @@ struct SearchProblem {
     bool ports = false, half_duplex = false, due = false, peak = false, timed = false, priced = false;
 
     Int ticks(Int i, Int d) const { return duration[i * m + d]; }
-    // The ticks of in-edge k from device a to another device b.
+    // The ticks of in-edge k from device a to device b.
     Int moving(Int k, Int a, Int b) const {
+        if (a == b) return 0;
         if (!table.empty()) return table[(kind[k] * classes + label[a]) * classes + label[b]];
         return add(latency[a * m + b], ratio_ceil(payload[k], num[a * m + b], den[a * m + b]));
+    }
+    // Sets the ticks of the transfers to and from task i, which is now on its device.
+    void delays_around(Int i, const std::vector<Int>& device, std::vector<Int>& delay) const {
+        for (Int k = in_start[i]; k < in_start[i + 1]; ++k) delay[k] = moving(k, device[source[k]], device[i]);
+        for (Int e = out_start[i]; e < out_start[i + 1]; ++e) delay[slot[e]] = moving(slot[e], device[i], device[target[e]]);
     }
 };
 

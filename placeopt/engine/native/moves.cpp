@@ -80,14 +80,7 @@ Int LocalSearch::relocate(Int g, Int to) {
     }
     for (Int at = problem_.member_start[g]; at < problem_.member_start[g + 1]; ++at) {
         const Int i = problem_.member[at];
-        for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
-            const Int a = device[problem_.source[k]];
-            delay[k] = a == to ? 0 : problem_.moving(k, a, to);
-        }
-        for (Int e = problem_.out_start[i]; e < problem_.out_start[i + 1]; ++e) {
-            const Int b = device[problem_.target[e]], k = problem_.slot[e];
-            delay[k] = b == to ? 0 : problem_.moving(k, to, b);
-        }
+        problem_.delays_around(i, device, delay);
     }
     if (problem_.priced) fixed_ += touched_price(g);
     return first;
@@ -130,7 +123,7 @@ void LocalSearch::recompute() {
         const Int d = device[i];
         for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
             const Int a = device[problem_.source[k]];
-            delay[k] = a == d ? 0 : problem_.moving(k, a, d);
+            delay[k] = problem_.moving(k, a, d);
         }
     }
     if (problem_.priced)

@@ -67,12 +67,12 @@ WindowMoves::Place WindowMoves::find_slot(Int i, Int d) const {
     for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
         const Int u = problem_.source[k], a = device[u];
         begin = std::max(begin, position[u]);
-        ready = std::max(ready, add(end[u], a == d ? 0 : problem_.moving(k, a, d)));
+        ready = std::max(ready, add(end[u], problem_.moving(k, a, d)));
     }
     for (Int e = problem_.out_start[i]; e < problem_.out_start[i + 1]; ++e) {
         const Int j = problem_.target[e], b = device[j];
         until = std::min(until, position[j]);
-        const Int gap = b == d ? 0 : problem_.moving(problem_.slot[e], d, b);
+        const Int gap = problem_.moving(problem_.slot[e], d, b);
         rest = std::max(rest, add(gap, add(ticks[j], after[j])));
     }
     Place best{-1, 0, NONE, 0};
@@ -121,14 +121,7 @@ void WindowMoves::put(Int i, Int d, Int to, Int anchor) {
     if (d == away) return;
     device[i] = d;
     ticks[i] = problem_.ticks(i, d);
-    for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
-        const Int a = device[problem_.source[k]];
-        delay[k] = a == d ? 0 : problem_.moving(k, a, d);
-    }
-    for (Int e = problem_.out_start[i]; e < problem_.out_start[i + 1]; ++e) {
-        const Int b = device[problem_.target[e]], k = problem_.slot[e];
-        delay[k] = b == d ? 0 : problem_.moving(k, d, b);
-    }
+    problem_.delays_around(i, device, delay);
 }
 
 // Places a task, and stores how to undo it.

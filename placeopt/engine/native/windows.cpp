@@ -34,7 +34,7 @@ void WindowMoves::load(Ints tasks, Ints devices) {
         gate_[d] = i;
         for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
             const Int a = device[problem_.source[k]];
-            delay[k] = a == d ? 0 : problem_.moving(k, a, d);
+            delay[k] = problem_.moving(k, a, d);
         }
     }
     std::fill(gate_.begin(), gate_.end(), NONE);
