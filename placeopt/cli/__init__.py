@@ -9,6 +9,7 @@ written.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from contextvars import copy_context
@@ -21,8 +22,13 @@ ISSUES = 100
 """Maximum number of issues of a document that are listed; `--json` lists all of them."""
 
 
+OBJECTS = 100_000
+"""Objects between two searches for garbage. Python's 700 cost a tenth of a command, and one command leaves little."""
+
+
 def main() -> None:
     """Run the command line and end this process with its exit code."""
+    gc.set_threshold(OBJECTS)
     from placeopt.cli.interruption import end_on_second_signal, leave
 
     end_on_second_signal()

@@ -8,6 +8,7 @@ Without a C++ compiler, the hook asks for the package `ziglang`, which contains 
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import sys
@@ -45,6 +46,9 @@ class EngineHook(ScikitBuildHook):
             for folder, target in list(files.items()):
                 shutil.copytree(folder, Path(self.root, target), dirs_exist_ok=True)
                 del files[folder]
+            # pip compiles the bytecode of what it copies, not of a source tree: otherwise the first command would.
+            for folder in ("placeopt", "solvers"):
+                compileall.compile_dir(Path(self.root, folder), quiet=2)
 
 
 def get_build_hook() -> type[BuildHookInterface]:
