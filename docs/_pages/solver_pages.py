@@ -16,6 +16,7 @@ from typing import Any
 from placeopt_solvers._constructive.construction import Constructive
 
 from placeopt.cli.terminal.catalog import FAMILIES, setting_cards
+from placeopt.protocol import RULES
 from placeopt.protocol.registry import GROUP, find_solver
 
 WHEN = {
@@ -151,7 +152,8 @@ def solver_page(name: str) -> str:
         ("use", use(name)),
         ("objectives", ", ".join(info.metrics) + combined),
         ("contention", ", ".join(info.contentions)),
-        ("memory models", ", ".join(info.memory_models) + (", memory tiers" if info.tiers else "")),
+        ("memory models", ", ".join(info.memory_models)),
+        ("also", ", ".join(RULES[rule].text for rule in info.rules) or "none"),
         ("stops", "at a proved optimum or at the time limit" if info.anytime else "when it has finished"),
         ("warm start", "yes, `--initial`" if info.warm_start else "no"),
     ]

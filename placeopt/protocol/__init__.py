@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar, get_args, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -24,6 +24,28 @@ from placeopt.protocol.pool import Pool
 
 ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if metric != "period")
 """All metrics of one run."""
+
+
+class ExtraRule(NamedTuple):
+    """A rule of execution that few problems have and not all solvers support."""
+
+    text: str
+    """What messages call it."""
+    applies: Callable[[Problem], bool]
+
+
+RULES: Mapping[str, ExtraRule] = {
+    "tiers": ExtraRule("memory tiers", lambda problem: problem.tiers is not None),
+}
+"""The further rules by name."""
+
+RETIMED = ("tiers",)
+"""The rules that only delay tasks. A solver that ignores them still gives a valid schedule, because it is re-timed."""
+
+
+def rules_of(problem: Problem) -> list[str]:
+    """The names of the further rules that a problem has."""
+    return [name for name, rule in RULES.items() if rule.applies(problem)]
 
 
 class Termination(enum.StrEnum):
@@ -253,8 +275,9 @@ class Info:
         Whether it uses `Options.initial`.
     metrics, contentions, memory_models
         Supported features; other problems are rejected before the solver runs.
-    tiers
-        Whether memory tiers are supported: it counts the swap time of devices (`placeopt.model.tiers`).
+    rules
+        Further rules that are supported, by their names in `RULES`; `RETIMED` for solvers of which only the times of
+        schedules depend on them.
     combined
         Whether weighted sums and lexicographic lists of its metrics are supported too.
     bounding
@@ -276,7 +299,7 @@ class Info:
     metrics: tuple[Metric, ...] = ("makespan",)
     contentions: tuple[Contention, ...] = ("none", "port", "half_duplex")
     memory_models: tuple[MemoryModel, ...] = ("sum", "peak")
-    tiers: bool = False
+    rules: tuple[str, ...] = ()
     combined: bool = False
     bounding: bool = False
     distributed: bool = False
@@ -315,6 +338,4 @@ def unsupported(info: Info, problem: Problem) -> str | None:
         return f"contention {problem.contention}"
     if problem.memory_model not in info.memory_models:
         return f"memory model {problem.memory_model}"
-    if problem.tiers is not None and not info.tiers:
-        return "memory tiers"
-    return None
+    return next((RULES[rule].text for rule in rules_of(problem) if rule not in info.rules), None)

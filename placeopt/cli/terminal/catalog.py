@@ -12,7 +12,7 @@ from rich.text import Text
 from placeopt.cli.terminal.console import facts_table, new_table, print_wrapped
 from placeopt.io.catalogue import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from placeopt.model.units import size_text
-from placeopt.protocol import Settings
+from placeopt.protocol import RULES, Settings
 from placeopt.protocol.registry import settings_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def solver_card(solver: Solver) -> dict[str, Any]:
         "combined_objectives": info.combined,
         "contention": list(info.contentions),
         "memory_models": list(info.memory_models),
-        "memory_tiers": info.tiers,
+        "rules": [RULES[rule].text for rule in info.rules],
         "citation": info.citation,
         "settings": setting_cards(solver.settings_type),
     }
@@ -81,7 +81,8 @@ def print_solver(console: Console, card: dict[str, Any]) -> None:
         ("complexity", card["complexity"]),
         ("objectives", ", ".join(card["objectives"]) + combined),
         ("contention", ", ".join(card["contention"])),
-        ("memory model", ", ".join(card["memory_models"]) + (", memory tiers" if card["memory_tiers"] else "")),
+        ("memory model", ", ".join(card["memory_models"])),
+        ("also", ", ".join(card["rules"]) or "none"),
     ]
     _print_card(console, facts, card, "--set key=value")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings
+from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
 from placeopt.protocol.citations import GIPH
 
 from ._sampling import sampled
@@ -33,7 +33,7 @@ class RandomPlacement:
     info = Info(
         summary="the best of many random placements (the baseline of GiPH, Hu et al. 2023)",
         family="baselines",
-        tiers=True,
+        rules=RETIMED,
         guarantee="none",
         complexity="O(n log n + e) per placement",
         citation=GIPH,

@@ -25,7 +25,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings
+from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
 from placeopt.protocol.citations import GIPH
 
 from ._sampling import sampled
@@ -45,7 +45,7 @@ class RandomTaskEft:
     info = Info(
         summary="random tasks, each to where it ends first, from random placements (baseline of GiPH, Hu et al. 2023)",
         family="baselines",
-        tiers=True,
+        rules=RETIMED,
         guarantee="none",
         complexity="O(n log n + e) per step",
         citation=GIPH,

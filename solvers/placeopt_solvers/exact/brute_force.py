@@ -21,7 +21,7 @@ from placeopt.engine import StoppedError
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
-from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol import RETIMED, Answer, Info, Options, Settings, Termination
 from placeopt.simulation.pipelines import periodic_schedule
 
 from .._runs.solve_run import SolveRun, nothing_to_place
@@ -45,7 +45,7 @@ class BruteForce:
     info: ClassVar[Info] = Info(
         summary="exact, for tiny problems: every placement and every order",
         family="exact",
-        tiers=True,
+        rules=RETIMED,
         guarantee="optimal",
         complexity="O(m^n n!), (n + e)! with ports",
         exact=True,

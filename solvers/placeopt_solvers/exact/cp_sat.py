@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings
+from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place
 from ._cp_sat.pipelines import solved_pipeline
@@ -32,7 +32,7 @@ class CpSat:
     info: ClassVar[Info] = Info(
         summary="exact: constraint programming with OR-Tools' CP-SAT",
         family="exact",
-        tiers=True,
+        rules=RETIMED,
         guarantee="optimal",
         complexity="exponential; a model of O((n + e) m) literals and rows",
         citation="""@inproceedings{perron2023cpsat,

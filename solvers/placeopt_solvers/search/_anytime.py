@@ -8,7 +8,7 @@ from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Objective, Problem
-from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings, Termination
 
 from .._local_search.search import Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._runs.solve_run import SolveRun, sufficient
@@ -35,7 +35,7 @@ def search_info(summary: str, citation: str) -> Info:
     return Info(
         summary=summary,
         family="search",
-        tiers=True,
+        rules=RETIMED,
         guarantee="none",
         complexity="at most O(n + e) per move, as many moves as time allows",
         citation=citation,

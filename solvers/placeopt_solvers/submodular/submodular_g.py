@@ -23,7 +23,7 @@ Further departures:
 
 from __future__ import annotations
 
-from placeopt.protocol import Info
+from placeopt.protocol import RETIMED, Info
 from placeopt.protocol.citations import CARBONARI
 
 from ._submodular import SubmodularSolver
@@ -35,7 +35,7 @@ class SubmodularG(SubmodularSolver):
     info = Info(
         summary="greedy maximisation, parallelism factor inside the sum (Carbonari et al. 2017, section 2.2)",
         family="submodular",
-        tiers=True,
+        rules=RETIMED,
         guarantee="none: the function is not submodular; 1/2 of its best value with parallelism=false load=false",
         complexity="O(n² m), lazily",
         citation=CARBONARI,

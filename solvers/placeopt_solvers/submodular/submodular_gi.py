@@ -15,7 +15,7 @@ more attractive the more tasks it has; it is read as in equation 3.
 
 from __future__ import annotations
 
-from placeopt.protocol import Info
+from placeopt.protocol import RETIMED, Info
 from placeopt.protocol.citations import CARBONARI
 
 from ._submodular import SubmodularSolver
@@ -27,7 +27,7 @@ class SubmodularGi(SubmodularSolver):
     info = Info(
         summary="greedy maximisation, parallelism factor outside the sum (Carbonari et al. 2017, section 2.3)",
         family="submodular",
-        tiers=True,
+        rules=RETIMED,
         guarantee="none: the function is not submodular, and its value depends on the order",
         complexity="O(n² m), lazily",
         citation=CARBONARI,
