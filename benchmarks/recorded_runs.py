@@ -38,7 +38,7 @@ from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import with_changes
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem
-from placeopt.protocol import Answer, Options, rules_of
+from placeopt.protocol import Answer, Options
 from placeopt.protocol.registry import find_solver
 
 ROOT = Path(__file__).parents[1]
@@ -156,7 +156,7 @@ def suits(name: str, problem: Problem) -> bool:
     info = find_solver(name).info
     if problem.contention not in info.contentions or problem.memory_model not in info.memory_models:
         return False
-    if not set(rules_of(problem)) <= set(info.rules):
+    if not set(problem.rules) <= set(info.rules):
         return False
     return problem.n_tasks <= LIMITS.get(name, problem.n_tasks)
 

@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from placeopt.model.stage_use import stage_uses as stage_uses
     from placeopt.model.tiers import Tiers as Tiers
     from placeopt.model.tiers import build_tiers as build_tiers
+    from placeopt.model.unavailability import Unavailability as Unavailability
+    from placeopt.model.unavailability import build_unavailability as build_unavailability
     from placeopt.orchestration.consolidation import Consolidation as Consolidation
     from placeopt.orchestration.consolidation import Pieces as Pieces
     from placeopt.orchestration.consolidation import consolidate as consolidate
@@ -166,6 +168,7 @@ _NAMES = {
     "placeopt.model.schedule": "Schedule Stages Transfers lateness",
     "placeopt.model.stage_use": "StageUse stage_uses",
     "placeopt.model.tiers": "Tiers build_tiers",
+    "placeopt.model.unavailability": "Unavailability build_unavailability",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",

@@ -26,6 +26,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.tiers import build_tiers
+from placeopt.model.unavailability import build_unavailability
 from placeopt.orchestration.pipeline import solve
 from placeopt.orchestration.result import Result
 from placeopt.protocol import Info, Solver, Termination, unsupported
@@ -247,6 +248,16 @@ CASES: tuple[Case, ...] = (
         lambda: _problem([[2, 2]] * 2, scratch=[4, 4], capacity=[4, 0], memory_model="peak"),
         4,
         "one after the other, each with the whole scratch memory",
+    ),
+    Case(
+        "unavailable devices",
+        lambda: _problem(
+            [[3, 4], [2, 2], [2, 9]],
+            [(0, 1)],
+            unavailable=build_unavailability([[(2, 5), (8, 9)], [(0, 1), (6, 20)]]),
+        ),
+        7,
+        "t0 1-5 on d1, t2 0-2 and t1 5-7 on d0; t0 on d0 would not end before 8, nor t1 before 11",
     ),
     Case(
         "memory tiers",

@@ -41,7 +41,7 @@ def full() -> po.Problem:
         power_den=[1, 1, 2], byte_energy_num=TIMES, byte_energy_den=3 + np.zeros((3, 3)), relocation=moving,
         runs_before_next_change=7, group=[0, 0, 1, 2], separation=[(0, 2)], forward=[0, 1, 0, 3],
         objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
-        memory_model="peak", consolidate=0.05,
+        memory_model="peak", consolidate=0.05, unavailable=po.build_unavailability([[(3, 5)], [], [(0, 2), (7, 9)]]),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ TITLES = {
     "StageSpec": "pipeline of a device",
     "TaskSpec": "a task",
     "TierSpec": "memory tier of a device",
+    "WindowSpec": "time in which a device is unavailable",
     "UnitsSpec": "units",
 }
 """Titles of the sections, one for each definition of the schema."""

@@ -153,7 +153,7 @@ def solver_page(name: str) -> str:
         ("objectives", ", ".join(info.metrics) + combined),
         ("contention", ", ".join(info.contentions)),
         ("memory models", ", ".join(info.memory_models)),
-        ("also", ", ".join(RULES[rule].text for rule in info.rules) or "none"),
+        ("also", ", ".join(RULES[rule] for rule in info.rules) or "none"),
         ("stops", "at a proved optimum or at the time limit" if info.anytime else "when it has finished"),
         ("warm start", "yes, `--initial`" if info.warm_start else "no"),
     ]

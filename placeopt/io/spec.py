@@ -274,6 +274,15 @@ class TierSpec(_Model):
     """Bandwidth with which the device moves the bytes of the tier, once in each run and before its first task."""
 
 
+class WindowSpec(_Model):
+    """A time in which a device runs no task."""
+
+    begin: Time = Field(alias="from")
+    """The tick from which the device runs no task, rounded down. A task that runs must end by then."""
+    end: Time = Field(alias="to")
+    """The tick from which it runs tasks again, rounded up."""
+
+
 def pool_names(pool: str, count: int) -> list[str]:
     """The names of the devices of a key with a count: core0, core1; t4-0, t4-1 after a digit."""
     stem = f"{pool}-" if pool[-1:].isdigit() else pool
@@ -294,6 +303,9 @@ class DeviceSpec(_Model):
     """Memory capacity, of the first tier. Default: unlimited."""
     tiers: list[TierSpec] = Field(default_factory=list)
     """Slower memory after it, such as an SSD and a hard disk, the fastest first. What lies there costs swap time."""
+    unavailable: list[WindowSpec] = Field(default_factory=list)
+    """Times in which the device runs no task: `[{from: 10 s, to: 12 s}]`. Tasks are not interrupted: each ends before
+    or starts after. Transfers go on."""
     speed: Speeds | None = None
     """Work per time, for tasks with `flops`: one speed for all number formats, or by number format. Without a speed for
     the format of a task, the next wider format applies."""

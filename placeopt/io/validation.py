@@ -221,7 +221,11 @@ def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str 
     if kind == "string_type" and path[-1] in ("description", "source"):
         expected = "text"
     if kind == "list_type":
-        expected = "a list" if path[-1] in ("overrides", "transfers", "objective", "tiers") else "a list of names"
+        expected = (
+            "a list"
+            if path[-1] in ("overrides", "transfers", "objective", "tiers", "unavailable")
+            else "a list of names"
+        )
     return None if expected is None else f"expected {expected}, got {shown(value)}"
 
 

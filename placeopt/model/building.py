@@ -28,6 +28,7 @@ from placeopt.model.problem import (
     Term,
 )
 from placeopt.model.tiers import Tiers
+from placeopt.model.unavailability import Unavailability, checked_unavailability
 
 _BLOCK = 2**18
 """Entries of a table that are compared at a time, about as many as fit into a cache."""
@@ -69,6 +70,7 @@ def build_problem(
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
     tiers: Tiers | None = None,
+    unavailable: Unavailability | None = None,
     consolidate: Fraction | float = 0,
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
@@ -80,7 +82,8 @@ def build_problem(
     Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels. Ratios are
     reduced to lowest terms. Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
     `pipeline` holds the arguments of `build_pipeline`, for the objective `period`. With `tiers`, from
-    `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers.
+    `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers. `unavailable` is from
+    `placeopt.model.unavailability.build_unavailability`.
 
     Raises
     ------
@@ -89,8 +92,8 @@ def build_problem(
         least 0, denominators at least 1, tasks are indices), a name repeats, the edges contain a cycle, a task is
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
         the number of runs before the next change is not positive, `consolidate` is not from 0 to 1, a pipeline has an
-        objective without `period`, port contention, memory model `peak`, release times or deadlines, or memory tiers
-        contradict the capacities, the memory model `peak` or the objective `period`.
+        objective without `period`, port contention, memory model `peak`, release times, deadlines or unavailable
+        devices, or memory tiers contradict the capacities, the memory model `peak` or the objective `period`.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
@@ -177,6 +180,9 @@ def build_problem(
     if tiers is not None:
         capacities = _tier_capacities(tiers, None if capacity is None else capacities, devices, goal, memory_model)
         tiers = tiers if tiers.end.shape[1] > 1 else None
+    unavailable = checked_unavailability(unavailable, m)
+    if unavailable is not None and "period" in goal.metrics:
+        raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
     tables = (ticks, allowed) if relocation is None else (ticks, allowed, moves)
     columns = [
@@ -185,6 +191,7 @@ def build_problem(
             *map(int, (capacities[d], powers[0][d], powers[1][d])),
             *(() if pipeline is None else pipeline.columns(d)),
             *(() if tiers is None else tiers.columns(d)),
+            *(() if unavailable is None else unavailable.of(d)),
         )
         for d, like in enumerate(_equal_columns(m, tables))
     ]
@@ -221,6 +228,7 @@ def build_problem(
         contention=contention,
         memory_model=memory_model,
         tiers=tiers,
+        unavailable=unavailable,
         consolidate=checked_share("consolidate", consolidate),
         rounding=rounding,
         efficiency=efficiency,

@@ -24,7 +24,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, edge_transfers, transfer_times
 
 StepKind = Literal["task", "transfer", "release", "swap", "wait"]
-Cause = Literal["start", "data", "device", "port", "release", "swap", "nothing"]
+Cause = Literal["start", "data", "device", "port", "release", "swap", "unavailable", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Step:
     cause
         Why the step did not begin earlier. start: it begins at tick 0. data: the step before provides its input.
         device, port: the step before occupies its device or port. release: the task is released then. swap: its
-        device has swapped then. nothing: it could have begun earlier.
+        device has swapped then. unavailable: its device is available from then. nothing: it could have begun earlier.
     """
 
     kind: StepKind
@@ -78,7 +78,7 @@ def critical_path(problem: Problem, schedule: Schedule) -> tuple[Step, ...]:
         if opened > free:
             before, cause, free = None, why, opened
         if begin > free:
-            steps.append(walk.step(event, "nothing"))
+            steps.append(walk.step(event, walk.waited(event)))
             steps.append(Step("wait", walk.task(event), None, free, begin, cause))
         else:
             steps.append(walk.step(event, cause))
@@ -108,6 +108,7 @@ class _Walk:
         self._problem = problem
         n = problem.n_tasks
         device = schedule.device
+        self._device = device
         self._swapped = swap_times(problem, device)[device]
         self._carrier = edge_transfers(problem, device)
         edges, sent, arrived = transfer_times(problem, schedule)
@@ -151,6 +152,14 @@ class _Walk:
             tick if tick <= start else 0 for tick in (int(self._problem.release[event]), int(self._swapped[event]))
         )
         return (swapped, "swap") if swapped > released else (released, "release")
+
+    def waited(self, event: int) -> Cause:
+        """Why the event did not begin when all that it waits for had ended."""
+        windows = self._problem.unavailable
+        if windows is None or event >= self._problem.n_tasks:
+            return "nothing"
+        ends = [end for _, end in windows.of(int(self._device[event]))]
+        return "unavailable" if self.start[event] in ends else "nothing"
 
     def before(self, event: int) -> tuple[int | None, Cause]:
         """The constraint of this event that ended last, and its kind."""

@@ -155,6 +155,8 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
         entry["memory"] = int(first)
     if problem.tiers is not None and (further := problem.tiers.further(d)):
         entry["tiers"] = [_tier(*tier) for tier in further]
+    if problem.unavailable is not None and (windows := problem.unavailable.of(d)):
+        entry["unavailable"] = [{"from": begin, "to": end} for begin, end in windows]
     if problem.power_num[d] or "energy" in problem.objective.metrics:
         watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
         entry["power"] = f"{decimal(watts)} W"

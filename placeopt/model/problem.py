@@ -20,6 +20,7 @@ from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.tiers import Tiers
+from placeopt.model.unavailability import Unavailability
 from placeopt.model.units import exact, is_number, size_text, time_text
 
 Contention = Literal["none", "port", "half_duplex"]
@@ -239,6 +240,8 @@ class Problem:
         How runs follow each other, if the objective contains `period`; else None.
     tiers
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
+    unavailable
+        The windows in which devices run no task (`placeopt.model.unavailability`); None if there are none.
     consolidate
         Share by which each level may be worse than the solver's, to use fewer devices, segments and transfers
         (`placeopt.orchestration.consolidation`); 0 for none. Solvers ignore it. The fingerprint does not include it.
@@ -299,6 +302,7 @@ class Problem:
     contention: Contention
     memory_model: MemoryModel
     tiers: Tiers | None
+    unavailable: Unavailability | None
     consolidate: Fraction
     rounding: Rounding | None
     efficiency: tuple[Efficiency, ...]
@@ -343,6 +347,11 @@ class Problem:
     def n_groups(self) -> int:
         """Number of colocation groups, g, single tasks included."""
         return int(self.group.max()) + 1 if self.n_tasks else 0
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that hold besides those of tasks, links and memory: "tiers", "unavailable"."""
+        return tuple(name for name in ("tiers", "unavailable") if getattr(self, name) is not None)
 
     @property
     def memory(self) -> Int:
@@ -403,8 +412,7 @@ class Problem:
             idle |= {"pipeline"}
         else:
             idle -= {"forward"}
-        if self.tiers is None:
-            idle |= {"tiers"}
+        idle |= {name for name in ("tiers", "unavailable") if getattr(self, name) is None}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
         if self.pipeline is not None:
             values |= self.pipeline.parts()
@@ -412,6 +420,9 @@ class Problem:
         if self.tiers is not None:
             values |= {f"tier_{name}": value for name, value in self.tiers.parts().items()}
             del values["tiers"]
+        if self.unavailable is not None:
+            values |= {f"unavailable_{name}": value for name, value in self.unavailable.parts().items()}
+            del values["unavailable"]
         for name, value in values.items():
             digest.update(name.encode())
             if isinstance(value, np.ndarray):

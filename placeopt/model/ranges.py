@@ -11,6 +11,7 @@ from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.tiers import Tiers
+from placeopt.model.unavailability import last_end
 
 LARGEST = 2**60
 """The largest amount, and the largest sum, of ticks, bytes or nanojoules."""
@@ -51,8 +52,13 @@ def _excesses(problem: Problem) -> Iterator[Excess]:
     transfers = moved * slowest + problem.n_edges * float(1 + problem.latency.max(initial=0))
     # All tasks and transfers one after another from the last release on: only unnecessary waiting takes longer.
     swapping = _slowest_swap(problem.tiers, problem.memory)
-    last = max(float(problem.release.max(initial=0)), swapping)
-    first = f"the {'longest swap' if swapping == last else 'last release'} time, " if last else ""
+    firsts = {
+        "last release time": float(problem.release.max(initial=0)),
+        "longest swap time": swapping,
+        "end of the last unavailable window": float(last_end(problem.unavailable)),
+    }
+    latest, last = max(firsts.items(), key=lambda item: item[1])
+    first = f"the {latest}, " if last else ""
     times = f"{first}all durations and transfers add up"
     hungriest = _largest_ratio(problem.power_num, problem.power_den)
     dearest = _largest_ratio(problem.byte_energy_num, problem.byte_energy_den)

@@ -176,7 +176,8 @@ def found_passes(wanted: Iterable[str | Pass] | str | Pass) -> tuple[Pass, ...]:
 def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) -> Chain:
     """Apply passes, given as objects or by name, in order; adjacent exact passes are repeated while that is worthwhile.
 
-    No pass applies to a pipeline: they do not know its stages and replicas.
+    No pass applies to a pipeline: they do not know its stages and replicas. No exact pass applies if devices are
+    unavailable for a time: a task may then start later than what it waits for allows.
 
     Raises
     ------
@@ -188,6 +189,8 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) ->
     steps: list[Step] = []
     if problem.pipeline is not None:
         return Chain(problem)
+    if problem.unavailable is not None:
+        found = tuple(each for each in found if not each.exact)
     for exact, block in groupby(found, key=lambda each: each.exact):
         problem = (_exhausted if exact else _once)(problem, list(block), steps)
     original = steps[0].before if steps else problem

@@ -147,6 +147,7 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         separation=made.label[problem.separation],
         forward=_forward(problem, made, first),
         tiers=problem.tiers,
+        unavailable=problem.unavailable,
     )
 
 

@@ -93,6 +93,7 @@ def rebuilt(
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
         tiers=None if problem.tiers is None else problem.tiers.part(devices),
+        unavailable=None if problem.unavailable is None else problem.unavailable.part(devices),
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin
@@ -190,7 +191,7 @@ def movable_zero_time(problem: Problem, allowed: Bool) -> Bool:
     Under `peak`, neither the task nor any of its producers may have an output: its lifetime could change. With memory
     tiers none is movable: on another device, it would wait until that one has swapped.
     """
-    if problem.tiers is not None:
+    if problem.rules:
         return np.zeros(problem.n_tasks, dtype=np.bool_)
     free = output_is_free(problem)
     movable = free & ~(problem.duration.astype(np.bool_) & allowed[problem.group]).any(axis=1)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -26,26 +26,11 @@ ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if
 """All metrics of one run."""
 
 
-class ExtraRule(NamedTuple):
-    """A rule of execution that few problems have and not all solvers support."""
+RULES: Mapping[str, str] = {"tiers": "memory tiers", "unavailable": "devices that are unavailable for a time"}
+"""What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 
-    text: str
-    """What messages call it."""
-    applies: Callable[[Problem], bool]
-
-
-RULES: Mapping[str, ExtraRule] = {
-    "tiers": ExtraRule("memory tiers", lambda problem: problem.tiers is not None),
-}
-"""The further rules by name."""
-
-RETIMED = ("tiers",)
+RETIMED = ("tiers", "unavailable")
 """The rules that only delay tasks. A solver that ignores them still gives a valid schedule, because it is re-timed."""
-
-
-def rules_of(problem: Problem) -> list[str]:
-    """The names of the further rules that a problem has."""
-    return [name for name, rule in RULES.items() if rule.applies(problem)]
 
 
 class Termination(enum.StrEnum):
@@ -338,4 +323,4 @@ def unsupported(info: Info, problem: Problem) -> str | None:
         return f"contention {problem.contention}"
     if problem.memory_model not in info.memory_models:
         return f"memory model {problem.memory_model}"
-    return next((RULES[rule].text for rule in rules_of(problem) if rule not in info.rules), None)
+    return next((RULES[rule] for rule in problem.rules if rule not in info.rules), None)

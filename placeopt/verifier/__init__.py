@@ -5,6 +5,7 @@
     start          no task starts before tick 0
     release        no task starts before its release time
     swap           no task starts before its device has swapped what lies beyond its first memory tier
+    unavailable    no task runs while its device is unavailable
     deadline       every task with a deadline ends by then
     overlap        a device runs one task at a time, without preemption
     precedence     a task starts after the data of all its producers is on its device

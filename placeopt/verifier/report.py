@@ -15,6 +15,7 @@ class Rule(enum.StrEnum):
     START = "start"
     RELEASE = "release"
     SWAP = "swap"
+    UNAVAILABLE = "unavailable"
     DEADLINE = "deadline"
     OVERLAP = "overlap"
     PRECEDENCE = "precedence"

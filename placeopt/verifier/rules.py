@@ -77,6 +77,33 @@ def _swap(view: View) -> Iterator[Violation]:
             yield Violation(Rule.SWAP, message, task=task, device=device, amount=swapped - start)
 
 
+def _unavailable(view: View) -> Iterator[Violation]:
+    """unavailable: no task overlaps a window in which its device is unavailable, as `overlap` defines it.
+
+    Reported for each task with the first such window; the amount is the number of ticks until it ends.
+    """
+    windows = view.problem.unavailable
+    for device in range(0 if windows is None else view.problem.n_devices):
+        for task in np.flatnonzero(view.placed & (view.device == device)).tolist():
+            start, end = int(view.start[task]), int(view.end[task])
+            for begin, until in _windows_of(view.problem, device):
+                if start < until and begin < end:
+                    message = (
+                        f"{view.task(task)} runs from tick {start} to {end} on {view.on(task)}, which is unavailable "
+                        f"from tick {begin} to {until}: {_ticks(until - start)} too early"
+                    )
+                    yield Violation(Rule.UNAVAILABLE, message, task=task, device=device, amount=until - start)
+                    break
+
+
+def _windows_of(problem: Problem, device: int) -> list[tuple[int, int]]:
+    windows = problem.unavailable
+    if windows is None:
+        return []
+    where = range(int(windows.row[device]), int(windows.row[device + 1]))
+    return [(int(windows.begin[w]), int(windows.end[w])) for w in where]
+
+
 def _deadline(view: View) -> Iterator[Violation]:
     """deadline: end <= deadline, for tasks with a deadline."""
     deadline = view.problem.deadline
@@ -282,6 +309,7 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _start,
     _release,
     _swap,
+    _unavailable,
     _deadline,
     _overlap,
     _precedence,

@@ -3,14 +3,13 @@
 It reads a problem's primary arrays only and works everything out anew, in plain Python, so that it shares
 no mistake with what it judges.
 
-Every placement is tried. For one placement, the tasks (and under port contention the transfers) are
-appended in every order of non-decreasing starts, each as early as its release time, its producers, its device and its
-ports allow. That finds an optimum under the `sum` memory model: take an optimal schedule in which nothing can
-start earlier while the order on every device and port stays; appending its operations by start, producers
-first among equals, rebuilds it: each starts at its release, when its device or port becomes free, or when its data
-is there, and all that decides this was appended before it. A deadline only forbids: a schedule that keeps it keeps
-it still when its operations start earlier, so the optimal schedule is among those built, and those that break one
-are dropped.
+Every placement is tried. For one placement, the tasks (and under port contention the transfers) are appended in every
+order of non-decreasing starts, each as early as its release time, its producers, its device and its ports allow. That
+finds an optimum under the `sum` memory model: take an optimal schedule in which nothing can start earlier while the
+order on every device and port stays; appending its operations by start, producers first among equals, rebuilds it:
+each starts at its release, when its device or port becomes free or available, or when its data is there, and all that
+decides this was appended before it. A deadline only forbids: a schedule that keeps it keeps it still when its
+operations start earlier, so the optimal schedule is among those built, and those that break one are dropped.
 
 Under `peak` a later start may be what makes a schedule fit. But only one at which something ends or an output
 is freed: if nothing does, whatever is live a tick earlier is live now as well, so the operation may
@@ -31,9 +30,10 @@ from typing import Any
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.model.building import build_problem
+from placeopt.model.building import build_problem, with_changes
 from placeopt.model.problem import PARTS, UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.model.unavailability import build_unavailability
 
 Value = tuple[int | Fraction, ...]
 
@@ -198,13 +198,25 @@ class _Search:
                     ends = [(self._end(b), lag) for _, b, lag in self.arrival]
                     ends += [(self._end(b), 0) for b in range(len(self.ticks))]
                     starts |= {end + lag for end, lag in ends if end is not None and end + lag > earliest}
-                for t in sorted(starts):
+                for t in sorted({self._available(o, each) for each in starts}):
                     if last <= t <= self.latest[o]:
                         self.start[o] = t
                         end = t + self.ticks[o]
                         longest = max(makespan, end) if o < self.problem.n_tasks else makespan
                         self._append({**free, **dict.fromkeys(self.resources[o], end)}, t, longest)
                         self.start[o] = None
+
+    def _available(self, operation: int, tick: int) -> int:
+        """The first tick from this one on at which the device of a task is available as long as the task runs."""
+        windows = self.problem.unavailable
+        if windows is None or operation >= self.problem.n_tasks:
+            return tick
+        d = self.device[operation]
+        mine = range(int(windows.row[d]), int(windows.row[d + 1]))
+        pairs = [(int(windows.begin[w]), int(windows.end[w])) for w in mine]
+        while late := [end for begin, end in pairs if begin < tick + self.ticks[operation] and tick < end]:
+            tick = min(late)
+        return tick
 
     def _live(self) -> list[int]:
         """Most bytes live at one tick on each device, as far as the operations appended tell."""
@@ -324,6 +336,15 @@ def small_problem(
         relocation=_relocation(aside, n, label) if aside.random() < 0.6 else None,
     )
     return _timed(problem, rng) if times else problem
+
+
+def with_windows(problem: Problem, rng: np.random.Generator, share: float = 0.7) -> Problem:
+    """The problem with windows of a few ticks in which devices are unavailable; a device has any with this chance."""
+    windows: list[list[tuple[int, int]]] = []
+    for _ in range(problem.n_devices):
+        begins = rng.integers(0, 20, int(rng.integers(1, 4)) if rng.random() < share else 0).tolist()
+        windows.append([(begin, begin + int(rng.integers(1, 6))) for begin in begins])
+    return with_changes(problem, unavailable=build_unavailability(windows))
 
 
 def _relocation(rng: np.random.Generator, n: int, label: Int) -> Int:

@@ -22,6 +22,7 @@ from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
 from placeopt.model.tiers import Tiers, build_tiers
+from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.verifier import Report, Rule, Violation, verify
 from placeopt.verifier.rules import RULES
 
@@ -742,6 +743,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         "separation": [(1, 2)],
         "release": [0, 3, 0],
         "deadline": [UNLIMITED, UNLIMITED, -1],
+        "unavailable": build_unavailability([[(0, 1)], []]),
     }
     problem = small(**arrays, feasible=[[True, True], [True, False], [True, True]])
     plan = schedule([0, 1, 1], [-1, -1, -1], [(0, -1), (1, -1)])
@@ -753,6 +755,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         (Rule.START, 1, 1),
         (Rule.START, 2, 1),
         (Rule.RELEASE, 1, 4),
+        (Rule.UNAVAILABLE, 0, 2),
         (Rule.DEADLINE, 2, 1),
         (Rule.PRECEDENCE, 1, 4),
         (Rule.PRECEDENCE, 2, 4),
@@ -770,7 +773,8 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
     nowhere = schedule([0, 1, 2], [-1, -1, -1], [(0, -1), (1, -1)])
     rules = {v.rule for v in verify(problem, nowhere).violations}
     assert rules == {
-        Rule.PLACEMENT, Rule.FEASIBILITY, Rule.START, Rule.RELEASE, Rule.PRECEDENCE, Rule.TRANSFER, Rule.MEMORY,
+        Rule.PLACEMENT, Rule.FEASIBILITY, Rule.START, Rule.RELEASE, Rule.UNAVAILABLE, Rule.PRECEDENCE, Rule.TRANSFER,
+        Rule.MEMORY,
     }  # fmt: skip
 
 
@@ -1048,6 +1052,10 @@ class Naive:
                 self.broken.add(Rule.MEMORY)
             if any(0 < self.swap(d) > self.start[task] for task in tasks):
                 self.broken.add(Rule.SWAP)
+            windows = [] if self.problem.unavailable is None else self.problem.unavailable.of(d)
+            runs = [(d, self.start[task], self.end[task]) for task in tasks]
+            if any(self.crowded([run, (d, *window)]) for run, window in itertools.product(runs, windows)):
+                self.broken.add(Rule.UNAVAILABLE)
 
     def swap(self, d: int) -> int:
         """Ticks of swapping, byte by byte."""
@@ -1175,7 +1183,22 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
     release = [rng.choice((0, rng.randint(0, good.start[i]), good.start[i])) for i in range(n)]
     deadline = [rng.choice((UNLIMITED, good.end[i], good.end[i] + rng.randint(0, 3))) for i in range(n)]
     arrays = {"capacity": capacity, "release": release, "deadline": deadline}
-    return replace(problem, **{name: np.array(values) for name, values in arrays.items()}, tiers=tiers), plan
+    changes = {name: np.array(values) for name, values in arrays.items()}
+    return replace(problem, **changes, tiers=tiers, unavailable=closed(rng, problem, plan)), plan
+
+
+def closed(rng: random.Random, problem: Problem, plan: Schedule) -> Unavailability | None:
+    """Windows in which no task of the plan runs, often just before or after one."""
+    windows: list[list[tuple[int, int]]] = []
+    for _ in range(problem.n_devices):
+        tried = [(begin, begin + rng.randint(1, 4)) for begin in rng.sample(range(12), rng.randint(0, 6))]
+        windows.append([])
+        for window in tried:
+            windows[-1].append(window)
+            more = build_unavailability([*windows, *([()] * (problem.n_devices - len(windows)))])
+            if Rule.UNAVAILABLE in Naive(replace(problem, unavailable=more), plan).broken:
+                windows[-1].pop()
+    return build_unavailability(windows)
 
 
 def swapped_before(rng: random.Random, problem: Problem, plan: Schedule) -> Tiers:

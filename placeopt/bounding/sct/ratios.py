@@ -105,7 +105,7 @@ def _classical(problem: Problem) -> bool:
         and problem.objective.single == "makespan"
         and problem.contention == "none"
         and problem.memory_model == "sum"
-        and problem.tiers is None
+        and not problem.rules
         and (problem.device_class == 0).all()
         and problem.feasible.all()
         and problem.n_groups == problem.n_tasks

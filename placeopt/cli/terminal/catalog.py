@@ -41,7 +41,7 @@ def solver_card(solver: Solver) -> dict[str, Any]:
         "combined_objectives": info.combined,
         "contention": list(info.contentions),
         "memory_models": list(info.memory_models),
-        "rules": [RULES[rule].text for rule in info.rules],
+        "rules": [RULES[rule] for rule in info.rules],
         "citation": info.citation,
         "settings": setting_cards(solver.settings_type),
     }

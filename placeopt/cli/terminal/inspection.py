@@ -11,7 +11,7 @@ from rich.text import Text
 
 from placeopt.bounding.quick import Bound, bounds, prove_infeasible
 from placeopt.cli.terminal.console import facts_table, new_table, print_problem
-from placeopt.errors import counted, visible
+from placeopt.errors import counted, listing, visible
 from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
 from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, document_facts
@@ -66,6 +66,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
                 "type": problem.device_types[members[0]],
                 "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
                 "tiers": [] if problem.tiers is None else problem.tiers.sizes(members[0]),
+                "unavailable": [] if problem.unavailable is None else problem.unavailable.of(members[0]),
                 "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
             }
             for members in devices_by_class(problem)
@@ -93,6 +94,11 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     )
     if found["release_times"] or found["deadlines"]:
         facts.append(("times", _times(problem, found)))
+    for device in found["device_classes"]:
+        if device["unavailable"]:
+            windows = [[time_text(tick, problem.resolution) for tick in window] for window in device["unavailable"]]
+            when = listing([f"{begin} to {end}" for begin, end in windows], 4)
+            facts.append(("unavailable", f"{listing(device['devices'], 3)}: {when}"))
     if found["tasks_with_relocation"]:
         moving, runs = counted(found["tasks_with_relocation"], "task"), counted(found["runs_before_next_change"], "run")
         facts.append(("relocation", f"{moving} may move at a cost, shared by {runs}"))

@@ -27,6 +27,16 @@ struct Owning {
         arrays.push_back(nb::borrow(given));
         return found;
     }
+    // The attribute `unavailable`, which is None if there are none.
+    Unavailability keep_unavailability(nb::handle of, Int m) {
+        const nb::object given = of.attr("unavailable");
+        if (given.is_none()) return {};
+        Unavailability found;
+        found.row = keep<Int>("unavailable.row", given.attr("row"), {m + 1});
+        found.begin = keep<Int>("unavailable.begin", given.attr("begin"), {ANY_LENGTH});
+        found.end = keep<Int>("unavailable.end", given.attr("end"), {static_cast<Int>(found.begin.size())});
+        return found;
+    }
 };
 
 struct BoundProblem : Owning<Problem> {
@@ -57,6 +67,7 @@ struct BoundProblem : Owning<Problem> {
             p.tier_num = keep<Int>("tiers.byte_ticks_num", tiers.attr("byte_ticks_num"), {m, p.t});
             p.tier_den = keep<Int>("tiers.byte_ticks_den", tiers.attr("byte_ticks_den"), {m, p.t});
         }
+        p.unavailable = keep_unavailability(of, m);
         const auto contention = nb::cast<std::string>(nb::str(of.attr("contention")));
         if (contention == "port") p.contention = Contention::port;
         else if (contention == "half_duplex") p.contention = Contention::half_duplex;

@@ -84,6 +84,8 @@ struct BoundInstance : Owning<SearchProblem> {
             check_range("tiers.den", p.tier_den, 1, INT64_MAX);
             check_ratios("tiers.num", p.tier_num, p.tier_den);
         }
+        p.unavailable = keep_unavailability(of, m);
+        check_unavailability(p.unavailable, m);
         p.charge = keep<double>("charge", of.attr("charge"), {n, m});
         const auto weight = array<double>("weight", of.attr("weight"), {5}), price = array<double>("price", of.attr("price"), {3});
         std::copy(weight.begin(), weight.end(), p.weight.begin());

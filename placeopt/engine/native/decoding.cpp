@@ -260,7 +260,7 @@ double LocalSearch::decode(Int begin, double limit) {
                 for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k)
                     t = std::max(t, add(end[problem_.source[k]], delay[k]));
             }
-            t = add(t, ticks[i]);
+            t = add(problem_.unavailable.clear_of(d, t, ticks[i]), ticks[i]);
             if (warm) {
                 old_end_[p] = end[i];
                 if (t != end[i] || p <= touched)

@@ -43,6 +43,7 @@ struct SearchProblem {
     Ints capacity, resident, output, scratch;     // (m,), (n,)
     Ints tier_end, tier_num, tier_den;            // (m, t)
     Int tiers = 0;
+    Unavailability unavailable;
     Floats charge;                                // (n, m) cost of a task on a device, apart from times
     std::array<double, 5> weight{};               // see Weight
     std::array<double, 3> price{};                // of a tick, a byte and a nanojoule of transfers

@@ -34,6 +34,19 @@ void check_starts(const char* name, Ints start, Int total) {
     if (start.back() != total) wrong(name, start.size() - 1, start.back(), std::to_string(total));
 }
 
+void check_unavailability(const Unavailability& unavailable, Int m) {
+    if (!unavailable.any()) return;
+    check_starts("unavailable.row", unavailable.row, static_cast<Int>(unavailable.begin.size()));
+    check_range("unavailable.begin", unavailable.begin, 0, NEVER - 1);
+    check_range("unavailable.end", unavailable.end, 1, NEVER - 1);
+    for (Int d = 0; d < m; ++d)
+        for (Int w = unavailable.row[d]; w < unavailable.row[d + 1]; ++w) {
+            if (unavailable.end[w] <= unavailable.begin[w]) wrong("unavailable.end", w, unavailable.end[w], "more than its begin");
+            if (w > unavailable.row[d] && unavailable.begin[w] <= unavailable.end[w - 1])
+                wrong("unavailable.begin", w, unavailable.begin[w], "more than the end before");
+        }
+}
+
 void Problem::prepare() {
     check_range("duration", duration, 0, NEVER - 1);
     check_range("release", release, 0, NEVER - 1);
@@ -52,6 +65,7 @@ void Problem::prepare() {
     check_range("tiers.end", tier_end, 0, ANY);
     check_range("tiers.byte_ticks_num", tier_num, 0, ANY);
     check_range("tiers.byte_ticks_den", tier_den, 1, ANY);
+    check_unavailability(unavailable, m);
     const auto check_ratios = [](const char* name, Ints nums, Ints dens) {
         for (std::size_t k = 0; k < nums.size(); ++k)
             if (nums[k] > (NEVER - 1) / dens[k]) wrong(name, k, nums[k], "a product with its denominator below 2^62");

@@ -16,6 +16,20 @@ struct Wrong : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
 };
 
+// The windows in which devices run no task (placeopt.model.unavailability); empty arrays if there are none.
+struct Unavailability {
+    Ints row, begin, end;  // (m + 1,), (w,) windows of each device, in order and apart
+
+    bool any() const { return !begin.empty(); }
+    // The first tick from `tick` on at which device d can start `ticks` ticks of work.
+    Int clear_of(Int d, Int tick, Int ticks) const {
+        if (!any()) return tick;
+        auto at = std::upper_bound(end.begin() + row[d], end.begin() + row[d + 1], tick) - end.begin();
+        for (; at < row[d + 1] && begin[at] < add(tick, ticks); ++at) tick = end[at];
+        return tick;
+    }
+};
+
 // n tasks, m devices, e edges, g groups, t memory tiers. Matrices are in row-major order.
 struct Problem {
     Int n = 0, m = 0, e = 0, g = 0, t = 0;
@@ -28,6 +42,7 @@ struct Problem {
     Ints latency, num, den;                   // (m, m): num ticks move den bytes
     Ints capacity;                            // (m,) bytes
     Ints tier_end, tier_num, tier_den;        // (m, t), t = 0 without tiers
+    Unavailability unavailable;
     Contention contention = Contention::none;
 
     // Derived: the producers and bytes of in-edges in the order of `in_edge`, which most loops read.
@@ -64,6 +79,9 @@ struct Problem {
 
 // Checks that entries are at least `least` and at most `most`.
 void check_range(const char* name, Ints values, Int least, Int most);
+
+// Checks the windows of m devices.
+void check_unavailability(const Unavailability& unavailable, Int m);
 
 // Checks that `start` are the n + 1 bounds of n consecutive ranges in an array of `total` entries.
 void check_starts(const char* name, Ints start, Int total);

@@ -53,7 +53,7 @@ Int Simulation::run_fifo(Stop& stop) {
         const Int i = events_.top().item, d = device[i];
         events_.pop();
         stop.poll(20 + 4 * (problem_.out_start[i + 1] - problem_.out_start[i]));
-        start[i] = std::max(ready_[i], free_[d]);
+        start[i] = problem_.unavailable.clear_of(d, std::max(ready_[i], free_[d]), task_ticks[i]);
         const Int end = free_[d] = add(start[i], task_ticks[i]);
         span = std::max(span, end);
         for (Int k = problem_.out_start[i]; k < problem_.out_start[i + 1]; ++k) {
@@ -115,8 +115,8 @@ Int Simulation::run_events(Stop& stop) {
             ++begun_[d];
         }
         busy_[d] = true;
-        start[i] = tick;
-        events_.push(add(tick, task_ticks[i]), i);
+        start[i] = problem_.unavailable.clear_of(d, tick, task_ticks[i]);
+        events_.push(add(start[i], task_ticks[i]), i);
     };
     Int tick = 0;
     while (!events_.empty()) {
@@ -165,6 +165,7 @@ Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
             if (move >= 0) tick = std::max(tick, add(moves[move], edge_ticks[move]));
             else tick = std::max(tick, add(add(start[u], task_ticks[u]), edge_ticks[k]));
         }
+        tick = problem_.unavailable.clear_of(d, tick, task_ticks[node]);
         start[node] = tick;
         free_[d] = add(tick, task_ticks[node]);
         span = std::max(span, free_[d]);

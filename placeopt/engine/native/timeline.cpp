@@ -37,9 +37,10 @@ Line::Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording
       free(of.m, 0),
       first(of.m, NEVER),
       ready(of.m, 0),
-      gaps(of.m, {{0, NEVER}}),
+      gaps(of.m),
       longest(of.m, 0),
       arrival(of.m, 0) {
+    open_gaps();
     if (of.contention != Contention::none) {
         ports.assign(2 * of.m, 0);
         sent.assign(of.n * of.m, NONE);
@@ -87,8 +88,26 @@ void Line::clear() {
     std::copy(groups.room.begin(), groups.room.end(), room.begin());
     std::fill(free.begin(), free.end(), 0);
     std::fill(first.begin(), first.end(), NEVER);
-    std::fill(longest.begin(), longest.end(), 0);
-    for (auto& each : gaps) each.assign(1, {0, NEVER});
+    open_gaps();
+}
+
+void Line::open_gaps() {
+    const Unavailability& windows = problem.unavailable;
+    for (Int d = 0; d < problem.m; ++d) {
+        auto& each = gaps[d];
+        each.assign(1, {0, NEVER});
+        longest[d] = 0;
+        if (!windows.any()) continue;
+        for (Int w = windows.row[d]; w < windows.row[d + 1]; ++w) {
+            if (const Int length = windows.begin[w] - each.back().start; length > 0) {
+                each.back().end = windows.begin[w];
+                longest[d] = std::max(longest[d], length);
+                each.push_back({windows.end[w], NEVER});
+            } else {
+                each.back().start = windows.end[w];
+            }
+        }
+    }
 }
 
 void Line::check_next(Int i) const {

@@ -95,6 +95,8 @@ struct Line {
     // Takes back all placements at once, without live memory, ports and `record`. `device`, `start` and `end` stay: they are
     // valid again once the tasks are placed.
     void clear();
+    // Makes every device free, except in its windows of unavailability.
+    void open_gaps();
 
     // Check that a task, or tasks in turn, can be placed: each is in the problem, not placed yet, and after its producers.
     void check_next(Int i) const;
@@ -200,7 +202,8 @@ public:
                 if (line.device[u] == d && line.end[u] == ready) return {ready, NONE};
             }
         }
-        const Int start = std::max(ready, line.free[d]);
+        // Windows in which the device is unavailable are no gaps, so its open end may begin after its last task.
+        const Int start = std::max(ready, problem.unavailable.any() ? line.gaps[d].back().start : line.free[d]);
         if (start >= NEVER - ticks) throw Overflow();
         if (ticks > line.longest[d]) return {start, OPEN};
         // Gaps that end too early are skipped by bisection; of the others the first that fits. The open end always does.
@@ -218,7 +221,7 @@ public:
     // The start of task i on device d: with insertion the earliest, otherwise after all tasks of the device.
     Slot slot(Int i, Int d, Int ready) const {
         if (line.insertion) return earliest(i, d, ready);
-        return {std::max(ready, line.free[d]), NONE};
+        return {problem.unavailable.clear_of(d, std::max(ready, line.free[d]), problem.work(i, d)), NONE};
     }
 
     // Places task i on device d as early as its data and the tasks there allow, see `slot`.

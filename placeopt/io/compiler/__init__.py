@@ -14,7 +14,7 @@ from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
-from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers
+from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
@@ -207,6 +207,7 @@ class Compilation:
         power, capacity = self._devices(index, scales)
         tiers = memory_tiers(spec, capacity, index, scales, issues)
         capacity = capacity if tiers is None else tiers.capacity
+        unavailable = unavailable_windows(spec, index, scales, issues)
         links = link_arrays(spec.links, index, scales, issues)
         self._check_objective()
         edges = edge_arrays(tasks, scales, gaps, issues)
@@ -266,6 +267,7 @@ class Compilation:
             contention=spec.contention,
             memory_model=spec.memory_model,
             tiers=tiers,
+            unavailable=unavailable,
             consolidate=spec.consolidate,
             rounding=scales.rounding,
             efficiency=table.efficiency(),

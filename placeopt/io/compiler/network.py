@@ -1,4 +1,4 @@
-"""The device network: devices by name, pool and type, their memory tiers, and the link between every two of them."""
+"""The device network: devices by name, pool and type, their memory tiers, when they are unavailable, their links."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED
 from placeopt.model.ranges import LARGEST
 from placeopt.model.tiers import Tiers, build_tiers
+from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.model.units import shown
 
 Rates = list[tuple[int, int, int]]
@@ -199,4 +200,28 @@ def _tiers(device: Device, first: int, scales: Scales, issues: Issues) -> Rates:
             issues.add(f"the memory of all tiers adds up to {total:.2g} bytes, more than 2^60; expected less", path)
             break
         found.append((size, num, den))
+    return found
+
+
+def unavailable_windows(spec: Spec, index: DeviceIndex, scales: Scales, issues: Issues) -> Unavailability | None:
+    """Return when devices are unavailable; None if all always are available."""
+    stated = [key for key, device in spec.devices.items() if device.unavailable]
+    if stated and any("period" in level for level in spec.objective):
+        path = ("devices", stated[0], "unavailable")
+        issues.add("devices that are unavailable for a time are not supported with the objective period", path)
+    windows = {key: _windows(key, spec.devices[key], scales, issues) for key in stated}
+    found = [windows.get(device.pool, []) for device in index.devices]
+    return None if len(issues) else build_unavailability(found)
+
+
+def _windows(key: str, device: DeviceSpec, scales: Scales, issues: Issues) -> list[tuple[int, int]]:
+    found = []
+    for k, window in enumerate(device.unavailable):
+        path = ("devices", key, "unavailable", k)
+        begin = scales.ticks_rounded_down(window.begin, (*path, "from"))
+        end = scales.ticks(window.end, (*path, "to"))
+        if scales.sound and end <= begin and not issues.touch(*path):
+            stated = issues.written((*path, "to")), issues.written((*path, "from"))
+            issues.add(f"{stated[0]} is not after {stated[1]}; expected a later time", (*path, "to"))
+        found.append((begin, end))
     return found

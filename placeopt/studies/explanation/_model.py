@@ -7,7 +7,7 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
 - a task i in a colocation label L: a_c and x[i, d] imply y[L, d], where exactly one y[L, d] is true;
 - a task i in a separation label L: a_c and x[i, d] imply w[i, L, d], at most one of which is true for each d;
 - with times (`timed`): starts, ends, no overlap on a device, end[i] + transfer <= start[j] for each edge, and a_c
-  implies the deadline or the release time.
+  implies the deadline, the release time, or that a window in which devices are unavailable counts as a task.
 
 need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. Contention and
 live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep. The model is
@@ -29,6 +29,7 @@ from ortools.sat.python import cp_model
 
 from placeopt.bounding.engines import cp_sat
 from placeopt.model.arrays import Int
+from placeopt.model.unavailability import last_end
 from placeopt.studies.explanation.constraints import RESTRICTIONS, Constraint, System
 
 LITERALS = 400_000
@@ -185,6 +186,12 @@ class Model:
             for d, literal in row.items():
                 if ticks[d]:  # tasks of zero duration overlap nothing
                     intervals[d].append(cp.new_optional_fixed_size_interval_var(start, ticks[d], literal, ""))
+        for number, constraint in enumerate(system.constraints):
+            if constraint.window is not None:
+                begin, until = constraint.window
+                closed = cp.new_optional_fixed_size_interval_var(begin, until - begin, self.literals[number], "")
+                for d in system.pools[constraint.label]:
+                    intervals[d].append(closed)
         for group in intervals:
             cp.add_no_overlap(group)
         everywhere = np.arange(problem.n_devices)
@@ -206,7 +213,7 @@ class Model:
 
 
 def _horizon(system: System) -> int:
-    """Return a horizon in ticks: all tasks and transfers in sequence after the last release time.
+    """Return a horizon in ticks: all tasks and transfers in sequence after the last release time and the last window.
 
     It is valid because a later start never helps to satisfy a constraint.
     """
@@ -215,5 +222,5 @@ def _horizon(system: System) -> int:
     slowest = 0
     for payload, edges in zip(*(part.tolist() for part in np.unique(problem.payload, return_counts=True)), strict=True):
         slowest += edges * int(problem.transfer(payload, everywhere[:, None], everywhere[None, :]).max(initial=0))
-    last = int(problem.release.max(initial=0))
+    last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))
     return last + int(system.ticks.max(axis=1, initial=0).sum()) + slowest

@@ -25,11 +25,12 @@ from placeopt.model.building import simplest, with_changes
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.ranges import LARGEST
+from placeopt.model.unavailability import build_unavailability
 from placeopt.model.units import size_text, time_text
 
 Kind = Literal[
     "memory", "placement", "pin", "devices", "requires", "colocate", "separate", "deadline", "release", "stages",
-    "in_flight",
+    "in_flight", "unavailable",
 ]  # fmt: skip
 
 RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires")
@@ -47,6 +48,7 @@ class Constraint:
     label: str = ""  # the colocation or separation label, the feature, or the key of the devices
     allowed: Bool | None = None  # (m,) the devices that a restriction allows
     amount: int | None = None  # bytes of `memory`, ticks of `deadline` and `release`
+    window: tuple[int, int] | None = None  # ticks from and to which devices are unavailable
 
 
 Change = int | Bool
@@ -88,10 +90,15 @@ class System:
         together: dict[str, list[int]] = {}
         apart: dict[str, list[int]] = {}
         limits: set[Kind] = set()
+        windows: list[list[tuple[int, int]]] = [[] for _ in range(m)]
         for number in sorted(active):
             constraint = self.constraints[number]
             if constraint.kind in ("stages", "in_flight"):
                 limits.add(constraint.kind)
+                continue
+            if constraint.window is not None:
+                for d in self.pools[constraint.label]:
+                    windows[d].append(constraint.window)
                 continue
             stated = constraint.amount if constraint.allowed is None else constraint.allowed
             value = changed.get(number, stated)
@@ -122,6 +129,7 @@ class System:
             group=group,
             separation=[(a, b) for rows in apart.values() for i, a in enumerate(rows) for b in rows[i + 1 :]],
             relocation=None,
+            unavailable=build_unavailability(windows),
             **rules,
         )
 
@@ -152,6 +160,7 @@ class System:
                 text = f"{names} {'has' if len(members) == 1 else 'have'} {size_text(amount)} of memory"
                 text += "" if len(members) == 1 else " each"
                 yield Constraint("memory", issues.place(("devices", pool, "memory")), text, label=pool, amount=amount)
+            yield from self._windows(pool, members)
         yield from self._limits()
         fixed = compilation.placement.devices(tasks, self._index, compilation.gaps)
         crowds = {key: _members(tasks, key) for key in ("colocate", "separate")}
@@ -187,6 +196,16 @@ class System:
                 amount = int(problem.release[row])
                 text = f"task {visible(name)} may not start before {time_text(amount, problem.resolution)}"
                 yield Constraint("release", issues.place((*at, "release")), text, row, amount=amount)
+
+    def _windows(self, pool: str, members: list[int]) -> Iterator[Constraint]:
+        """Return the windows in which the devices of a pool are unavailable, those that touch as one."""
+        problem, issues = self.problem, self._compilation.issues
+        for begin, end in [] if problem.unavailable is None else problem.unavailable.of(members[0]):
+            names = listing([self._index.devices[d].name for d in members], 3)
+            times = [time_text(ticks, problem.resolution) for ticks in (begin, end)]
+            text = f"{names} {'is' if len(members) == 1 else 'are'} unavailable from {times[0]} to {times[1]}"
+            place = issues.place(("devices", pool, "unavailable"))
+            yield Constraint("unavailable", place, text, label=pool, window=(begin, end))
 
     def _limits(self) -> Iterator[Constraint]:
         """Return what limits the stages of a pipeline, and the runs whose outputs it keeps."""

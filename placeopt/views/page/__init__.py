@@ -178,6 +178,7 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
                 "busy": use.busy,
                 "memory": use.memory,
                 "capacity": use.capacity,
+                "unavailable": [] if problem.unavailable is None else problem.unavailable.of(d),
                 "counted": None if counted is None else counted[d],
             }
             for d, use in enumerate(device_uses(problem, schedule))

@@ -68,6 +68,7 @@ function makeGantt(canvas, schedule, view) {
     context.beginPath();
     context.rect(left, AXIS, width - left, height - AXIS);
     context.clip();
+    devices.forEach((device, row) => (device.unavailable ?? []).forEach((window) => drawWindow(context, row, window)));
     devices.forEach((_, row) => drawRow(context, row));
     if (ports) drawPorts(context);
     if (schedule.period) drawPeriods(context);
@@ -78,6 +79,21 @@ function makeGantt(canvas, schedule, view) {
     devices.forEach((device, row) => {
       if (row % labelled === 0) drawLabel(context, colors, device.name, left, topOf(row) + boxHeight / 2);
     });
+  }
+
+  /** Leaves a gap in the row of a device where it is unavailable. */
+  function drawWindow(context, row, [from, to]) {
+    const [a, b] = [Math.max(xOf(from), left), Math.min(xOf(to), width)];
+    if (b <= a) return;
+    context.fillStyle = colors.paper;
+    context.fillRect(a, topOf(row), b - a, boxHeight);
+    context.font = `10.5px ${colors.font}`;
+    if (boxHeight < 12 || b - a < 72) return;
+    context.fillStyle = colors.ink;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(fitted(context, "unavailable", b - a - 8), (a + b) / 2, topOf(row) + boxHeight / 2);
+    context.textAlign = "left";
   }
 
   function drawRow(context, row) {

@@ -17,6 +17,7 @@ from placeopt.model.critical_path import Step, critical_path, critical_ticks
 from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
+from placeopt.model.unavailability import Unavailability
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
     POINTS,
@@ -81,6 +82,9 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     entries: list[tuple[Any, str]] = []
     if problem.tiers is not None and _draw_swapping(axes, problem, schedule, row_of, clock):
         entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
+    if problem.unavailable is not None:
+        _draw_windows(axes, problem.unavailable, row_of, clock, limit)
+        entries.append((patch_sample(palette.PAPER, hatch="....."), "unavailable"))
     if len(sent) and not flows:
         _draw_transfers(axes, problem, schedule, row_of, clock)
         entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
@@ -176,6 +180,14 @@ def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, row_of: dic
     corners = boxes(np.zeros(len(devices)), clock(swap[devices]), rows - _HALF, rows + _HALF)
     fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
     return bool(devices)
+
+
+def _draw_windows(axes: Axes, windows: Unavailability, row_of: dict[int, int], clock: Clock, limit: float) -> None:
+    """Dot the windows in which devices are unavailable, up to the end of the axis."""
+    found = [(row, *window) for d, row in row_of.items() for window in windows.of(d) if window[0] < limit]
+    rows, begin, end = (np.array([each[k] for each in found], dtype=np.float64) for k in range(3))
+    corners = boxes(clock(begin), clock(np.minimum(end, limit)), rows - _HALF, rows + _HALF)
+    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch=".....", zorder=2)
 
 
 def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> None:

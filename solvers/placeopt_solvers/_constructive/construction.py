@@ -342,11 +342,12 @@ def with_port_times(problem: Problem, line: Line) -> Schedule:
     """Return the schedule of a finished timeline.
 
     Under port contention it is re-timed twice, with transfers in the order in which they were booked and in the order
-    in which they become due. The better schedule is returned. With memory tiers it is re-timed, too: the last task of a
-    device may delay the first one.
+    in which they become due. The better schedule is returned. Under further rules it is re-timed, too: with memory
+    tiers, the last task of a device may delay the first one, and not every heuristic knows when devices are
+    unavailable.
     """
     schedule = schedule_of(problem, line)
     if problem.contention == "none":
-        return schedule if problem.tiers is None else retime(problem, schedule)
+        return retime(problem, schedule) if problem.rules else schedule
     ways = [retime(problem, schedule), retime(problem, replace(schedule, transfers=None))]
     return min(ways, key=lambda way: (lateness(problem, way), makespan(problem, way)))

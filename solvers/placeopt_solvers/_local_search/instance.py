@@ -13,6 +13,7 @@ from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation
 from placeopt.model.tiers import TierArrays
+from placeopt.model.unavailability import Unavailability
 
 from .._runs.device_classes import class_ends
 
@@ -60,6 +61,7 @@ class Instance(NamedTuple):
     apart: Int
     capacity: Int  # (m,) bytes
     tiers: TierArrays  # the memory tiers; empty without any
+    unavailable: Unavailability | None  # as in `Problem`
     resident: Int  # (n,) bytes for the `peak` model, likewise `output` and `scratch`
     output: Int
     scratch: Int
@@ -124,6 +126,7 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         apart_start=apart_start,
         apart=apart,
         tiers=tier_arrays(problem),
+        unavailable=problem.unavailable,
         weight=weight,
         charge=charge,
         price=price,

@@ -73,7 +73,7 @@ def searches_windows(problem: Problem) -> bool:
         problem.objective.single == "makespan"
         and problem.contention == "none"
         and problem.memory_model == "sum"
-        and problem.tiers is None
+        and not problem.rules
         and problem.pipeline is None
         and problem.n_tasks > 0
         and bool((problem.deadline == UNLIMITED).all())

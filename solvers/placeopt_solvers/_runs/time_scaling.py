@@ -46,7 +46,7 @@ def coarsened(problem: Problem) -> Coarse:
 
     With memory tiers it is the problem's own: swap times depend on the placement.
     """
-    unit = _common(problem) if problem.tiers is None else 1
+    unit = 1 if problem.rules else _common(problem)
     if unit <= 1:
         return Coarse(problem, 1)
     bandwidth = _divided(problem.byte_ticks_num, problem.byte_ticks_den, 1, unit)

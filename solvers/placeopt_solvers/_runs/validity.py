@@ -44,6 +44,10 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and (device[left] != device[right]).all()
         and (start + durations(problem, device) <= problem.deadline).all()
         and _disjoint(device, start, start + durations(problem, device))
+        and (
+            problem.unavailable is None
+            or problem.unavailable.avoided(device, start, start + durations(problem, device))
+        )
         and _transfers_valid(problem, schedule)
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
         and fits(problem, schedule)

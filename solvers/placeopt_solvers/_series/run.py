@@ -80,7 +80,7 @@ def series_run(run: SolveRun, solve: Solve, share: float, planned: float | None 
         Time limit of the run in seconds if the other run has none; None for no limit.
     """
     problem = run.problem
-    if makespan_weight(problem.objective) is None or problem.n_tasks < LEAST or problem.tiers is not None:
+    if makespan_weight(problem.objective) is None or problem.n_tasks < LEAST or problem.rules:
         return None
     series = series_of(problem)
     if series is None or max(len(block.inner) for block in series.blocks) > min(LARGEST, SHARE * problem.n_tasks):

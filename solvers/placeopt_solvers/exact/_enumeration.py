@@ -10,9 +10,10 @@ the sending port and the receiving port; under `half_duplex`, the only port of e
 appended in every order of non-decreasing starts, each as early as its release time, its predecessors, its device and
 its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
 order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
-starts, because each starts at its release or when an operation ends that was appended before it. A schedule that meets
-its deadlines still does when operations start earlier. A partial order is pruned if an operation must be late, or if
-the path from an operation to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
+starts, because each starts at its release, at the end of a window in which its device is unavailable, or when an
+operation ends that was appended before it. A schedule that meets its deadlines still does when operations start
+earlier. A partial order is pruned if an operation must be late, or if the path from an operation to the end, or the
+remaining work of a device, shows that it cannot improve the incumbent.
 
 Memory is that of the `sum` model, which does not depend on the order. Neither do the swap times of memory tiers, which
 count as release times of the placement.
@@ -246,6 +247,9 @@ class _Orders:
                 ready = False
             else:
                 earliest = max(earliest, begun + self.ticks[b] + lag)
+        windows = self.search.problem.unavailable
+        if windows is not None and o < len(self.device):
+            earliest = windows.clear_of(self.device[o], earliest, self.ticks[o])
         return earliest, ready
 
     def _schedule(self) -> Schedule:

@@ -106,6 +106,7 @@ class Milp:
         warm_start=True,
         metrics=(*ALL_METRICS, "period"),
         combined=True,
+        rules=("unavailable",),
         distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = MilpSettings

@@ -127,7 +127,7 @@ class Run(SolveRun):
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contention != "none":
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
             self.operators.append(ImprovementOperator("local-search", self._descend))
-            if timed and problem.tiers is None:
+            if timed and not problem.rules:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
 
     def answer(self) -> Answer:

@@ -108,7 +108,7 @@ def _can_be_pooled(problem: Problem, devices: list[int]) -> bool:
     """Return whether a class meets the conditions stated above."""
     if len(devices) < 2 or problem.contention != "none" or not set(problem.objective.metrics) <= set(BLIND):
         return False
-    if problem.tiers is not None:
+    if problem.rules:
         return False
     first, second = devices[:2]
     here = problem.feasible[:, first]

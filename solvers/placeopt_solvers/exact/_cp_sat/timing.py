@@ -62,7 +62,10 @@ class Timing:
         self.ends.append(end)
 
     def _run(self, d: int) -> dict[int, Interval]:
-        """Add an interval for each task that may run on the device, no more at a time than the device has slots."""
+        """Add an interval for each task that may run on the device, no more at a time than the device has slots.
+
+        A device that is unavailable for a time has one slot; each of its windows is an interval as well.
+        """
         intervals = {}
         for i, g in enumerate(self.placement.group):
             x = self.placement.at[g].get(d)
@@ -70,7 +73,9 @@ class Timing:
                 ticks = int(self.problem.duration[i, d])
                 intervals[i] = self.base.cp.new_optional_fixed_size_interval_var(self.starts[i], ticks, x, "")
         if self.slots[d] == 1:
-            self.base.cp.add_no_overlap(intervals.values())
+            windows = [] if self.problem.unavailable is None else self.problem.unavailable.of(d)
+            closed = [self.base.cp.new_fixed_size_interval_var(a, b - a, "") for a, b in windows]
+            self.base.cp.add_no_overlap([*intervals.values(), *closed])
         else:
             self.base.cp.add_cumulative(intervals.values(), [1] * len(intervals), self.slots[d])
         return intervals

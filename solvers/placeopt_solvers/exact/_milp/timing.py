@@ -11,6 +11,7 @@ import numpy as np
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.unavailability import last_end
 
 from ..._runs.exact_run import View
 from ..._runs.linear import Linear, total
@@ -56,12 +57,12 @@ def times_of(problem: Problem, allowed: Bool, incumbent: Value | None) -> Times:
     moving = np.asarray(problem.transfer(problem.payload[:, None, None], devices[:, None], devices[None, :]))
     may_run = allowed[problem.group]
     durations = problem.duration[may_run].tolist()
-    unit = math.gcd(*durations, *moving.ravel().tolist(), *problem.release.tolist()) or 1
+    windows = [] if problem.unavailable is None else problem.unavailable.end.tolist()
+    unit = math.gcd(*durations, *moving.ravel().tolist(), *problem.release.tolist(), *windows) or 1
 
     longest = np.where(may_run, problem.duration, 0).max(axis=1, initial=0)
-    ticks = (
-        int(problem.release.max(initial=0)) + sum(longest.tolist()) + sum(moving.max(axis=(1, 2), initial=0).tolist())
-    )
+    last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))
+    ticks = last + sum(longest.tolist()) + sum(moving.max(axis=(1, 2), initial=0).tolist())
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
     if incumbent is not None and weight > 0:
         ticks = min(ticks, int(incumbent / weight))
@@ -110,6 +111,8 @@ class Timing:
         self.before: dict[tuple[int, int], Linear] = {}
         for i, j in itertools.combinations(range(self.problem.n_tasks), 2):
             self._one_at_a_time(i, j)
+        for d in range(self.problem.n_devices):
+            self._leave_windows(d)
         self.sent: list[Linear] = []
         self.arrival: list[Linear] = []
         if self.problem.contention != "none":
@@ -163,6 +166,29 @@ class Timing:
         order = self.program.binary(lambda view: view.end[i] <= view.start[j])
         self.if_one(self.start[j], self.end[i], order, self.times.latest[i] - self.times.earliest[j])
         return order
+
+    def _leave_windows(self, d: int) -> None:
+        """Add b + c >= x for each task on a device and each window in which it is unavailable.
+
+        The task ends before the window if the binary b is 1, and starts after it if c is 1.
+        """
+        windows = [] if self.problem.unavailable is None else self.problem.unavailable.of(d)
+        for (begin, end), (i, g) in itertools.product(windows, enumerate(self.placement.group)):
+            x = self.placement.x[g].get(d)
+            if x is not None:
+                self.program.at_least(self._ends_by(i, begin) + self._starts_from(i, end), x)
+
+    def _ends_by(self, i: int, tick: int) -> Linear:
+        last = tick // self.times.unit
+        early = self.program.binary(lambda view: view.end[i] <= tick)
+        self.if_one(Linear(constant=last), self.end[i], early, self.times.latest[i] - last)
+        return early
+
+    def _starts_from(self, i: int, tick: int) -> Linear:
+        first = tick // self.times.unit
+        late = self.program.binary(lambda view: view.start[i] >= tick)
+        self.if_one(self.start[i], Linear(constant=first), late, first - self.times.earliest[i])
+        return late
 
     # Ports
 

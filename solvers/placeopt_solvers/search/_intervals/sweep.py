@@ -91,9 +91,7 @@ class Improved:
 
 def swept(problem: Problem) -> bool:
     """Return whether windows apply: the makespan is the objective, and there are neither deadlines nor memory tiers."""
-    return (
-        problem.objective.single == "makespan" and problem.tiers is None and bool((problem.deadline == UNLIMITED).all())
-    )
+    return problem.objective.single == "makespan" and not problem.rules and bool((problem.deadline == UNLIMITED).all())
 
 
 class Sweep:

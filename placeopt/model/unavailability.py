@@ -1,0 +1,127 @@
+"""Unavailability: windows of time in which a device runs no task, such as maintenance or hours of another user.
+
+A task runs without interruption. It starts on a device only where it ends before the next window begins, or after that
+window. A task of no duration may start where a window begins or ends, not inside. Everything else goes on: transfers
+use the ports of the device, and its memory holds what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import UsageError
+from placeopt.model.arrays import Int, whole_numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unavailability:
+    """The windows of m devices, w in all.
+
+    Attributes
+    ----------
+    row
+        (m + 1,) the windows of device d are row[d] .. row[d + 1].
+    begin, end
+        (w,) ticks. A device's windows are in order, and no two of them touch.
+    """
+
+    row: Int
+    begin: Int
+    end: Int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Unavailability):
+            return NotImplemented
+        return all(np.array_equal(value, other.parts()[name]) for name, value in self.parts().items())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def of(self, d: int) -> list[tuple[int, int]]:
+        """The windows of a device, begin and end."""
+        where = slice(self.row[d], self.row[d + 1])
+        return list(zip(self.begin[where].tolist(), self.end[where].tolist(), strict=True))
+
+    def part(self, devices: Int) -> Unavailability | None:
+        """The windows of some devices, by their indices; None if these are always there."""
+        return build_unavailability([self.of(d) for d in devices.tolist()])
+
+    def parts(self) -> dict[str, Int]:
+        """The fields by name."""
+        return {"row": self.row, "begin": self.begin, "end": self.end}
+
+    def avoided(self, device: Int, start: Int, end: Int) -> bool:
+        """Whether no task (n,) on its device runs in one of its windows."""
+        for d in np.flatnonzero(np.diff(self.row)).tolist():
+            where, tasks = slice(self.row[d], self.row[d + 1]), np.flatnonzero(device == d)
+            begin = np.append(self.begin[where], end[tasks].max(initial=0))
+            following = np.searchsorted(self.end[where], start[tasks], side="right")
+            if (begin[following] < end[tasks]).any():
+                return False
+        return True
+
+    def clear_of(self, d: int, tick: int, ticks: int) -> int:
+        """The first tick from `tick` on at which a device can start `ticks` ticks of work."""
+        for begin, end in self.of(d):
+            if begin < tick + ticks and tick < end:
+                tick = end
+        return tick
+
+
+def build_unavailability(windows: Sequence[Iterable[tuple[int, int]]]) -> Unavailability | None:
+    """Build the unavailable of m devices from the windows of each; the arrays are read-only. None if there are none.
+
+    Windows may be in any order, overlap and touch; those that do become one.
+
+    Raises
+    ------
+    UsageError
+        If a window is not two whole numbers of which the second is larger, or begins before tick 0.
+    """
+    row, begin, end = [0], list[int](), list[int]()
+    for d, given in enumerate(windows):
+        pairs = []
+        for k, window in enumerate(given):
+            first, last = whole_numbers(f"unavailable[{d}][{k}]", window, (2,), "begin, end").tolist()
+            if last <= first:
+                raise UsageError(f"unavailable[{d}][{k}] is ({first}, {last}); expected an end after the begin")
+            pairs.append((first, last))
+        for first, last in sorted(pairs):
+            if len(end) > row[-1] and first <= end[-1]:
+                end[-1] = max(end[-1], last)
+            else:
+                begin.append(first)
+                end.append(last)
+        row.append(len(begin))
+    if not begin:
+        return None
+    arrays = [np.array(values, dtype=np.int64) for values in (row, begin, end)]
+    for array in arrays:
+        array.flags.writeable = False
+    return Unavailability(*arrays)
+
+
+def last_end(unavailable: Unavailability | None) -> int:
+    """The end of the last window, 0 if there is none."""
+    return 0 if unavailable is None else int(unavailable.end.max())
+
+
+def checked_unavailability(unavailable: Any, m: int) -> Unavailability | None:
+    """The argument `unavailable` of `build_problem`, checked.
+
+    Raises
+    ------
+    UsageError
+        If it is not None or Unavailability of m devices.
+    """
+    if unavailable is None:
+        return None
+    if not isinstance(unavailable, Unavailability):
+        kind = type(unavailable).__name__
+        raise UsageError(f"unavailable is a {kind}; expected Unavailability, as build_unavailability makes it")
+    if len(unavailable.row) != m + 1:
+        raise UsageError(f"unavailable: it is for {len(unavailable.row) - 1} devices; expected {m}")
+    return unavailable
