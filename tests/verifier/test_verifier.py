@@ -1184,11 +1184,12 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
     deadline = [rng.choice((UNLIMITED, good.end[i], good.end[i] + rng.randint(0, 3))) for i in range(n)]
     arrays = {"capacity": capacity, "release": release, "deadline": deadline}
     changes = {name: np.array(values) for name, values in arrays.items()}
-    return replace(problem, **changes, tiers=tiers, unavailable=closed(rng, problem, plan)), plan
+    return replace(problem, **changes, tiers=tiers, unavailable=closed(problem, plan)), plan
 
 
-def closed(rng: random.Random, problem: Problem, plan: Schedule) -> Unavailability | None:
+def closed(problem: Problem, plan: Schedule) -> Unavailability | None:
     """Windows in which no task of the plan runs, often just before or after one."""
+    rng = random.Random(str(plan.start))
     windows: list[list[tuple[int, int]]] = []
     for _ in range(problem.n_devices):
         tried = [(begin, begin + rng.randint(1, 4)) for begin in rng.sample(range(12), rng.randint(0, 6))]
