@@ -213,6 +213,14 @@ class TestShapes:
         tensor = read_model(made).tensors["y"]
         assert (tensor.shape, tensor.assumed) == ((2, 12), True)
 
+    @pytest.mark.parametrize(("stated", "bins"), [({}, 201), ({"onesided": 1}, 201), ({"onesided": 0}, 400)])
+    def test_an_attribute_that_a_node_does_not_state_has_its_default(self, stated: dict[str, int], bins: int) -> None:
+        """onnx infers two sides if an STFT does not state onesided, whose default is 1."""
+        spectrum = node("STFT", ["x", "step", "window"], ["y"], **stated)
+        constants = [constant("step", 160), weight("window", 400)]
+        found = read_model(model([spectrum], {"x": [1, 1000, 1]}, ["y"], constants))
+        assert shapes(found)["y"] == (1, 4, bins, 2)
+
     def test_an_unknown_operator_has_the_shape_that_the_model_states(self) -> None:
         nodes = [node("Magic", ["x"], ["y"], domain="my"), node("Relu", ["y"], ["z"])]
         stated = read_model(model(nodes, {"x": [3]}, {"z": [5, 7]}, domains={"my": 1}))

@@ -19,7 +19,7 @@ from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, o
 from placeopt.errors import DocumentError, Issue, visible
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
     from onnx.defs import OpSchema
 
 _EVALUATED = frozenset(
@@ -55,6 +55,7 @@ class Inference:
         self._labels = labels
         self._file = file
         self._schemas: dict[tuple[str, str], OpSchema | None] = {}
+        self._defaults: dict[tuple[str, str], list[AttributeProto]] = {}
         self._issues: list[Issue] = []
         self._unfit: list[Issue] = []
         """The issues about shapes and types that do not fit an operator."""
@@ -197,7 +198,7 @@ class Inference:
         try:
             found = shape_inference.infer_node_outputs(
                 schema,
-                node,
+                self._with_defaults(node, schema),
                 {name: scope.types[name] for name in names},
                 {name: scope.data[name] for name in names if name in scope.data},
                 None,
@@ -231,6 +232,23 @@ class Inference:
             except defs.SchemaError:
                 self._schemas[key] = None
         return self._schemas[key]
+
+    def _with_defaults(self, node: NodeProto, schema: OpSchema) -> NodeProto:
+        """The node with all attributes that have a default: without them, onnx infers two sides of an STFT, not one."""
+        from onnx import NodeProto
+
+        key = (node.op_type, node.domain)
+        if key not in self._defaults:
+            values = [each.default_value for each in schema.attributes.values()]
+            self._defaults[key] = [value for value in values if value.name]
+        stated = {each.name for each in node.attribute}
+        missing = [value for value in self._defaults[key] if value.name not in stated]
+        if not missing:
+            return node
+        found = NodeProto()
+        found.CopyFrom(node)
+        found.attribute.extend(missing)
+        return found
 
     def _write(
         self,
