@@ -23,6 +23,11 @@ ISSUES = 100
 
 def main() -> None:
     """Run the command line and end this process with its exit code."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback, until `run` handles signals
+
     from placeopt.cli.interruption import end_on_second_signal, leave
 
     end_on_second_signal()
