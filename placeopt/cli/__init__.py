@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 ISSUES = 100
 """Maximum number of issues of a document that are listed; `--json` lists all of them."""
 
-
 OBJECTS = 100_000
 """Objects between two searches for garbage. Python's 700 cost a tenth of a command, and one command leaves little."""
 
 
 def main() -> None:
     """Run the command line and end this process with its exit code."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback, until `run` handles signals
     gc.set_threshold(OBJECTS)
+
     from placeopt.cli.interruption import end_on_second_signal, leave
 
     end_on_second_signal()

@@ -33,6 +33,9 @@ _KINDS = {
     stat.S_IFCHR: "is a device, expected a regular file",
     stat.S_IFBLK: "is a device, expected a regular file",
 }
+_FULL = {getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name)}
+"""Errors of a disk, a quota or a limit of file sizes that leaves no space."""
+
 _most: ContextVar[int | None] = ContextVar("most", default=None)
 
 Identity = tuple[int, int] | str
@@ -211,7 +214,28 @@ def _too_large(limit: int, size: int) -> str:
 
 @contextmanager
 def temporary_folder(prefix: str, parent: StrPath | None = None) -> Iterator[Path]:
-    """Yield a new folder that is removed at the end, also if an exception, such as a signal, ends its removal."""
+    """Yield a new folder that is removed at the end, also if an exception, such as a signal, ends its removal.
+
+    Raises
+    ------
+    UsageError
+        If the disk for temporary files, where the folder is without a `parent`, is full.
+    """
+    try:
+        with _removed_folder(prefix, parent) as made:
+            yield made
+    except OSError as error:
+        if parent is not None or error.errno not in _FULL:
+            raise
+        where = visible(tempfile.gettempdir(), LONGEST_PATH)
+        raise UsageError(
+            f"cannot write temporary files in {where}: {error.strerror}; free space there, or set TMPDIR to another "
+            "folder"
+        ) from None
+
+
+@contextmanager
+def _removed_folder(prefix: str, parent: StrPath | None) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as made:
         try:
             yield Path(made)

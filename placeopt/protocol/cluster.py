@@ -31,6 +31,9 @@ PATIENCE = 60.0
 """Seconds without a worker, or without an answer over an open connection, after which a cluster is lost, unless its
 limit is longer: managers replace dead workers, and a scheduler that imports modules does not answer."""
 
+LOOKING = 10.0
+"""Seconds between two looks for frozen workers."""
+
 KILLING = 3.0
 """Time limit for killing processes on all workers, in seconds."""
 
@@ -57,6 +60,9 @@ class Cluster:
         self.client, self._address, self._limit = client, address, limit
         self._silent = self._unmanned = 0.0
         self._threads = threads
+        self._seen: dict[str, tuple[float, float]] = {}
+        """By worker: the last sign of life by the scheduler's clock, and since when it is the last by our clock."""
+        self._frozen: set[str] = set()
         self._over = threading.Event()
         threading.Thread(target=self._watch, name="cluster", daemon=True).start()
 
@@ -118,10 +124,14 @@ class Cluster:
     def _watch(self) -> None:
         """Count the workers until the cluster is closed."""
         pause, late = min(RECENT, self._limit / 4), patience(self._limit)
+        looked = time.monotonic()
         while not self._over.wait(pause):
             begun = time.monotonic()
             try:
                 counted: dict[str, int] = self.client.nthreads(callback_timeout=late)
+                if begun - looked >= min(LOOKING, PATIENCE / 2):
+                    looked = begun
+                    self._look_for_frozen(late)
             except Exception:  # noqa: BLE001 - a connection, or a client, that is closed meanwhile
                 self._report(self._silent, "the scheduler", self._patience if self._connected else self._limit)
                 self._silent += pause + min(time.monotonic() - begun, late)
@@ -132,6 +142,27 @@ class Cluster:
             else:
                 self._report(self._unmanned, "a worker", self._patience)
                 self._unmanned += pause
+
+    def _look_for_frozen(self, late: float) -> None:
+        """Report once each worker that is connected but gives no sign of life; Dask removes it only minutes later."""
+        found = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=late)
+        now = time.monotonic()
+        signs = {address: worker["last_seen"] for address, worker in found["workers"].items()}
+        before = self._seen
+        self._seen = {
+            address: before[address] if address in before and before[address][0] == sign else (sign, now)
+            for address, sign in signs.items()
+        }
+        frozen = {address for address, (_, since) in self._seen.items() if now - since >= PATIENCE}
+        for address in sorted(frozen - self._frozen):
+            LOG.warning(
+                "worker %s of the cluster at %s has not answered for %.0f s; its jobs wait until it answers or is "
+                "killed, or until Dask removes it: by default after 5 to 10 min (distributed.scheduler.worker-ttl)",
+                address,
+                self._address,
+                now - self._seen[address][1],
+            )
+        self._frozen = frozen
 
     def _report(self, waited: float, awaited: str, limit: float) -> None:
         """Report once what the cluster is waited for."""

@@ -104,6 +104,11 @@ class _Attempt:
     def failure(self) -> str:
         """Return why the limit was reached."""
         longer = "or wait longer with --connect-limit"
+        if self.awaited == "the versions":
+            return (
+                f"--dask {self._address}: the cluster does not state its versions within {self._limit:g} s; "
+                "wait longer with --connect-limit"
+            )
         if self.awaited != "the scheduler":
             return (
                 f"--dask {self._address}: the cluster has no worker after {self._limit:g} s; start one with "

@@ -926,3 +926,9 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     _, alive = psutil.wait_procs(workers, timeout=60)  # one that was just being started ends with its input
     assert not alive
     assert not list(tmp_path.glob("placeopt-run-*"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_is_stated_for_arrays_too() -> None:
+    with pytest.raises(OSError, match="No space left on device"):
+        write_array(Path("/dev/full"), np.zeros(100_000))

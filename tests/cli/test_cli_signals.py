@@ -301,6 +301,20 @@ class TestImports:
         )
         assert (done.returncode, done.stdout) == (130, "")
 
+    def test_ctrl_c_before_signals_are_handled_prints_no_traceback(self) -> None:
+        program = (
+            "import signal, sys\n"
+            "from placeopt.cli import main\n"
+            "class Finder:\n"
+            "    def find_spec(self, name, *_):\n"
+            "        if name == 'placeopt.cli.interruption':\n"
+            "            signal.raise_signal(signal.SIGINT)\n"
+            "sys.meta_path.insert(0, Finder())\n"
+            "main()\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
     def test_a_second_signal_ends_a_native_call(self, tmp_path: Path) -> None:
         """The call takes minutes and runs no handlers."""
         done = self.solve(

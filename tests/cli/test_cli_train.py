@@ -315,6 +315,29 @@ class TestRefusals:
         assert message in done.err
         assert not (tmp_path / "run").exists()
 
+    @pytest.mark.parametrize(
+        ("key", "value", "message"),
+        [
+            ("variant", "gihp", "header: unknown variant gihp; did you mean giph?"),
+            ("objective", "period", "header: unknown objective period; expected one of"),
+            ("train", [], "header: expected either problem files or a data set to train on"),
+        ],
+    )
+    def test_a_checkpoint_with_other_values_is_named(
+        self, tmp_path: Path, key: str, value: object, message: str
+    ) -> None:
+        assert train(tmp_path / "run", "-n", 2).code == 0
+        path = tmp_path / "run" / "checkpoint.safetensors"
+        data = path.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        whole = json.loads(data[8 : 8 + size])
+        whole["__metadata__"]["placeopt"] = json.dumps({**json.loads(whole["__metadata__"]["placeopt"]), key: value})
+        head = json.dumps(whole).encode()
+        path.write_bytes(len(head).to_bytes(8, "little") + head + data[8 + size :])
+        done = resume(tmp_path / "run")
+        assert done.code == 2
+        assert f"{path}: {message}" in done.err
+
     def test_an_unknown_data_set(self, tmp_path: Path) -> None:
         done = run("train", "-d", "giph-singel", "-o", tmp_path / "run")
         assert done.code == 2

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -345,3 +346,14 @@ def test_a_temporary_folder_is_removed_although_a_signal_interrupts_that(
     with pytest.raises(KeyboardInterrupt, match=r"^$"), temporary_folder("made-", tmp_path) as folder:
         (folder / "file").write_text("text")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_of_temporary_files_is_named(tmp_path: Path) -> None:
+    stated = f"cannot write temporary files in {tempfile.gettempdir()}: No space left on device; free space there"
+    with pytest.raises(UsageError, match=re.escape(stated)), temporary_folder("made-"):
+        Path("/dev/full").write_bytes(b"x")
+    with pytest.raises(FileNotFoundError, match="missing"), temporary_folder("made-") as folder:
+        (folder / "missing").read_bytes()
+    with pytest.raises(OSError, match="No space left"), temporary_folder("made-", tmp_path):
+        Path("/dev/full").write_bytes(b"x")

@@ -399,6 +399,9 @@ class TestBrokenFiles:
         [
             (put("state", None), "state: is missing; expected the state of a training"),
             (put("state.curve", []), r"header\.state\.curve: \[\]: tuple should have at least 1 item"),
+            (put("state.curve", [[10**30, 1.0]]), "state.curve: its episodes do not rise within 0 to "),
+            (put("state.curve", [[1, 1.0], [0, 1.0]]), "state.curve: its episodes do not rise within 0 to "),
+            (put("state.returns", []), "state.returns: has 0 values; expected "),
             (put("state.rng.state", -1), "state.rng: is not the state of a random number generator"),
             (put("state.rng.inc", 2**140), "state.rng: is not the state of a random number generator"),
             (tensor("best.score.0.bias", lambda _: None), r"the tensor best\.score\.0\.bias is missing"),

@@ -154,6 +154,18 @@ def test_stops_before_any_move_change_nothing(batch: int) -> None:
         assert same(trainer.network.state_dict(), whole.network.state_dict())
 
 
+def test_a_stop_ends_the_preparation_of_a_batch() -> None:
+    trainer = Trainer(make_agent("giph"), PROBLEMS, PROBLEMS, Settings(episodes=4, cases=1, batch=10**9))
+    calls = 0
+
+    def stop() -> bool:
+        nonlocal calls
+        calls += 1
+        return bool(trainer.progress.curve) and calls > 1000
+
+    assert trainer.run(should_stop=stop).episode == 0
+
+
 @pytest.mark.parametrize("metric", ["total_cost", "communication"])
 def test_other_objectives(metric: str) -> None:
     objective = Objective(((Term(metric),),))  # type: ignore[arg-type]

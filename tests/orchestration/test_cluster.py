@@ -297,6 +297,27 @@ class TestDask:
         assert (result.termination, result.makespan) == (Termination.OPTIMAL, best)
         assert "of the cluster" in result.message
 
+    def test_a_frozen_worker_is_reported(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        distributed_module()
+        monkeypatch.setattr(cluster_module, "PATIENCE", 3.0)
+
+        def reported() -> list[str]:
+            return [text for record in caplog.records if "has not answered" in (text := record.getMessage())]
+
+        with dask_processes() as found, cluster_module.connected(found.address, 60):
+            time.sleep(4)
+            assert not reported()  # while it answers
+            found.worker.send_signal(signal.SIGSTOP)
+            end = time.monotonic() + 60
+            while not reported():
+                assert time.monotonic() < end
+                time.sleep(0.1)
+        (text,) = reported()
+        assert text.startswith("worker tcp://127.0.0.1:")
+        assert f"of the cluster at {found.address} has not answered for" in text
+
     def test_wrong_arguments(self, problem: Problem) -> None:
         distributed_module()
         with pytest.raises(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
@@ -19,7 +20,7 @@ from dask_processes import free_port
 
 import placeopt as po
 from placeopt.errors import UsageError
-from placeopt.protocol import Termination
+from placeopt.protocol import Termination, connection
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'placeopt[dask]'")
 
@@ -160,3 +161,13 @@ def test_versions_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     with cluster(1) as found, pytest.raises(UsageError, match=stated):
         po.compare([FIVE], "heft", dask=found.scheduler_address)
+
+
+def test_a_cluster_that_does_not_state_its_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(connection._Attempt, "_check_versions", silent)
+    stated = r"--dask tcp://.*: the cluster does not state its versions within 2 s; wait longer with --connect-limit"
+    with cluster(1) as found, pytest.raises(UsageError, match=stated):
+        po.compare([FIVE], "heft", dask=found.scheduler_address, connect_limit=2)

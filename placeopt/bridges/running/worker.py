@@ -19,6 +19,7 @@ NumPy and the runtime, so that it starts fast.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import queue
@@ -236,8 +237,9 @@ def write_array(path: Path, value: Any) -> None:
     """Write an array to a file; strings get a fixed width."""
     import numpy as np
 
-    array = np.asarray(value)
-    np.save(path, array.astype(str) if array.dtype.kind == "O" else array, allow_pickle=False)
+    array, content = np.asarray(value), io.BytesIO()  # to a file, NumPy reports a full disk without the reason
+    np.save(content, array.astype(str) if array.dtype.kind == "O" else array, allow_pickle=False)
+    path.write_bytes(content.getbuffer())
 
 
 def arrays_of(name: str, value: Any) -> list[tuple[str, Any]]:

@@ -161,6 +161,15 @@ def load_checkpoint(path: StrPath) -> Checkpoint:
     header, arrays = read_weights(path, "checkpoint")
     if header.state is None:
         raise file_error(path, [Issue("is missing; expected the state of a training", ("state",))])
+    issues, episodes = [], [episode for episode, _ in header.state.curve]
+    if episodes != sorted(set(episodes)) or episodes[0] < 0 or episodes[-1] > header.episode:
+        issues.append(Issue(f"its episodes do not rise within 0 to {header.episode:,}", ("state", "curve")))
+    if len(header.state.returns) != header.episode:
+        issues.append(
+            Issue(f"has {len(header.state.returns):,} values; expected {header.episode:,}", ("state", "returns"))
+        )
+    if issues:
+        raise file_error(path, issues)
     return Checkpoint(header, {name: torch.from_numpy(each) for name, each in arrays.items()}, str(path))
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast, get_args
 
 import torch
 
-from placeopt.errors import MissingExtraError, UsageError, suggestion, unwritable
+from placeopt.errors import Issue, MissingExtraError, UsageError, suggestion, unwritable
 from placeopt.io.files import write_whole
 from placeopt.learning.graphs.views import Potential
 from placeopt.learning.networks.variants import FAULTS, VARIANTS, make_agent
@@ -28,7 +28,7 @@ from placeopt.learning.training.checkpoints import (
 from placeopt.learning.training.reinforce import Progress, Trainer
 from placeopt.learning.training.settings import FAULTS as TRAINING_FAULTS
 from placeopt.learning.training.settings import Settings
-from placeopt.learning.training.weights import Header
+from placeopt.learning.training.weights import Header, file_error
 from placeopt.model.problem import Metric, Objective, Problem, Term
 
 POLICY, CHECKPOINT, CURVE, PICTURE = "policy.safetensors", "checkpoint.safetensors", "curve.csv", "curve.svg"
@@ -258,7 +258,10 @@ def resumed_recipe(folder: Path, values: Mapping[str, Any]) -> Recipe:
     if not path.exists():
         raise UsageError(f"nothing to resume: {path} does not exist; expected the folder of an earlier training")
     header = load_checkpoint(path).header
-    recipe = recipe_of(header)
+    try:
+        recipe = recipe_of(header)
+    except UsageError as error:  # of values that only a changed file has
+        raise file_error(path, [Issue(str(error), ("header",))]) from None
     before = recipe.values()
     different = [name for name in values if name != "episodes" and values[name] != before[name]]
     if different:

@@ -204,12 +204,14 @@ class Trainer:
         """Run episodes and move the weights along the policy gradient."""
         progress, rng, settings = self.progress, self.progress.rng, self.settings
         before = rng.bit_generator.state
-        searches = []
-        for _ in range(settings.batch // settings.peers):
-            problem = self.train_set[int(rng.integers(len(self.train_set)))]
-            device = _random_start(problem, rng)
-            searches += [self._search(problem, device, int(rng.integers(2**31))) for _ in range(settings.peers)]
+        searches: list[Search] = []
         try:
+            while len(searches) < settings.batch:
+                if self._should_stop is not None and self._should_stop():
+                    raise StoppedError
+                problem = self.train_set[int(rng.integers(len(self.train_set)))]
+                device = _random_start(problem, rng)
+                searches += [self._search(problem, device, int(rng.integers(2**31))) for _ in range(settings.peers)]
             found = guide(searches, self.network, self.device, record=True, should_stop=self._should_stop)
         except StoppedError:
             rng.bit_generator.state = before
