@@ -898,7 +898,7 @@ class GpNet:
     def potential(self, start: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]:
         """Return the start-time potential (N,) of nodes in ticks."""
 
-    def insertion(self, potential: numpy.typing.NDArray[numpy.float64], start: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], following: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]:
+    def insertion(self, potential: numpy.typing.NDArray[numpy.float64], start: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], following: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.float64]:
         """
         Return the ticks (N,) by which tasks would end later at each node, in the first sufficient gap of its device.
 

@@ -524,7 +524,7 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             {"first": net.first, "device": net.device, "block": net.block, "pivot": net.pivot.copy()},
         ),
         "insertion": (
-            lambda **a: engine.GpNet(given, net.first, net.device, net.block, net.pivot).insertion(*a.values()),
+            lambda **a: engine.GpNet(given, net.first, net.device, net.block, net.pivot).insertion(*a.values(), stop),
             {
                 "potential": np.zeros(net.n_nodes),
                 "start": zeros,

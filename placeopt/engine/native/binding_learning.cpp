@@ -79,17 +79,18 @@ void bind_learning(nb::module_& module) {
             "Return the start-time potential (N,) of nodes in ticks.")
         .def(
             "insertion",
-            [](const BoundNet& self, nb::handle potential, nb::handle start, nb::handle end, nb::handle head, nb::handle following) {
+            [](const BoundNet& self, nb::handle potential, nb::handle start, nb::handle end, nb::handle head, nb::handle following,
+               Stop& stop) {
                 const Int n = self.of().n;
                 return moved(self.value.insertion(array<double>("potential", potential, {self.nodes()}), array<Int>("start", start, {n}),
                                                   array<Int>("end", end, {n}), ranged("head", head, self.of().m, -1, n - 1),
-                                                  ranged("following", following, n, -1, n - 1)),
+                                                  ranged("following", following, n, -1, n - 1), stop),
                              {self.nodes()});
             },
-            "potential"_a, "start"_a, "end"_a, "head"_a, "following"_a,
+            "potential"_a, "start"_a, "end"_a, "head"_a, "following"_a, "stop"_a,
             nb::sig("def insertion(self, potential: numpy.typing.NDArray[numpy.float64], start: numpy.typing.NDArray[numpy.int64], "
                     "end: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], "
-                    "following: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]"),
+                    "following: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.float64]"),
             "Return the ticks (N,) by which tasks would end later at each node, in the first sufficient gap of its device.\n\n"
             "`head` (m,) is the first task of each device, `following` (n,) the next one on the same device, -1 for none.")
         .def_prop_ro("pivot", viewed<BoundNet>(&GpNet::pivot), "(n,) the node of each task.")

@@ -60,7 +60,8 @@ std::vector<double> GpNet::potential(Ints start, Ints end) const {
     return found;
 }
 
-std::vector<double> GpNet::insertion(std::span<const double> potential, Ints start, Ints end, Ints head, Ints following) const {
+std::vector<double> GpNet::insertion(std::span<const double> potential, Ints start, Ints end, Ints head, Ints following,
+                                     Stop& stop) const {
     std::vector<double> gain(device_.size());
     for (Int i = 0; i < problem_.n; ++i) {
         for (Int v = first_[i]; v < first_[i + 1]; ++v) {
@@ -73,6 +74,7 @@ std::vector<double> GpNet::insertion(std::span<const double> potential, Ints sta
                 if (static_cast<double>(start[j]) - ready >= ticks) break;
                 ready = std::max(ready, static_cast<double>(end[j]));
             }
+            stop.poll(problem_.n - left + 1);
             gain[v] = ready + ticks - static_cast<double>(end[i]);
         }
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "problem.hpp"
+#include "stop.hpp"
 
 namespace engine {
 
@@ -21,7 +22,8 @@ public:
     std::vector<double> potential(Ints start, Ints end) const;
     // (N,) how much later each task ends if it moves to each of its nodes, into the first sufficient gap. The other tasks keep
     // their times. `head` (m,) is the first task of each device, `following` (n,) the next on the same device, -1 for none.
-    std::vector<double> insertion(std::span<const double> potential, Ints start, Ints end, Ints head, Ints following) const;
+    std::vector<double> insertion(std::span<const double> potential, Ints start, Ints end, Ints head, Ints following,
+                                  Stop& stop) const;
 
     std::vector<Int> pivot;           // (n,)
     std::vector<Int> source, target;  // (E,)

@@ -87,7 +87,7 @@ class GpNet:
 
         The other tasks keep their times (n,). Inputs arrive as the start-time potential says.
         """
-        return self._net.insertion(potential, start, end, links.head, links.following)
+        return self._net.insertion(potential, start, end, links.head, links.following, engine.current_stop())
 
 
 def _heights(problem: Problem) -> Int:

@@ -181,6 +181,8 @@ def search_from(
     shared: list[tuple[float, Schedule]] = []
 
     def work(number: int) -> int:
+        if stopped():  # before a walker is made, which reads the whole problem
+            return 0
         walker = make(problem, start, seed + 7919 * number, least)
 
         def on_best() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from placeopt.model.objective import evaluate
+from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock, Options
@@ -19,17 +19,31 @@ from .segments import segmented
 from .serial import best_serial
 
 
-def best_start(problem: Problem, initial: Schedule | None, heuristics: bool) -> Schedule | None:
+def best_start(
+    problem: Problem, initial: Schedule | None, heuristics: bool, stopped: Callable[[], bool] = lambda: False
+) -> Schedule | None:
     """Return the best valid schedule among the initial one and, if wanted, those of HEFT, single devices and segments.
 
-    Each is also tried re-timed. Infeasible schedules are discarded.
+    Each is also tried re-timed. Infeasible schedules are discarded. Once a schedule is found, `stopped` ends the search
+    for further ones.
     """
-    candidates = [initial]
+    best: tuple[tuple[Value, ...], Schedule] | None = None
+    for candidate in _candidates(problem, initial, heuristics):
+        for form in () if candidate is None else valid_forms(problem, candidate):
+            values = evaluate(problem, form)
+            if best is None or values < best[0]:
+                best = values, form
+        if best is not None and stopped():
+            break
+    return None if best is None else best[1]
+
+
+def _candidates(problem: Problem, initial: Schedule | None, heuristics: bool) -> Iterator[Schedule | None]:
+    yield initial
     if heuristics:
-        candidates += [heft(problem).schedule, best_serial(problem)[0], *segmented(problem)]
-    given = [schedule for schedule in candidates if schedule is not None]
-    found = [form for schedule in given for form in valid_forms(problem, schedule)]
-    return min(found, key=lambda schedule: evaluate(problem, schedule), default=None)
+        yield heft(problem).schedule
+        yield best_serial(problem)[0]
+        yield from segmented(problem)
 
 
 def annealed_start(

@@ -120,7 +120,7 @@ class Milp:
         from ._milp.run import MilpRun  # loads OR-Tools
 
         run = MilpRun(problem, options, settings)
-        start = best_start(problem, options.initial, settings.hint)
+        start = best_start(problem, options.initial, settings.hint, run.stopped)
         if start is not None:
             run.best.offer(start, "start")
         stopped = run.stop_reason()

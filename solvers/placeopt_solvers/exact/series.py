@@ -79,7 +79,7 @@ class Series:
                 if settings.whole
                 else run.ended(Termination.COMPLETED, "no task cuts the graph")
             )
-        start = best_start(problem, options.initial, heuristics=True)
+        start = best_start(problem, options.initial, True, run.stopped)
         if start is not None:
             run.best.offer(start, "start")
         answer = SeriesRun(problem, options, series, solve, run.best).answer()

@@ -52,7 +52,7 @@ def search(
     """Search with walkers from `make` that follow `coolings`."""
     run = SolveRun(problem, options)
     best, bound = run.best, best_bound(problem).value
-    start = best_start(problem, options.initial, True)
+    start = best_start(problem, options.initial, True, run.stopped)
     if start is not None:
         best.offer(start, "start" if options.initial is None else "initial")
     begin = start or any_start(problem)

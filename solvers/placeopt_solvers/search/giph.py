@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from pydantic import Field
 
+from placeopt import engine
 from placeopt.bounding.quick import best_bound
 from placeopt.errors import DocumentError, Issue, suggestion
 from placeopt.model.arrays import Int
@@ -164,6 +165,13 @@ class _Run:
 
     def run(self) -> Termination:
         """Search until a limit; return why it stopped."""
+        try:
+            with engine.stopping(lambda: self._stop() is not None):
+                return self._searched()
+        except engine.StoppedError:
+            return self._stop() or Termination.TIME_LIMIT
+
+    def _searched(self) -> Termination:
         from placeopt.learning.graphs.traits import fitted_traits
         from placeopt.learning.search import Search, step
         from placeopt.policies.state import Space

@@ -93,15 +93,17 @@ def _solved(problem: Problem, options: Options, settings: LnsSettings) -> Answer
     run = SolveRun(problem, options)
     best, value = run.best, best_bound(problem).value
     relaxed = problem
-    start = best_start(problem, options.initial, True)
+    start = best_start(problem, options.initial, True, run.stopped)
     if start is not None:
         best.offer(start, "start")
         best.raise_bound(value)
     elif (problem.deadline != UNLIMITED).any():
         relaxed = replace(problem, deadline=np.full_like(problem.deadline, UNLIMITED))
-        start = best_start(relaxed, options.initial, True)
+        start = best_start(relaxed, options.initial, True, run.stopped)
     if start is None:
         return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
+    if best.schedule is not None and (ended := run.stop_reason()) is not None:
+        return run.ended(ended)
     # The makespan and not the objective, which counts original ticks if the problem is coarsened.
     enough = sufficient(problem, makespan_bound(problem), options.gap_limit)
 

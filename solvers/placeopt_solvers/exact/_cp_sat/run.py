@@ -82,7 +82,7 @@ class CpSatRun(ExactRun["Expression"]):
 
     def answer(self) -> Answer:
         """Return the best schedule and bound, and why the run ended."""
-        start = best_start(self.problem, self.options.initial, self.settings.hint)
+        start = best_start(self.problem, self.options.initial, self.settings.hint, self.stopped)
         least = best_bound(self.problem).value
         if start is not None:
             self.best.offer(start, "start")

@@ -57,11 +57,13 @@ def improved_by(problem: Problem, options: Options, settings: SweepSettings, mak
         return nothing_to_place(problem)
     run = SolveRun(problem, options)
     best, bound = run.best, best_bound(problem).value
-    start = best_start(problem, options.initial, True)
+    start = best_start(problem, options.initial, True, run.stopped)
     if start is None:
         return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
     best.offer(start, "start" if options.initial is None else "initial")
     best.raise_bound(bound)
+    if (ended := run.stop_reason()) is not None:
+        return run.ended(ended)
     enough = sufficient(problem, float(bound), options.gap_limit)
     gained = 0  # windows at the last gain
 
