@@ -22,7 +22,7 @@ from placeopt_solvers.exact._milp.linear import Program
 from placeopt_solvers.exact._milp.model import GAP, Model, model_size, rounded
 from placeopt_solvers.exact._milp.run import proved
 from placeopt_solvers.exact._milp.settings import MilpSettings
-from placeopt_solvers.exact._milp.timing import times_of
+from placeopt_solvers.exact._milp.timing import successors, times_of
 from placeopt_solvers.exact.milp import Milp
 
 import placeopt as po
@@ -63,7 +63,7 @@ def layered(n: int, m: int, seed: int, **rest: Any) -> Problem:
 
 def model_of(problem: Problem, incumbent: int | Fraction | None = None, *, symmetry: bool = True) -> Model:
     allowed = problem.group_feasible()
-    return Model(problem, allowed, times_of(problem, allowed, incumbent), symmetry, lambda: False)
+    return Model(problem, allowed, times_of(problem, allowed, successors(problem), incumbent), symmetry, lambda: False)
 
 
 # The optimum
@@ -327,7 +327,7 @@ def test_the_windows_hold_the_best_schedule(seed: int) -> None:
     best = optimum(problem)
     if best is None:
         return
-    times = times_of(problem, problem.group_feasible(), None)
+    times = times_of(problem, problem.group_feasible(), successors(problem), None)
     schedule = best[1]
     end = schedule.start + durations(problem, schedule.device)
     assert (np.array(times.earliest) * times.unit <= schedule.start).all()
@@ -349,7 +349,7 @@ def test_building_stops_when_the_time_is_up() -> None:
     problem = layered(30, 3, 0)
     allowed = problem.group_feasible()
     with pytest.raises(StoppedError):
-        Model(problem, allowed, times_of(problem, allowed, None), True, lambda: True)
+        Model(problem, allowed, times_of(problem, allowed, successors(problem), None), True, lambda: True)
 
 
 @pytest.mark.parametrize("seed", range(10))

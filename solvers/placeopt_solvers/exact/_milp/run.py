@@ -18,7 +18,7 @@ from ..._runs.linear import Linear
 from ..._runs.validity import valid_forms
 from .model import Model, model_size
 from .settings import MilpSettings
-from .timing import times_of
+from .timing import successors, times_of
 
 CHEAP = 20_000
 """Columns and rows up to which the linear relaxation is solved on its own first."""
@@ -53,13 +53,14 @@ class MilpRun(ExactRun[Linear]):
     def answer(self) -> Answer:
         """Return the best schedule and bound beyond the incumbent, and why the run ended."""
         allowed = self.problem.group_feasible()
-        times = times_of(self.problem, allowed, self.best.values[0] if self.best.values else None)
-        size, most = model_size(self.problem, times.after), self.settings.max_size
+        after = successors(self.problem)
+        size, most = model_size(self.problem, after), self.settings.max_size
         if size > most:
             return self.refusal(
                 f"too large for a mixed-integer program: about {size:,} columns, rows and products, where max_size "
                 f"allows {most:,}; cp-sat can solve larger problems"
             )
+        times = times_of(self.problem, allowed, after, self.best.values[0] if self.best.values else None)
         try:
             self.model = Model(self.problem, allowed, times, self.settings.symmetry, self.stopped)
             self.stats.update(columns=self.model.program.n_columns, rows=len(self.model.program.rows))

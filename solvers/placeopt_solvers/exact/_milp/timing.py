@@ -41,8 +41,20 @@ class Times:
         return bool(self.after[i] >> j & 1 or self.after[j] >> i & 1)
 
 
-def times_of(problem: Problem, allowed: Bool, incumbent: Value | None) -> Times:
-    """Return units, horizon and windows for schedules no worse than the incumbent. O(n e + e m^2).
+def successors(problem: Problem) -> list[int]:
+    """Return the direct and indirect successors of each task, as the bits of a number. O(n e)."""
+    after = [0] * problem.n_tasks
+    target, first = problem.edge_target.tolist(), problem.out_start.tolist()
+    for i in reversed(problem.order.tolist()):
+        for j in target[first[i] : first[i + 1]]:
+            after[i] |= after[j] | 1 << j
+    return after
+
+
+def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value | None) -> Times:
+    """Return units, horizon and windows for schedules no worse than the incumbent. O(e m^2).
+
+    `after` are the successors of each task.
 
     The horizon. Take an optimal schedule and remove each tick after the last release time at which nothing runs and
     nothing moves. It stays valid, and no metric grows (`_cp_sat.limits` gives the argument). So it ends by that time
@@ -52,8 +64,7 @@ def times_of(problem: Problem, allowed: Bool, incumbent: Value | None) -> Times:
     The windows follow paths. The start of a task follows from its release time and the earliest ends of its producers,
     with least durations and without transfers; its end from its deadline, the horizon and its consumers.
     """
-    n, m = problem.n_tasks, problem.n_devices
-    devices = np.arange(m)
+    devices = np.arange(problem.n_devices)
     moving = np.asarray(problem.transfer(problem.payload[:, None, None], devices[:, None], devices[None, :]))
     may_run = allowed[problem.group]
     durations = problem.duration[may_run].tolist()
@@ -71,7 +82,6 @@ def times_of(problem: Problem, allowed: Bool, incumbent: Value | None) -> Times:
     least = (np.where(may_run, problem.duration, UNLIMITED).min(axis=1, initial=UNLIMITED) // unit).tolist()
     earliest = (problem.release // unit).tolist()
     latest = np.minimum(problem.deadline // unit, horizon).tolist()
-    after = [0] * n
     target, first = problem.edge_target.tolist(), problem.out_start.tolist()
     for i in problem.order.tolist():
         for j in target[first[i] : first[i + 1]]:
@@ -79,7 +89,6 @@ def times_of(problem: Problem, allowed: Bool, incumbent: Value | None) -> Times:
     for i in reversed(problem.order.tolist()):
         for j in target[first[i] : first[i + 1]]:
             latest[i] = min(latest[i], latest[j] - least[j])
-            after[i] |= after[j] | 1 << j
     return Times(
         unit=unit,
         horizon=horizon,
