@@ -290,9 +290,10 @@ def _answer(run: Run, chain: Chain) -> Answer:
 def _heuristic_answer(run: Run, problem: Problem, options: Options) -> Answer:
     """The answer of a solver that does not look at the time itself: its loops are stopped."""
     clock, stop = Clock(options.time_limit), options.should_stop
+    limited = replace(options, should_stop=lambda: clock.over or stop())
     try:
-        with engine.stopping(lambda: clock.over or stop()):
-            answer = _returned(run, run.solver.solve(problem, options, run.settings))
+        with engine.stopping(limited.should_stop):
+            answer = _returned(run, run.solver.solve(problem, limited, run.settings))
     except engine.StoppedError:
         answer = Answer(Termination.INTERRUPTED, message="stopped before all tasks were placed")
     if answer.termination is Termination.INTERRUPTED and clock.over and not stop():
