@@ -9,6 +9,7 @@ at tick k g + g - 1. So some optimal schedule has multiples of g only, and ticks
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -93,13 +94,15 @@ def makespan_weight(objective: Objective) -> Fraction | None:
 
 def _common(problem: Problem) -> int:
     """Return the greatest common divisor of all ticks, 0 if there are none."""
-    first, last = class_ends(problem)
-    payload = np.unique(problem.payload)[:, None, None]
-    moving = problem.transfer(payload, first[:, None], last[None, :])
-    times = [problem.duration, problem.release, problem.latency, moving]
+    times = [problem.duration, problem.release, problem.latency]
     if "relocation" in problem.objective.metrics:
         times.append(problem.relocation)
-    return int(np.gcd.reduce([np.gcd.reduce(ticks, axis=None) for ticks in times]))
+    unit = int(np.gcd.reduce([np.gcd.reduce(ticks, axis=None) for ticks in times]))
+    if unit == 1:  # without the many transfers
+        return unit
+    first, last = class_ends(problem)
+    payload = np.unique(problem.payload)[:, None, None]
+    return math.gcd(unit, int(np.gcd.reduce(problem.transfer(payload, first[:, None], last[None, :]), axis=None)))
 
 
 def _divided(num: Int, den: Int, by_num: int, by_den: int) -> tuple[Int, Int] | None:
