@@ -13,6 +13,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.memory import limited
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.unavailability import Unavailability
 
 SETTINGS = (
     "name", "description", "resolution", "runs_before_next_change", "objective", "consolidate", "contention",
@@ -73,6 +74,8 @@ def rebuilt(
     whole = len(tasks) == problem.n_tasks and len(devices) == problem.n_devices  # then both problems share the tables
     cells, between = () if whole else np.ix_(tasks, devices), np.ix_(devices, devices)
 
+    unavailable: Unavailability | None = arrays.pop("unavailable", problem.unavailable)
+
     def of(name: str, *index: Any) -> Any:
         values = arrays.pop(name, getattr(problem, name))
         return values[index] if index else values
@@ -93,7 +96,7 @@ def rebuilt(
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
         tiers=None if problem.tiers is None else problem.tiers.part(devices),
-        unavailable=None if problem.unavailable is None else problem.unavailable.part(devices),
+        unavailable=None if unavailable is None else unavailable.part(devices),
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin

@@ -14,6 +14,7 @@ from placeopt.errors import UsageError
 from placeopt.model.critical_path import critical_path
 from placeopt.protocol.registry import solvers_for
 from placeopt.proving.portfolio import bounds
+from placeopt.studies.sensitivity.changes import make_changes
 from placeopt.verifier import verify
 
 SPEC: dict[str, Any] = {
@@ -97,6 +98,11 @@ def test_the_critical_path_names_the_window() -> None:
     assert result.schedule is not None
     steps = [(step.kind, step.start, step.end, step.cause) for step in critical_path(problem, result.schedule)]
     assert steps == [("wait", 0, 3, "start"), ("task", 3, 6, "unavailable"), ("task", 6, 8, "data")]
+
+
+def test_a_device_more_is_unavailable_like_those_of_its_type() -> None:
+    (changed,), _ = make_changes(po.compile(SPEC), ["devices:b"])
+    assert changed.problem.unavailable == po.build_unavailability([[(2, 5)], [(0, 3)], [(0, 3)]])
 
 
 def test_explain_names_the_window_and_what_to_change() -> None:

@@ -490,7 +490,13 @@ def _measured(
     duration[np.arange(problem.n_tasks), planned.device] = took
     free = np.zeros((problem.n_devices, problem.n_devices), dtype=np.int64)
     fitted = with_changes(
-        problem, duration=duration, latency=free, byte_ticks_num=free, byte_ticks_den=free + 1, contention="none"
+        problem,
+        duration=duration,
+        latency=free,
+        byte_ticks_num=free,
+        byte_ticks_den=free + 1,
+        contention="none",
+        unavailable=None,
     )
     received = np.array([row[2] for row in rows], dtype=np.float64)
     report = verify(fitted, schedule)

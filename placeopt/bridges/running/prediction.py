@@ -261,6 +261,7 @@ def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Prob
         duration=duration,
         release=_scaled(problem.release, scale),
         deadline=np.full(problem.n_tasks, UNLIMITED),
+        unavailable=None,  # a run does not wait for it
         relocation=np.zeros_like(problem.relocation),
         latency=np.where(distinct, round(link.latency * NANO), 0),
         byte_ticks_num=np.where(distinct, rate.numerator, 0),

@@ -52,6 +52,8 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         changed["pipeline"] = rules | {name: rules[name][source] for name in OF_DEVICES}
     if problem.tiers is not None:
         changed["tiers"] = problem.tiers.part(source)
+    if problem.unavailable is not None:
+        changed["unavailable"] = problem.unavailable.part(source)
     changed["feasible"][:, new] = np.all(problem.feasible[:, members], axis=1, keepdims=True)
     of_type, dearest = problem.relocation[:, members].max(axis=1), problem.relocation.max(axis=1)
     changed["relocation"][:, new] = np.where(of_type == 0, dearest, of_type)[:, None]
