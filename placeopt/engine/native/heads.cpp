@@ -36,6 +36,13 @@ public:
             rate_[link] = static_cast<double>(graph.num[link]) / static_cast<double>(graph.den[link]);
         }
         for (Int i = 0; i < n_; ++i) rank_[graph.order[i]] = i;
+        alike_ = k_ > 1;
+        for (Int a = 0; a < k_ && alike_; ++a) {
+            const Int row = a * k_, any = row + (a == 0);  // a link to another class
+            for (Int c = 0; c < k_; ++c)
+                alike_ = alike_ && (c == a || (lag_[row + c] == lag_[any] && rate_[row + c] == rate_[any] &&
+                                               graph.num[row + c] == graph.num[any] && graph.den[row + c] == graph.den[any]));
+        }
     }
 
     std::vector<Int> run() {
@@ -62,11 +69,16 @@ private:
     Int duration(Int i, Int c) const { return graph_.duration[i * k_ + c]; }
     Int remote(Int e, Int c) const { return remote_[e * k_ + c]; }
 
-    // Computes the arrivals of edge e on other classes.
+    // Computes the arrivals of edge e on other classes. The best source is found in doubles, and then its time is computed
+    // exactly.
     void find_arrivals(Int e) {
-        const Int u = graph_.producer[e];
         const double size = static_cast<double>(graph_.payload[e]);
-        // The best source is found in doubles, and then its time is computed exactly.
+        if (alike_) find_alike(e, size);
+        else find_each(e, size);
+    }
+
+    void find_each(Int e, double size) {
+        const Int u = graph_.producer[e];
         std::fill(about_.begin(), about_.end(), std::numeric_limits<double>::infinity());
         for (Int a = 0; a < k_; ++a) {
             if (head(u, a) >= NEVER_BOUND) continue;
@@ -81,14 +93,57 @@ private:
         }
         for (Int c = 0; c < k_; ++c) {
             if (!(about_[c] < static_cast<double>(NEVER_BOUND))) continue;
-            const Int a = static_cast<Int>(best_[c]), link = a * k_ + c;
-            const Int ticks = add(graph_.latency[link], ratio_ceil(graph_.payload[e], graph_.num[link], graph_.den[link]));
-            const Int t = add(head(u, a) + duration(u, a), ticks);
-            // If rounding to doubles may hide a source that is earlier by a tick, there is assumed to be one.
-            const double error = about_[c] * 2e-15;
-            const bool hidden = static_cast<double>(t) - about_[c] > 1 - error;
-            remote_[e * k_ + c] = hidden ? t - 1 - static_cast<Int>(error) : t;
+            const Int a = static_cast<Int>(best_[c]);
+            remote_[e * k_ + c] = rounded(about_[c], arrival(e, a, c));
         }
+    }
+
+    // The same where all links from a class to others are alike: one of the two best sources is the best of each class, or
+    // the class itself, if it has several devices.
+    void find_alike(Int e, double size) {
+        const Int u = graph_.producer[e];
+        constexpr double never = std::numeric_limits<double>::infinity();
+        Int sources[2] = {NONE, NONE};
+        double about[2] = {never, never};
+        for (Int a = 0; a < k_; ++a) {
+            about_[a] = never;
+            if (head(u, a) >= NEVER_BOUND) continue;
+            const double end = static_cast<double>(head(u, a) + duration(u, a));
+            const Int row = a * k_, any = row + (a == 0), own = row + a;
+            const double there = end + lag_[any] + size * rate_[any];
+            about_[a] = end + lag_[own] + size * rate_[own];
+            if (there < about[0]) {
+                about[1] = about[0];
+                sources[1] = sources[0];
+                about[0] = there;
+                sources[0] = a;
+            } else if (there < about[1]) {
+                about[1] = there;
+                sources[1] = a;
+            }
+        }
+        Int exact[2] = {NEVER_BOUND, NEVER_BOUND};
+        for (const int rank : {0, 1})
+            if (about[rank] < static_cast<double>(NEVER_BOUND))
+                exact[rank] = rounded(about[rank], arrival(e, sources[rank], sources[rank] == 0 ? 1 : 0));
+        for (Int c = 0; c < k_; ++c) {
+            const int rank = c == sources[0] ? 1 : 0;
+            const bool own = about_[c] < about[rank] || (about_[c] == about[rank] && c < sources[rank]);
+            if (!own) remote_[e * k_ + c] = exact[rank];
+            else if (about_[c] < static_cast<double>(NEVER_BOUND)) remote_[e * k_ + c] = rounded(about_[c], arrival(e, c, c));
+        }
+    }
+
+    Int arrival(Int e, Int a, Int c) const {
+        const Int u = graph_.producer[e], link = a * k_ + c;
+        const Int ticks = add(graph_.latency[link], ratio_ceil(graph_.payload[e], graph_.num[link], graph_.den[link]));
+        return add(head(u, a) + duration(u, a), ticks);
+    }
+
+    // If rounding to doubles may hide a source that is earlier by a tick, there is assumed to be one.
+    static Int rounded(double about, Int t) {
+        const double error = about * 2e-15;
+        return static_cast<double>(t) - about > 1 - error ? t - 1 - static_cast<Int>(error) : t;
     }
 
     // L[v, c], by raising t until all conditions hold.
@@ -99,13 +154,24 @@ private:
             const Int own = head(u, c) < NEVER_BOUND ? head(u, c) + duration(u, c) : NEVER_BOUND;
             t = std::max(t, std::min(remote(e, c), own));
         }
-        for (int round = 0; round < ROUNDS; ++round) {
+        for (int round = 0; round < ROUNDS && !settled(v, c, t); ++round) {
             const Tied tied = follow(v, c, t);
             if (tied.fits && tied.busy <= t) break;
             t = tied.fits ? std::min(tied.change, tied.busy) : tied.change;
             if (t >= NEVER_BOUND) break;
         }
         return t;
+    }
+
+    // Whether A(t) has no members, as for most tasks, or is not followed any more, and v fits into the device.
+    bool settled(Int v, Int c, Int t) {
+        if (graph_.group_memory[graph_.group[v]] > graph_.capacity[c]) return false;
+        if (followed_ >= budget_) return true;
+        const Int first = graph_.start[v], last = graph_.start[v + 1];
+        for (Int at = first; at < last; ++at)
+            if (remote(graph_.edge[at], c) > t) return false;
+        followed_ += last - first;
+        return true;
     }
 
     // What is known of the set A(t): whether it fits into the device, the tick from which its members leave the device to
@@ -177,6 +243,7 @@ private:
     std::vector<Int> rank_;              // (n,) position in the order
     std::vector<Int> pending_;
     Int stamp_ = 0, followed_ = 0;
+    bool alike_;                         // whether all links from each class to others are alike
 };
 
 }  // namespace
