@@ -90,7 +90,7 @@ class _Search:
     def left_out(self) -> Repair:
         """Drop the label, the limit of a pipeline, or a window in which devices are unavailable."""
         if self.constraint.window is not None:
-            return self._mend("if they are available then", self.witness, least=False)
+            return self._mend("if available then", self.witness, least=False)
         if self.constraint.task is None:
             text = "without this limit" if self.constraint.kind == "stages" else "if it keeps those of one run"
             return self._mend(text, self.witness, least=False)
