@@ -1,6 +1,6 @@
-"""Checks of the caller's arrays, because compiled code indexes with them unchecked.
+"""Checks of the caller's arrays, since compiled code indexes with them unchecked; a base class for records of arrays.
 
-Each function returns an array that nothing else can change, or raises a UsageError that names the argument, the first
+Each check returns an array that nothing else can change, or raises a UsageError that names the argument, the first
 wrong entry, its value and what was expected. A read-only array of the right type, such as one of another problem, is
 returned itself, others are copied: a large table is stored once. All checks are vectorised.
 """
@@ -8,8 +8,9 @@ returned itself, others are copied: a large table is stored once. All checks are
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -208,3 +209,21 @@ def _range(least: int | None, most: int | None) -> str:
 
 def _tasks(n: int) -> str:
     return f"two tasks, each from 0 to {n - 1}" if n else "none, as there are no tasks"
+
+
+class Record:
+    """Base class of data classes with arrays: equal if all fields are, and not hashable."""
+
+    __slots__ = ()
+
+    def parts(self) -> dict[str, Any]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            return NotImplemented
+        others = other.parts()
+        return all(np.array_equal(value, others[name]) for name, value in self.parts().items())
+
+    __hash__ = None  # type: ignore[assignment]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Bool, Int, choice, flags, whole_numbers
+from placeopt.model.arrays import Bool, Int, Record, choice, flags, whole_numbers
 
 InFlight = Literal["none", "inference", "1f1b", "gpipe"]
 
@@ -20,7 +20,7 @@ OF_DEVICES = ("overlap", "full_duplex", "free_transfers", "segments", "launch")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pipeline:
+class Pipeline(Record):
     """How runs that follow each other share the devices; `placeopt.model.period` defines the metric `period`.
 
     Attributes
@@ -61,14 +61,6 @@ class Pipeline:
     microbatches: int = 1
     recompute: bool = False
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Pipeline):
-            return NotImplemented
-        mine, others = self.parts(), other.parts()
-        return all(np.array_equal(value, others[name]) for name, value in mine.items())
-
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def numbered(self) -> bool:
         """Whether a schedule must number the stages: their number on a device is limited, costs time or memory."""
@@ -88,10 +80,6 @@ class Pipeline:
     def columns(self, d: int) -> tuple[int, ...]:
         """The values of one device."""
         return tuple(int(getattr(self, name)[d]) for name in OF_DEVICES)
-
-    def parts(self) -> dict[str, Any]:
-        """The fields by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def build_pipeline(

@@ -26,14 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.arrays import Int, Record, whole_numbers
 
 ENDLESS = int(np.iinfo(np.int64).max)
 """End of a tier without a limit: the capacity of a device without one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tiers:
+class Tiers(Record):
     """The memory tiers of m devices, k at most; devices with fewer have empty ones at the end.
 
     Attributes
@@ -47,13 +47,6 @@ class Tiers:
     end: Int
     byte_ticks_num: Int
     byte_ticks_den: Int
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tiers):
-            return NotImplemented
-        return all(np.array_equal(value, other.parts()[name]) for name, value in self.parts().items())
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def capacity(self) -> Int:
@@ -82,10 +75,6 @@ class Tiers:
     def columns(self, d: int) -> tuple[bytes, ...]:
         """The values of one device, to compare it with others."""
         return tuple(value[d].tobytes() for value in self.parts().values())
-
-    def parts(self) -> dict[str, Int]:
-        """The fields by name."""
-        return {"end": self.end, "byte_ticks_num": self.byte_ticks_num, "byte_ticks_den": self.byte_ticks_den}
 
 
 def build_tiers(first: Any, further: Sequence[Sequence[tuple[int, int, int]]]) -> Tiers:

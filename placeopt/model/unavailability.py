@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.arrays import Int, Record, whole_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unavailability:
+class Unavailability(Record):
     """The windows of m devices, w in all.
 
     Attributes
@@ -33,13 +33,6 @@ class Unavailability:
     begin: Int
     end: Int
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Unavailability):
-            return NotImplemented
-        return all(np.array_equal(value, other.parts()[name]) for name, value in self.parts().items())
-
-    __hash__ = None  # type: ignore[assignment]
-
     def of(self, d: int) -> list[tuple[int, int]]:
         """The windows of a device, begin and end."""
         where = slice(self.row[d], self.row[d + 1])
@@ -48,10 +41,6 @@ class Unavailability:
     def part(self, devices: Int) -> Unavailability | None:
         """The windows of some devices, by their indices; None if these are always there."""
         return build_unavailability([self.of(d) for d in devices.tolist()])
-
-    def parts(self) -> dict[str, Int]:
-        """The fields by name."""
-        return {"row": self.row, "begin": self.begin, "end": self.end}
 
     def avoided(self, device: Int, start: Int, end: Int) -> bool:
         """Whether no task (n,) on its device runs in one of its windows."""

@@ -84,24 +84,18 @@ def _unavailable(view: View) -> Iterator[Violation]:
     """
     windows = view.problem.unavailable
     for device in range(0 if windows is None else view.problem.n_devices):
-        for task in np.flatnonzero(view.placed & (view.device == device)).tolist():
+        assert windows is not None
+        where = slice(windows.row[device], windows.row[device + 1])
+        closed = list(zip(windows.begin[where].tolist(), windows.end[where].tolist(), strict=True))
+        for task in np.flatnonzero(view.placed & (view.device == device)).tolist() if closed else ():
             start, end = int(view.start[task]), int(view.end[task])
-            for begin, until in _windows_of(view.problem, device):
-                if start < until and begin < end:
-                    message = (
-                        f"{view.task(task)} runs from tick {start} to {end} on {view.on(task)}, which is unavailable "
-                        f"from tick {begin} to {until}: {_ticks(until - start)} too early"
-                    )
-                    yield Violation(Rule.UNAVAILABLE, message, task=task, device=device, amount=until - start)
-                    break
-
-
-def _windows_of(problem: Problem, device: int) -> list[tuple[int, int]]:
-    windows = problem.unavailable
-    if windows is None:
-        return []
-    where = range(int(windows.row[device]), int(windows.row[device + 1]))
-    return [(int(windows.begin[w]), int(windows.end[w])) for w in where]
+            found = next(((begin, until) for begin, until in closed if start < until and begin < end), None)
+            if found is not None:
+                message = (
+                    f"{view.task(task)} runs from tick {start} to {end} on {view.on(task)}, which is unavailable "
+                    f"from tick {found[0]} to {found[1]}: {_ticks(found[1] - start)} too early"
+                )
+                yield Violation(Rule.UNAVAILABLE, message, task=task, device=device, amount=found[1] - start)
 
 
 def _deadline(view: View) -> Iterator[Violation]:
