@@ -71,6 +71,12 @@ def _weight(value: Any) -> Fraction:
     return _moderate(value)
 
 
+def _use(value: Any) -> Fraction:
+    if not is_number(value) or value < 0:
+        raise ValueError(f"{units.shown(value)} is not an amount; expected a number that is not negative")
+    return _moderate(value)
+
+
 def _positive(value: Any) -> Fraction:
     if not is_number(value) or value <= 0:
         raise ValueError(f"expected a positive number, got {units.shown(value)}")
@@ -156,4 +162,5 @@ Allowance = Annotated[
     PlainValidator(_allowance),
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string"}]}),
 ]
+Use = Annotated[Fraction, PlainValidator(_use), WithJsonSchema({"type": "number", "minimum": 0})]
 Positive = Annotated[Fraction, PlainValidator(_positive), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]

@@ -28,6 +28,7 @@ from placeopt.io.scalars import (
     Speed,
     Time,
     UnitOf,
+    Use,
     Version,
     Weight,
     Whole,
@@ -123,6 +124,7 @@ def _as_placement(value: Any) -> Any:
 Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
 SomeNames = Annotated[Names, Field(min_length=1)]
 Durations = Annotated[dict[Name, Time], _widen(_under(ANY), Time | dict[str, Time])]
+Uses = dict[Name, Annotated[dict[Name, Use], _widen(_under(ANY), Use | dict[str, Use])]]
 After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
 Speeds = Annotated[
     dict[NumberFormat, Speed], _widen(_as_speeds, Speed | dict[NumberFormat, Speed]), Field(min_length=1)
@@ -213,6 +215,11 @@ class TaskSpec(_Model):
     """Hardware features that the device must have."""
     pin: Name | None = None
     """The device that must run the task."""
+    uses: Uses = Field(default_factory=dict)
+    """What the task uses of `resources` while it runs, and of `budgets`: one amount for all devices, or by device
+    (names, keys or types), with zero for devices that are not named."""
+    cores: Annotated[Whole, Field(ge=1)] | None = None
+    """Number of cores that the task uses on devices with `cores`. Default: 1."""
     colocate: Names = Field(default_factory=list)
     """Labels of colocation groups: all tasks with the same label run on the same device."""
     separate: Names = Field(default_factory=list)
@@ -306,6 +313,10 @@ class DeviceSpec(_Model):
     unavailable: list[WindowSpec] = Field(default_factory=list)
     """Times in which the device runs no task: `[{from: 10 s, to: 12 s}]`. Tasks are not interrupted: each ends before
     or starts after. Transfers go on."""
+    cores: Count | None = None
+    """Number of cores. The device runs several tasks at once, each on as many cores as it states."""
+    parallel: bool = False
+    """Whether the device runs several tasks at once, as far as `resources` allow."""
     speed: Speeds | None = None
     """Work per time, for tasks with `flops`: one speed for all number formats, or by number format. Without a speed for
     the format of a task, the next wider format applies."""
@@ -410,6 +421,15 @@ class CurrentSpec(_Model):
     them."""
 
 
+class PoolSpec(_Model):
+    """Memory that several devices share."""
+
+    memory: Memory
+    """Capacity for the tasks on all of these devices."""
+    devices: SomeNames
+    """The devices (names, keys or types)."""
+
+
 Devices = Annotated[dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
 Tasks = dict[Name, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
 
@@ -474,6 +494,12 @@ class Spec(_Model):
     """The devices."""
     links: LinksSpec = Field(default_factory=LinksSpec)
     """The links between devices. Default: transfers are free."""
+    resources: dict[Name, Use] = Field(default_factory=dict)
+    """Capacities of renewable resources, such as licences or power: what running tasks use of them at one time."""
+    budgets: dict[Name, Use] = Field(default_factory=dict)
+    """Capacities of budgets, such as an error or a price: what all tasks use of them in all."""
+    pools: dict[Name, PoolSpec] = Field(default_factory=dict)
+    """Memory that several devices share, besides the `memory` of each."""
     graph: GraphSpec | None = None
     """A file with additional tasks."""
     tasks: Tasks = Field(default_factory=dict)

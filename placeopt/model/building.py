@@ -27,6 +27,7 @@ from placeopt.model.problem import (
     Rounding,
     Term,
 )
+from placeopt.model.resources import Resources, checked_resources
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability, checked_unavailability
 
@@ -71,6 +72,7 @@ def build_problem(
     memory_model: MemoryModel = "sum",
     tiers: Tiers | None = None,
     unavailable: Unavailability | None = None,
+    resources: Resources | None = None,
     consolidate: Fraction | float = 0,
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
@@ -83,7 +85,7 @@ def build_problem(
     reduced to lowest terms. Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
     `pipeline` holds the arguments of `build_pipeline`, for the objective `period`. With `tiers`, from
     `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers. `unavailable` is from
-    `placeopt.model.unavailability.build_unavailability`.
+    `placeopt.model.unavailability.build_unavailability`, `resources` from `placeopt.model.resources.build_resources`.
 
     Raises
     ------
@@ -92,8 +94,9 @@ def build_problem(
         least 0, denominators at least 1, tasks are indices), a name repeats, the edges contain a cycle, a task is
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
         the number of runs before the next change is not positive, `consolidate` is not from 0 to 1, a pipeline has an
-        objective without `period`, port contention, memory model `peak`, release times, deadlines or unavailable
-        devices, or memory tiers contradict the capacities, the memory model `peak` or the objective `period`.
+        objective without `period`, port contention, memory model `peak`, release times, deadlines, unavailable
+        devices or resources, or memory tiers contradict the capacities, the memory model `peak` or the objective
+        `period`.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
@@ -183,8 +186,13 @@ def build_problem(
     unavailable = checked_unavailability(unavailable, m)
     if unavailable is not None and "period" in goal.metrics:
         raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
+    resources = checked_resources(resources, allowed)
+    if resources is not None and "period" in goal.metrics:
+        raise UsageError(f"resources: the objective {goal} contains period; expected one without it")
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
-    tables = (ticks, allowed) if relocation is None else (ticks, allowed, moves)
+    tables = [ticks, allowed]
+    tables += [] if relocation is None else [moves]
+    tables += [] if resources is None else [resources.need]
     columns = [
         (
             like,
@@ -192,6 +200,7 @@ def build_problem(
             *(() if pipeline is None else pipeline.columns(d)),
             *(() if tiers is None else tiers.columns(d)),
             *(() if unavailable is None else unavailable.of(d)),
+            *(() if resources is None else resources.columns(d)),
         )
         for d, like in enumerate(_equal_columns(m, tables))
     ]
@@ -229,6 +238,7 @@ def build_problem(
         memory_model=memory_model,
         tiers=tiers,
         unavailable=unavailable,
+        resources=resources,
         consolidate=checked_share("consolidate", consolidate),
         rounding=rounding,
         efficiency=efficiency,

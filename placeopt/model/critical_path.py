@@ -2,7 +2,8 @@
 
 The path is traced backwards from the task that ends last. Each step is preceded by what ended when it began: its data
 (a producer on the same device, or a transfer), its device (the task before), a port (the transfer before on the
-sender's or receiver's port, which serves both directions under `half_duplex`), the release time, or the swapping of the
+sender's or receiver's port, which serves both directions under `half_duplex`), a resource (a task that used it), the
+release time, or the swapping of the
 device (`placeopt.model.tiers`). If nothing ended then, the step could have begun earlier, and a wait leads to the
 constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to shorten the schedule, at least
 one of them must change.
@@ -24,7 +25,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, edge_transfers, transfer_times
 
 StepKind = Literal["task", "transfer", "release", "swap", "wait"]
-Cause = Literal["start", "data", "device", "port", "release", "swap", "unavailable", "nothing"]
+Cause = Literal["start", "data", "device", "port", "release", "swap", "unavailable", "resource", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,9 @@ class Step:
         The edge of a transfer; else None.
     cause
         Why the step did not begin earlier. start: it begins at tick 0. data: the step before provides its input.
-        device, port: the step before occupies its device or port. release: the task is released then. swap: its
-        device has swapped then. unavailable: its device is available from then. nothing: it could have begun earlier.
+        device, port, resource: the step before occupies its device or port, or uses a resource of it. release: the
+        task is released then. swap: its device has swapped then. unavailable: its device is available from then.
+        nothing: it could have begun earlier.
     """
 
     kind: StepKind
@@ -124,7 +126,9 @@ class _Walk:
             receiver = receiver + problem.n_devices
         # The events before each one: on its device, on the sender's port, on the receiver's port; -1 for none.
         self._earlier = np.full((3, n + problem.n_edges), -1, dtype=np.int64)
-        self._earlier[0, :n] = self._predecessors(np.arange(n), device)
+        resources = problem.resources
+        alone = np.arange(n) if resources is None else np.flatnonzero(~resources.parallel[device])
+        self._earlier[0, alone] = self._predecessors(alone, device[alone])
         ports = self._predecessors(np.tile(n + booked, 2), np.concatenate((sender, receiver)))
         self._earlier[1:, n + booked] = ports.reshape(2, -1)
 
@@ -178,11 +182,22 @@ class _Walk:
                 found.append((int(problem.edge_source[edge]) if carrier < 0 else n + carrier, "data"))
         else:
             found.append((self.task(event), "data"))
+        found += [(other, "resource") for other in self._released(event)]
         causes: tuple[Cause, ...] = ("device", "port", "port")
         for cause, earlier in zip(causes, self._earlier[:, event].tolist(), strict=True):
             if earlier >= 0:
                 found.append((earlier, cause))
         return found
+
+    def _released(self, event: int) -> list[int]:
+        """The tasks that end when this one starts and use a renewable resource that it uses, too."""
+        resources, n = self._problem.resources, self._problem.n_tasks
+        if resources is None or event >= n or self.end[event] == self.start[event]:
+            return []
+        mine = {r for r, _ in resources.used(event, int(self._device[event])) if resources.renewable[r]}
+        ended = np.flatnonzero((self.end[:n] == self.start[event]) & (self.start[:n] < self.end[:n])).tolist()
+        used = [(i, resources.used(i, int(self._device[i]))) for i in ended] if mine else []
+        return [i for i, uses in used if any(r in mine for r, _ in uses)]
 
     def _predecessors(self, events: Int, resource: Int) -> Int:
         """(k,) the event just before each one on its resource, -1 for the first."""

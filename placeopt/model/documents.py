@@ -20,6 +20,7 @@ from placeopt.errors import UsageError, visible
 from placeopt.model.objective import shared_out
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import NANO, UNLIMITED, Problem
+from placeopt.model.resources import Resources
 from placeopt.model.units import exact
 
 DIGITS = 60
@@ -80,6 +81,10 @@ def _losses(problem: Problem) -> Iterator[str]:
             if Fraction(decimal(stated)) != stated:
                 device = visible(problem.device_names[place[0]])
                 yield f"the {what} {device} is the ratio {stated}, which has more than {DIGITS} digits"
+    resources = problem.resources
+    for r, unit in enumerate(() if resources is None else resources.unit):
+        if resources is not None and not _is_decimal(unit):
+            yield f"the unit of {visible(resources.names[r])} is {unit}, which is not a decimal number"
     limited = problem.pipeline is not None and bool((problem.pipeline.segments != UNBOUNDED).any())
     for i in np.flatnonzero(problem.group != problem.group[problem.forward]).tolist() if limited else ():
         forward = tasks[problem.forward[i]]
@@ -100,6 +105,11 @@ def problem_header(problem: Problem) -> dict[str, Any]:
     document |= problem.provenance
     document["resolution"] = f"{decimal(problem.resolution)} s"
     document["devices"] = {name: _device(problem, d) for d, name in enumerate(problem.device_names)}
+    if (resources := problem.resources) is not None:
+        for key, of in (("resources", resources.renewable), ("budgets", ~resources.renewable)):
+            if of.any():
+                places = np.flatnonzero(of).tolist()
+                document[key] = {resources.names[r]: _stated(resources, r, int(resources.capacity[r])) for r in places}
     document["links"] = {"overrides": _links(problem)}
     runs = problem.runs_before_next_change
     if problem.relocation.any() or runs != 1 or "relocation" in problem.objective.metrics:
@@ -145,7 +155,29 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
         entry["backward_of"] = problem.task_names[problem.forward[i]]
     if problem.pipeline is not None:
         entry["gradient"] = int(problem.pipeline.gradient[i])
+    if problem.resources is not None and (uses := _uses(problem, problem.resources, i)):
+        entry["uses"] = uses
     return entry
+
+
+def _stated(resources: Resources, r: int, amount: int) -> int | float:
+    """An amount of a resource."""
+    return number(amount * resources.unit[r])
+
+
+def _uses(problem: Problem, resources: Resources, i: int) -> dict[str, Any]:
+    """What a task uses of each resource, by device unless it is the same on all that may run it."""
+    able = np.flatnonzero(problem.feasible[i]).tolist()
+    used: dict[int, dict[int, int]] = defaultdict(dict)
+    for d in able:
+        for r, amount in resources.used(i, d):
+            used[r][d] = amount
+    found: dict[str, Any] = {}
+    for r, amounts in sorted(used.items()):
+        same = len(amounts) == len(able) and len(set(amounts.values())) == 1
+        by_device = {problem.device_names[d]: _stated(resources, r, amount) for d, amount in amounts.items()}
+        found[resources.names[r]] = next(iter(by_device.values())) if same else by_device
+    return found
 
 
 def _device(problem: Problem, d: int) -> dict[str, Any]:
@@ -157,6 +189,8 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
         entry["tiers"] = [_tier(*tier) for tier in further]
     if problem.unavailable is not None and (windows := problem.unavailable.of(d)):
         entry["unavailable"] = [{"from": begin, "to": end} for begin, end in windows]
+    if problem.resources is not None and problem.resources.parallel[d]:
+        entry["parallel"] = True
     if problem.power_num[d] or "energy" in problem.objective.metrics:
         watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
         entry["power"] = f"{decimal(watts)} W"

@@ -19,6 +19,7 @@ from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
+from placeopt.model.resources import Resources
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability
 from placeopt.model.units import exact, is_number, size_text, time_text
@@ -242,6 +243,9 @@ class Problem:
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     unavailable
         The windows in which devices run no task (`placeopt.model.unavailability`); None if there are none.
+    resources
+        What tasks share besides devices, and which devices run several tasks at once (`placeopt.model.resources`); None
+        if there are neither.
     consolidate
         Share by which each level may be worse than the solver's, to use fewer devices, segments and transfers
         (`placeopt.orchestration.consolidation`); 0 for none. Solvers ignore it. The fingerprint does not include it.
@@ -303,6 +307,7 @@ class Problem:
     memory_model: MemoryModel
     tiers: Tiers | None
     unavailable: Unavailability | None
+    resources: Resources | None
     consolidate: Fraction
     rounding: Rounding | None
     efficiency: tuple[Efficiency, ...]
@@ -350,8 +355,15 @@ class Problem:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules that hold besides those of tasks, links and memory: "tiers", "unavailable"."""
-        return tuple(name for name in ("tiers", "unavailable") if getattr(self, name) is not None)
+        """The names of the rules that hold besides those of tasks, links and memory.
+
+        "tiers", "unavailable", "resources" (renewable ones), "budgets", "parallel" (several tasks at once on a device).
+        """
+        found = [name for name in ("tiers", "unavailable") if getattr(self, name) is not None]
+        if (resources := self.resources) is not None:
+            kinds = {"resources": resources.renewable, "budgets": ~resources.renewable, "parallel": resources.parallel}
+            found += [name for name, some in kinds.items() if some.any()]
+        return tuple(found)
 
     @property
     def memory(self) -> Int:
@@ -412,17 +424,15 @@ class Problem:
             idle |= {"pipeline"}
         else:
             idle -= {"forward"}
-        idle |= {name for name in ("tiers", "unavailable") if getattr(self, name) is None}
+        records = {"tiers": "tier", "unavailable": "unavailable", "resources": "resources"}
+        idle |= {name for name in records if getattr(self, name) is None}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
         if self.pipeline is not None:
             values |= self.pipeline.parts()
             del values["pipeline"]
-        if self.tiers is not None:
-            values |= {f"tier_{name}": value for name, value in self.tiers.parts().items()}
-            del values["tiers"]
-        if self.unavailable is not None:
-            values |= {f"unavailable_{name}": value for name, value in self.unavailable.parts().items()}
-            del values["unavailable"]
+        for name, prefix in records.items():
+            if name in values:
+                values |= {f"{prefix}_{part}": value for part, value in values.pop(name).parts().items()}
         for name, value in values.items():
             digest.update(name.encode())
             if isinstance(value, np.ndarray):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, visible
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.tiers import Tiers
@@ -71,6 +71,12 @@ def _excesses(problem: Problem) -> Iterator[Excess]:
     ):
         if total > LARGEST:
             yield Excess(f"{what} to {total:.2g} {unit}, more than 2^60; {hint}", section)
+    resources = problem.resources
+    for r, name in enumerate([] if resources is None else resources.names):
+        assert resources is not None
+        most = _total(resources.amounts(r).max(axis=1, initial=0))
+        if max(most, float(resources.capacity[r])) > LARGEST:
+            yield Excess(f"{visible(name)}: all amounts add up to more than 2^60 units; expected fewer digits", "tasks")
     if problem.pipeline is not None:
         yield from _excesses_of_pipeline(problem, longest, moved, slowest)
 

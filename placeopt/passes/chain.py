@@ -177,7 +177,7 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) ->
     """Apply passes, given as objects or by name, in order; adjacent exact passes are repeated while that is worthwhile.
 
     No pass applies to a pipeline: they do not know its stages and replicas. No exact pass applies if devices are
-    unavailable for a time: a task may then start later than what it waits for allows.
+    unavailable for a time, or with resources: a task may then start later than what it waits for allows.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) ->
     steps: list[Step] = []
     if problem.pipeline is not None:
         return Chain(problem)
-    if problem.unavailable is not None:
+    if problem.unavailable is not None or problem.resources is not None:
         found = tuple(each for each in found if not each.exact)
     for exact, block in groupby(found, key=lambda each: each.exact):
         problem = (_exhausted if exact else _once)(problem, list(block), steps)

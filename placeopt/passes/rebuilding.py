@@ -97,6 +97,7 @@ def rebuilt(
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
         tiers=None if problem.tiers is None else problem.tiers.part(devices),
         unavailable=None if unavailable is None else unavailable.part(devices),
+        resources=None if problem.resources is None else problem.resources.part(tasks, devices),
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin

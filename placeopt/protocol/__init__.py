@@ -26,10 +26,16 @@ ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if
 """All metrics of one run."""
 
 
-RULES: Mapping[str, str] = {"tiers": "memory tiers", "unavailable": "devices that are unavailable for a time"}
+RULES: Mapping[str, str] = {
+    "tiers": "memory tiers",
+    "unavailable": "devices that are unavailable for a time",
+    "resources": "resources",
+    "budgets": "budgets",
+    "parallel": "devices that run several tasks at once",
+}
 """What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 
-RETIMED = ("tiers", "unavailable")
+RETIMED = ("tiers", "unavailable", "resources", "parallel")
 """The rules that only delay tasks. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
 

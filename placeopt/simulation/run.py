@@ -37,8 +37,13 @@ class Run:
         self._nodes: NDArray[np.intp] | None = None
 
     @property
-    def zero_ticks(self) -> bool:
-        """Whether any task, or transfer through a port, takes no time."""
+    def unsettled(self) -> bool:
+        """Whether any task, or transfer through a port, takes no time, or tasks share resources.
+
+        Replaying a schedule may then change the order of starts, and allow earlier ones.
+        """
+        if self.problem.resources is not None:
+            return True
         remote = self.device[self.problem.edge_source] != self.device[self.problem.edge_target]
         ticks = self.simulation
         return not ticks.task_ticks.all() or (self.port and not ticks.edge_ticks[remote].all())
@@ -134,7 +139,7 @@ class Run:
                 raise UsageError(f"transfers: edge {outside[0]} does not exist; expected an index from 0 to {last}")
         given = not self.port or schedule.transfers is not None
         current = self._replayed(schedule) if given else self._booked_in_sequence(schedule)
-        while self.zero_ticks:
+        while self.unsettled:
             earlier = self._replayed(current)
             if np.array_equal(earlier.start, current.start):
                 return earlier

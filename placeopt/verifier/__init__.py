@@ -6,8 +6,10 @@
     release        no task starts before its release time
     swap           no task starts before its device has swapped what lies beyond its first memory tier
     unavailable    no task runs while its device is unavailable
+    resource       at no tick do running tasks use more of a renewable resource than its capacity
+    budget         all tasks together use no more of a budget than its capacity
     deadline       every task with a deadline ends by then
-    overlap        a device runs one task at a time, without preemption
+    overlap        a device runs one task at a time, without preemption, unless it is parallel
     precedence     a task starts after the data of all its producers is on its device
     transfer       port contention: the table has each required transfer once, starting after its producer ends
     port           `port`: a device sends one transfer at a time and receives one at a time; `half_duplex`: one in all
@@ -29,8 +31,9 @@ strictly inside one: nothing interrupts a running task, not even for an instant.
 CP-SAT. It applies to tasks on a device and to transfers on a port.
 
 After a violation the other rules are still checked. A task without a valid device is ignored by all rules except
-placement. A task on a device that may not run it takes no time. A transfer missing from the table starts when its
-producer ends, the earliest time that a corrected table could state. Of several rows for one transfer, the first counts.
+placement. A task on a device that may not run it takes no time and uses no resource. A transfer missing from the table
+starts when its producer ends, the earliest time that a corrected table could state. Of several rows for one transfer,
+the first counts.
 """
 
 from __future__ import annotations

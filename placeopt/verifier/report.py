@@ -16,6 +16,8 @@ class Rule(enum.StrEnum):
     RELEASE = "release"
     SWAP = "swap"
     UNAVAILABLE = "unavailable"
+    RESOURCE = "resource"
+    BUDGET = "budget"
     DEADLINE = "deadline"
     OVERLAP = "overlap"
     PRECEDENCE = "precedence"

@@ -13,7 +13,7 @@ from placeopt.model.schedule import Schedule, Transfers
 from placeopt.verifier.pipeline import needed_memory
 from placeopt.verifier.pipeline_rules import repetition, stage
 from placeopt.verifier.report import Rule, Violation
-from placeopt.verifier.view import View, overlaps, swap_ticks, well_formed
+from placeopt.verifier.view import View, overlaps, resource_uses, swap_ticks, well_formed
 
 
 def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
@@ -98,6 +98,46 @@ def _unavailable(view: View) -> Iterator[Violation]:
                 yield Violation(Rule.UNAVAILABLE, message, task=task, device=device, amount=found[1] - start)
 
 
+def _resource(view: View) -> Iterator[Violation]:
+    """resource: the tasks that run at a tick, start <= tick < end, use no more than the capacity.
+
+    Reported for each task at whose start they use more; the amount is in units of the resource.
+    """
+    resources = view.problem.resources
+    for r in () if resources is None else np.flatnonzero(resources.renewable).tolist():
+        assert resources is not None
+        used, capacity = resource_uses(view, r), int(resources.capacity[r])
+        tasks = [task for task in used if view.start[task] < view.end[task]]
+        sides = ((0, view.end), (1, view.start))
+        events = sorted((int(when[task]), side, task) for task in tasks for side, when in sides)
+        running, reported = 0, dict[int, tuple[int, int]]()
+        for tick, begins, task in events:
+            running += used[task] if begins else -used[task]
+            if begins and running > capacity:
+                reported[tick] = task, running  # the last start of a tick has seen all that begin then
+        for tick, (task, needed) in reported.items():
+            message = (
+                f"at tick {tick}, when {view.task(task)} starts, tasks use {resources.text(r, needed)} of "
+                f"{resources.names[r]}, which has {resources.text(r, capacity)}"
+            )
+            over = needed - capacity
+            yield Violation(Rule.RESOURCE, message, task=task, device=int(view.device[task]), amount=over)
+
+
+def _budget(view: View) -> Iterator[Violation]:
+    """budget: the tasks of a schedule use no more than the capacity in all; the amount is in units of the budget."""
+    resources = view.problem.resources
+    for r in () if resources is None else np.flatnonzero(~resources.renewable).tolist():
+        assert resources is not None
+        used, capacity = sum(resource_uses(view, r).values()), int(resources.capacity[r])
+        if used > capacity:
+            message = (
+                f"tasks use {resources.text(r, used)} of {resources.names[r]} in all, which has "
+                f"{resources.text(r, capacity)}"
+            )
+            yield Violation(Rule.BUDGET, message, amount=used - capacity)
+
+
 def _deadline(view: View) -> Iterator[Violation]:
     """deadline: end <= deadline, for tasks with a deadline."""
     deadline = view.problem.deadline
@@ -111,12 +151,15 @@ def _deadline(view: View) -> Iterator[Violation]:
 
 
 def _overlap(view: View) -> Iterator[Violation]:
-    """overlap: of two tasks on a device, one ends before the other starts.
+    """overlap: of two tasks on a device that is not parallel, one ends before the other starts.
 
     Reported for each task that starts while an earlier one runs, with the one that ends last; the amount is the number
     of ticks by which the task starts too early.
     """
+    resources = view.problem.resources
     tasks = np.flatnonzero(view.placed)
+    if resources is not None:
+        tasks = tasks[~resources.parallel[view.device[tasks]]]
     for late, busy in overlaps(view.device[tasks], view.start[tasks], view.end[tasks]):
         task, other = int(tasks[late]), int(tasks[busy])
         start, free = int(view.start[task]), int(view.end[other])
@@ -304,6 +347,8 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _release,
     _swap,
     _unavailable,
+    _resource,
+    _budget,
     _deadline,
     _overlap,
     _precedence,

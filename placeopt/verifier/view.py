@@ -170,6 +170,20 @@ def used_memory(view: View) -> list[tuple[int, int]]:
     return needs
 
 
+def resource_uses(view: View, r: int) -> dict[int, int]:
+    """What each task that uses resource r on its device uses of it, in units."""
+    resources = view.problem.resources
+    assert resources is not None
+    where, amount = resources.row, resources.amount
+    found = {}
+    for task in np.flatnonzero(view.runs).tolist():
+        entry = resources.need[task, view.device[task]]
+        for k in range(where[entry], where[entry + 1]):
+            if resources.resource[k] == r:
+                found[task] = int(amount[k])
+    return found
+
+
 def swap_ticks(view: View) -> list[int]:
     """For each device, the ticks in which it moves the bytes beyond its first memory tier; 0 without tiers.
 

@@ -32,6 +32,7 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem, with_changes
 from placeopt.model.problem import PARTS, UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
+from placeopt.model.resources import build_resources
 from placeopt.model.schedule import Schedule, Transfers
 from placeopt.model.unavailability import build_unavailability
 
@@ -60,7 +61,7 @@ def _placements(problem: Problem) -> Iterator[tuple[int, ...]]:
             continue
         if any(device[i] == device[j] for i, j in pairs):
             continue
-        if _within(problem, _held(problem, device)):
+        if _within(problem, _held(problem, device)) and _within_budgets(problem, device):
             yield device
 
 
@@ -94,6 +95,27 @@ def _within(problem: Problem, used: list[int]) -> bool:
     return all(have == UNLIMITED or use <= have for use, have in zip(used, problem.capacity.tolist(), strict=True))
 
 
+def _uses(problem: Problem, device: tuple[int, ...]) -> list[dict[int, int]]:
+    """What each task uses of each resource."""
+    given = problem.resources
+    if given is None:
+        return [{} for _ in device]
+    found = []
+    for i, d in enumerate(device):
+        entry = int(given.need[i, d])
+        rows = range(int(given.row[entry]), int(given.row[entry + 1]))
+        found.append({int(given.resource[k]): int(given.amount[k]) for k in rows})
+    return found
+
+
+def _within_budgets(problem: Problem, device: tuple[int, ...]) -> bool:
+    given, uses = problem.resources, _uses(problem, device)
+    return given is None or all(
+        given.renewable[r] or sum(use.get(r, 0) for use in uses) <= int(given.capacity[r])
+        for r in range(len(given.names))
+    )
+
+
 class _Search:
     """All schedules of one placement that might be better than the best so far."""
 
@@ -104,7 +126,9 @@ class _Search:
         duration = [int(problem.duration[i, d]) for i, d in enumerate(device)]
         # Operations are the tasks and, with ports, the transfers after them.
         self.ticks = list(duration)
-        self.resources: list[tuple[int, ...]] = [(d,) for d in device]
+        alone = [problem.resources is None or not problem.resources.parallel[d] for d in range(m)]
+        self.resources: list[tuple[int, ...]] = [(d,) if alone[d] else () for d in device]
+        self.uses = _uses(problem, device)
         self.carrier: list[int] = []  # the lowest edge of each transfer
         self.before: list[list[tuple[int, int]]] = [[] for _ in device]  # operation that must end, ticks after that
         self.arrival: list[tuple[int, int, int]] = []  # producer, operation at whose end + ticks an edge's data is used
@@ -207,16 +231,29 @@ class _Search:
                         self.start[o] = None
 
     def _available(self, operation: int, tick: int) -> int:
-        """The first tick from this one on at which the device of a task is available as long as the task runs."""
-        windows = self.problem.unavailable
-        if windows is None or operation >= self.problem.n_tasks:
+        """The first tick from this one on at which a task has its device and its resources as long as it runs."""
+        windows, given = self.problem.unavailable, self.problem.resources
+        if operation >= self.problem.n_tasks:
             return tick
-        d = self.device[operation]
-        mine = range(int(windows.row[d]), int(windows.row[d + 1]))
-        pairs = [(int(windows.begin[w]), int(windows.end[w])) for w in mine]
-        while late := [end for begin, end in pairs if begin < tick + self.ticks[operation] and tick < end]:
+        pairs: list[tuple[int, int]] = []
+        if windows is not None:
+            d = self.device[operation]
+            mine = range(int(windows.row[d]), int(windows.row[d + 1]))
+            pairs = [(int(windows.begin[w]), int(windows.end[w])) for w in mine]
+        runs = [(i, self.start[i] or 0, self._end(i) or 0) for i in range(len(self.uses)) if self.start[i] is not None]
+        while True:
+            until = tick + self.ticks[operation]
+            late = [end for begin, end in pairs if begin < until and tick < end]
+            if given is not None and until > tick:
+                for at in {tick, *(begin for _, begin, _ in runs if tick < begin < until)}:
+                    there = [(i, end) for i, begin, end in runs if begin <= at < end]
+                    for r, amount in self.uses[operation].items():
+                        used = sum(self.uses[i].get(r, 0) for i, _ in there)
+                        if given.renewable[r] and used + amount > int(given.capacity[r]):
+                            late += [end for i, end in there if r in self.uses[i]]
+            if not late:
+                return tick
             tick = min(late)
-        return tick
 
     def _live(self) -> list[int]:
         """Most bytes live at one tick on each device, as far as the operations appended tell."""
@@ -345,6 +382,22 @@ def with_windows(problem: Problem, rng: np.random.Generator, share: float = 0.7)
         begins = rng.integers(0, 20, int(rng.integers(1, 4)) if rng.random() < share else 0).tolist()
         windows.append([(begin, begin + int(rng.integers(1, 6))) for begin in begins])
     return with_changes(problem, unavailable=build_unavailability(windows))
+
+
+def with_resources(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem with up to two renewable resources, up to two budgets, and parallel devices now and then."""
+    n, m = problem.n_tasks, problem.n_devices
+    renewable = {f"r{k}": int(rng.integers(1, 6)) for k in range(int(rng.integers(0, 3)))}
+    budgets = {f"b{k}": float(rng.integers(n, 4 * n)) / 4 for k in range(int(rng.integers(0, 3)))}
+    uses: dict[int, dict[str, Any]] = {}
+    for i in range(n):
+        drawn: dict[str, Any] = {name: rng.integers(0, most + 1, m).tolist() for name, most in renewable.items()}
+        drawn |= {name: (rng.integers(0, 5, m) / 4).tolist() for name in budgets}
+        uses[i] = {name: amounts for name, amounts in drawn.items() if rng.random() < 0.7}
+    resources = build_resources(
+        n, m, renewable=renewable, budgets=budgets, uses=uses, parallel=rng.random(m) < 0.3, feasible=problem.feasible
+    )
+    return with_changes(problem, resources=resources)
 
 
 def _relocation(rng: np.random.Generator, n: int, label: Int) -> Int:

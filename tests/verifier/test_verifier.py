@@ -20,7 +20,8 @@ import placeopt.verifier
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
-from placeopt.model.schedule import Schedule, Transfers
+from placeopt.model.resources import Resources, build_resources
+from placeopt.model.schedule import Schedule, Transfers, durations
 from placeopt.model.tiers import Tiers, build_tiers
 from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.verifier import Report, Rule, Violation, verify
@@ -744,6 +745,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         "release": [0, 3, 0],
         "deadline": [UNLIMITED, UNLIMITED, -1],
         "unavailable": build_unavailability([[(0, 1)], []]),
+        "resources": build_resources(3, 2, renewable={"r": 1}, budgets={"b": 1}, uses={0: {"r": 2, "b": 2}}),
     }
     problem = small(**arrays, feasible=[[True, True], [True, False], [True, True]])
     plan = schedule([0, 1, 1], [-1, -1, -1], [(0, -1), (1, -1)])
@@ -756,6 +758,8 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         (Rule.START, 2, 1),
         (Rule.RELEASE, 1, 4),
         (Rule.UNAVAILABLE, 0, 2),
+        (Rule.RESOURCE, 0, 1),
+        (Rule.BUDGET, None, 1),
         (Rule.DEADLINE, 2, 1),
         (Rule.PRECEDENCE, 1, 4),
         (Rule.PRECEDENCE, 2, 4),
@@ -773,8 +777,8 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
     nowhere = schedule([0, 1, 2], [-1, -1, -1], [(0, -1), (1, -1)])
     rules = {v.rule for v in verify(problem, nowhere).violations}
     assert rules == {
-        Rule.PLACEMENT, Rule.FEASIBILITY, Rule.START, Rule.RELEASE, Rule.UNAVAILABLE, Rule.PRECEDENCE, Rule.TRANSFER,
-        Rule.MEMORY,
+        Rule.PLACEMENT, Rule.FEASIBILITY, Rule.START, Rule.RELEASE, Rule.UNAVAILABLE, Rule.RESOURCE, Rule.BUDGET,
+        Rule.PRECEDENCE, Rule.TRANSFER, Rule.MEMORY,
     }  # fmt: skip
 
 
@@ -944,12 +948,15 @@ class Naive:
         if any(start < 0 for start in self.start.values()):
             self.broken.add(Rule.START)
         self.windows()
-        if self.crowded([(self.device[task], self.start[task], self.end[task]) for task in self.device]):
+        given = problem.resources
+        alone = [task for task in self.device if given is None or not given.parallel[self.device[task]]]
+        if self.crowded([(self.device[task], self.start[task], self.end[task]) for task in alone]):
             self.broken.add(Rule.OVERLAP)
         self.served = self.services()
         self.moves(plan)
         self.waits()
         self.stores()
+        self.shares()
         self.groups()
 
     def crowded(self, intervals: list[tuple[int, int, int]]) -> bool:
@@ -1056,6 +1063,21 @@ class Naive:
             runs = [(d, self.start[task], self.end[task]) for task in tasks]
             if any(self.crowded([run, (d, *window)]) for run, window in itertools.product(runs, windows)):
                 self.broken.add(Rule.UNAVAILABLE)
+
+    def shares(self) -> None:
+        """Resources tick by tick, and budgets."""
+        given = self.problem.resources
+        if given is None:
+            return
+        now, ever = Counter[tuple[int, int]](), Counter[int]()
+        for task in self.time:
+            for r, amount in given.used(task, self.device[task]):
+                ever[r] += amount
+                now.update({(r, tick): amount for tick in range(self.start[task], self.end[task])})
+        if any(used > given.capacity[r] for (r, _), used in now.items() if given.renewable[r]):
+            self.broken.add(Rule.RESOURCE)
+        if any(used > given.capacity[r] for r, used in ever.items() if not given.renewable[r]):
+            self.broken.add(Rule.BUDGET)
 
     def swap(self, d: int) -> int:
         """Ticks of swapping, byte by byte."""
@@ -1184,7 +1206,32 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
     deadline = [rng.choice((UNLIMITED, good.end[i], good.end[i] + rng.randint(0, 3))) for i in range(n)]
     arrays = {"capacity": capacity, "release": release, "deadline": deadline}
     changes = {name: np.array(values) for name, values in arrays.items()}
-    return replace(problem, **changes, tiers=tiers, unavailable=closed(problem, plan)), plan
+    shared = just_enough(problem, plan)
+    return replace(problem, **changes, tiers=tiers, unavailable=closed(problem, plan), resources=shared), plan
+
+
+def just_enough(problem: Problem, plan: Schedule) -> Resources | None:
+    """Resources of which the plan needs all, or all but one; some devices run several tasks at once."""
+    rng = random.Random(str(plan.start) + "shared")
+    n, m, kinds = problem.n_tasks, problem.n_devices, rng.randint(0, 3)
+    if kinds == 0:
+        return None
+    uses = {
+        i: {f"r{k}": [rng.randint(0, 3) for _ in range(m)] for k in range(kinds) if rng.random() < 0.6}
+        for i in range(n)
+    }
+    device, end = plan.device.tolist(), (plan.start + durations(problem, plan.device)).tolist()
+    limits: tuple[dict[str, int], dict[str, int]] = {}, {}
+    for k in range(kinds):
+        mine = {i: uses[i][f"r{k}"][device[i]] for i in range(n) if f"r{k}" in uses[i]}
+        budget, live = rng.random() < 0.5, Counter[int]()
+        for i, amount in mine.items():
+            live.update({0: amount} if budget else dict.fromkeys(range(plan.start[i], end[i]), amount))
+        limits[budget][f"r{k}"] = max(live.values(), default=0) + rng.choice((0, 0, 1))
+    parallel = [rng.random() < 0.3 for _ in range(m)]
+    return build_resources(
+        n, m, renewable=limits[0], budgets=limits[1], uses=uses, parallel=parallel, feasible=problem.feasible
+    )
 
 
 def closed(problem: Problem, plan: Schedule) -> Unavailability | None:

@@ -37,6 +37,21 @@ struct Owning {
         found.end = keep<Int>("unavailable.end", given.attr("end"), {static_cast<Int>(found.begin.size())});
         return found;
     }
+    // The attribute `resources`, which is None if there are none.
+    Resources keep_resources(nb::handle of, Int n, Int m) {
+        const nb::object given = of.attr("resources");
+        if (given.is_none()) return {};
+        Resources found;
+        found.need = keep<Int>("resources.need", given.attr("need"), {n, m});
+        found.row = keep<Int>("resources.row", given.attr("row"), {ANY_LENGTH});
+        if (found.row.size() < 2) throw Wrong("resources.row: expected at least 2 entries");
+        found.resource = keep<Int>("resources.resource", given.attr("resource"), {ANY_LENGTH});
+        found.amount = keep<Int>("resources.amount", given.attr("amount"), {static_cast<Int>(found.resource.size())});
+        found.capacity = keep<Int>("resources.capacity", given.attr("capacity"), {ANY_LENGTH});
+        found.renewable = keep<bool>("resources.renewable", given.attr("renewable"), {static_cast<Int>(found.capacity.size())});
+        found.parallel = keep<bool>("resources.parallel", given.attr("parallel"), {m});
+        return found;
+    }
 };
 
 struct BoundProblem : Owning<Problem> {
@@ -68,6 +83,7 @@ struct BoundProblem : Owning<Problem> {
             p.tier_den = keep<Int>("tiers.byte_ticks_den", tiers.attr("byte_ticks_den"), {m, p.t});
         }
         p.unavailable = keep_unavailability(of, m);
+        p.resources = keep_resources(of, n, m);
         const auto contention = nb::cast<std::string>(nb::str(of.attr("contention")));
         if (contention == "port") p.contention = Contention::port;
         else if (contention == "half_duplex") p.contention = Contention::half_duplex;

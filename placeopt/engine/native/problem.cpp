@@ -47,6 +47,16 @@ void check_unavailability(const Unavailability& unavailable, Int m) {
         }
 }
 
+void check_resources(const Resources& resources) {
+    if (!resources.any()) return;
+    const Int entries = static_cast<Int>(resources.row.size()) - 1;
+    check_starts("resources.row", resources.row, static_cast<Int>(resources.resource.size()));
+    check_range("resources.need", resources.need, 0, entries - 1);
+    check_range("resources.resource", resources.resource, 0, static_cast<Int>(resources.capacity.size()) - 1);
+    check_range("resources.amount", resources.amount, 1, NEVER - 1);
+    check_range("resources.capacity", resources.capacity, 0, NEVER - 1);
+}
+
 void Problem::prepare() {
     check_range("duration", duration, 0, NEVER - 1);
     check_range("release", release, 0, NEVER - 1);
@@ -66,6 +76,7 @@ void Problem::prepare() {
     check_range("tiers.byte_ticks_num", tier_num, 0, ANY);
     check_range("tiers.byte_ticks_den", tier_den, 1, ANY);
     check_unavailability(unavailable, m);
+    check_resources(resources);
     const auto check_ratios = [](const char* name, Ints nums, Ints dens) {
         for (std::size_t k = 0; k < nums.size(); ++k)
             if (nums[k] > (NEVER - 1) / dens[k]) wrong(name, k, nums[k], "a product with its denominator below 2^62");

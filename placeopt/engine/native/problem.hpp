@@ -30,6 +30,17 @@ struct Unavailability {
     }
 };
 
+// What tasks share besides devices (placeopt.model.resources); no entries if there is nothing.
+struct Resources {
+    Ints need;                          // (n, m) the entry of each task on each device
+    Ints row, resource, amount;         // entry k uses amount[row[k]..row[k + 1]] of resource[row[k]..row[k + 1]]
+    Ints capacity;                      // (r,)
+    std::span<const bool> renewable;    // (r,)
+    std::span<const bool> parallel;     // (m,) devices that run several tasks at once
+
+    bool any() const { return !row.empty(); }
+};
+
 // n tasks, m devices, e edges, g groups, t memory tiers. Matrices are in row-major order.
 struct Problem {
     Int n = 0, m = 0, e = 0, g = 0, t = 0;
@@ -43,6 +54,7 @@ struct Problem {
     Ints capacity;                            // (m,) bytes
     Ints tier_end, tier_num, tier_den;        // (m, t), t = 0 without tiers
     Unavailability unavailable;
+    Resources resources;
     Contention contention = Contention::none;
 
     // Derived: the producers and bytes of in-edges in the order of `in_edge`, which most loops read.
@@ -58,6 +70,7 @@ struct Problem {
     void classify_links();
 
     Int work(Int i, Int d) const { return duration[i * m + d]; }
+    bool parallel(Int d) const { return resources.any() && resources.parallel[d]; }
 
     // Ticks that a payload takes from device a to another device b.
     Int transfer(Int bytes, Int a, Int b) const {
@@ -82,6 +95,9 @@ void check_range(const char* name, Ints values, Int least, Int most);
 
 // Checks the windows of m devices.
 void check_unavailability(const Unavailability& unavailable, Int m);
+
+// Checks the resources of n tasks on m devices.
+void check_resources(const Resources& resources);
 
 // Checks that `start` are the n + 1 bounds of n consecutive ranges in an array of `total` entries.
 void check_starts(const char* name, Ints start, Int total);

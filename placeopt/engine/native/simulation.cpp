@@ -7,7 +7,7 @@ Simulation::Simulation(const Problem& problem, Ints memory)
     : device(problem.n), task_ticks(problem.n), edge_ticks(problem.e), rank(problem.n), start(problem.n), moves(problem.e, -1),
       problem_(problem), memory_(memory), swap_(problem.m), waiting_(problem.n), ready_(problem.n), free_(problem.m),
       ports_(2 * problem.m), sent_by_(problem.m), sent_at_(problem.m), first_(problem.m + 1), queued_(problem.n),
-      length_(problem.m), begun_(problem.m), busy_(problem.m), by_rank_(problem.m) {}
+      length_(problem.m), begun_(problem.m), busy_(problem.m), usage_(problem.resources), by_rank_(problem.m) {}
 
 void Simulation::place(Ints devices) {
     device.assign(devices.begin(), devices.end());
@@ -23,6 +23,14 @@ void Simulation::place(Ints devices) {
     std::vector<Int> used(problem_.m);
     for (Int i = 0; i < problem_.n; ++i) used[device[i]] = add(used[device[i]], memory_[i]);
     for (Int d = 0; d < problem_.m; ++d) swap_[d] = problem_.swap_time(d, used[d]);
+}
+
+Int Simulation::begin(Int i, Int tick) {
+    const Int d = device[i], ticks = task_ticks[i], entry = usage_.any() ? problem_.resources.need[i * problem_.m + d] : 0;
+    start[i] = usage_.earliest(entry, tick, ticks, [&](Int from) { return problem_.unavailable.clear_of(d, from, ticks); });
+    const Int end = add(start[i], ticks);
+    usage_.count(entry, start[i], end, 1);
+    return end;
 }
 
 Int Simulation::run(Discipline discipline, Stop& stop) {
@@ -47,14 +55,15 @@ void Simulation::make_ready(Int offset) {
 // index) therefore replaces queues of devices: what a task makes ready is ready no earlier than the task itself.
 Int Simulation::run_fifo(Stop& stop) {
     std::fill(free_.begin(), free_.end(), 0);
+    usage_.clear();
     make_ready(0);
     Int span = 0;
     while (!events_.empty()) {
         const Int i = events_.top().item, d = device[i];
         events_.pop();
         stop.poll(20 + 4 * (problem_.out_start[i + 1] - problem_.out_start[i]));
-        start[i] = problem_.unavailable.clear_of(d, std::max(ready_[i], free_[d]), task_ticks[i]);
-        const Int end = free_[d] = add(start[i], task_ticks[i]);
+        const Int end = begin(i, std::max(ready_[i], free_[d]));
+        if (!problem_.parallel(d)) free_[d] = end;
         span = std::max(span, end);
         for (Int k = problem_.out_start[i]; k < problem_.out_start[i + 1]; ++k) {
             const Int j = problem_.edge_target[k];
@@ -91,6 +100,7 @@ Int Simulation::run_events(Stop& stop) {
     std::fill(busy_.begin(), busy_.end(), false);
     std::fill(moves.begin(), moves.end(), -1);
     std::fill(start.begin(), start.end(), -1);
+    usage_.clear();
     std::fill(queued_.begin(), queued_.end(), NONE);
     std::fill(first_.begin(), first_.end(), 0);
     for (const Int d : device) ++first_[d + 1];
@@ -100,23 +110,23 @@ Int Simulation::run_events(Stop& stop) {
         by_rank_[d].clear();
     }
     make_ready(n);
-    // Starts the next task of a device, if the device is free and the task is there.
+    // Starts the next task of a device, if the device is free and the task is there; all such tasks of a parallel device.
     const auto start_next = [&](Int d, Int tick) {
-        if (busy_[d]) return;
-        Int i = NONE;
-        if constexpr (by_priority) {
-            if (by_rank_[d].empty()) return;
-            i = by_rank_[d].top().item;
-            by_rank_[d].pop();
-        } else {
-            const Int place = first_[d] + begun_[d];
-            if (place == first_[d + 1] || queued_[place] == NONE) return;
-            i = queued_[place];
-            ++begun_[d];
+        while (!busy_[d]) {
+            Int i = NONE;
+            if constexpr (by_priority) {
+                if (by_rank_[d].empty()) return;
+                i = by_rank_[d].top().item;
+                by_rank_[d].pop();
+            } else {
+                const Int place = first_[d] + begun_[d];
+                if (place == first_[d + 1] || queued_[place] == NONE) return;
+                i = queued_[place];
+                ++begun_[d];
+            }
+            busy_[d] = !problem_.parallel(d);
+            events_.push(begin(i, tick), i);
         }
-        busy_[d] = true;
-        start[i] = problem_.unavailable.clear_of(d, tick, task_ticks[i]);
-        events_.push(add(start[i], task_ticks[i]), i);
     };
     Int tick = 0;
     while (!events_.empty()) {
@@ -146,6 +156,7 @@ Int Simulation::run_events(Stop& stop) {
 Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
     const Int n = problem_.n;
     free_ = swap_;
+    usage_.clear();
     std::fill(ports_.begin(), ports_.end(), 0);
     std::fill(moves.begin(), moves.end(), -1);
     Int span = 0;
@@ -165,10 +176,9 @@ Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
             if (move >= 0) tick = std::max(tick, add(moves[move], edge_ticks[move]));
             else tick = std::max(tick, add(add(start[u], task_ticks[u]), edge_ticks[k]));
         }
-        tick = problem_.unavailable.clear_of(d, tick, task_ticks[node]);
-        start[node] = tick;
-        free_[d] = add(tick, task_ticks[node]);
-        span = std::max(span, free_[d]);
+        const Int end = begin(node, tick);
+        if (!problem_.parallel(d)) free_[d] = end;
+        span = std::max(span, end);
     }
     return span;
 }

@@ -8,6 +8,7 @@
 #include "heap.hpp"
 #include "problem.hpp"
 #include "stop.hpp"
+#include "usage.hpp"
 
 namespace engine {
 
@@ -72,6 +73,8 @@ private:
     template <Discipline discipline>
     Int run_events(Stop& stop);
     Int arrival(Int edge, Int tick);
+    // Starts task i from `tick` on, as early as its device is open and resources are there; returns its end.
+    Int begin(Int i, Int tick);
 
     const Problem& problem_;
     Ints memory_;
@@ -82,6 +85,7 @@ private:
     std::vector<Int> sent_by_, sent_at_;  // (m,) the last producer that sent its shared output there, and its arrival
     std::vector<Int> first_, queued_, length_, begun_;  // the queues of devices, each in its segment
     std::vector<char> busy_;              // (m,)
+    Usage usage_;
     std::vector<Queue> by_rank_;          // (m,)
     Queue events_;
 };

@@ -18,6 +18,7 @@ from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers,
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
+from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
@@ -229,6 +230,7 @@ class Compilation:
         table.restrict(fixed)
         relocation = self.current.relocation(parts, memory.resident, links)
         pipeline = pipeline_rules(parts, forward, memory.resident)
+        resources = shared_resources(parts, memory, table.feasible)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 
@@ -268,6 +270,7 @@ class Compilation:
             memory_model=spec.memory_model,
             tiers=tiers,
             unavailable=unavailable,
+            resources=resources,
             consolidate=spec.consolidate,
             rounding=scales.rounding,
             efficiency=table.efficiency(),

@@ -1,0 +1,242 @@
+"""Resources: what tasks share besides devices, such as licences, power, the cores of a device, or a budget.
+
+A renewable resource limits what tasks use at the same time; a budget limits what they use in all. What a task uses may
+depend on its device. Memory that several devices share is a budget, and the cores of a device, which runs several tasks
+at once, are a renewable resource. A task of no duration uses no renewable resource.
+
+Amounts are integers: multiples of the unit of their resource, the largest with which all stated amounts are whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import UsageError, counted, listing, suggestion, visible
+from placeopt.model.arrays import Bool, Int, Record, flags, names, whole_numbers
+from placeopt.model.units import exact, is_number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resources(Record):
+    """r resources, and what each of n tasks uses of them on each of m devices.
+
+    Attributes
+    ----------
+    names
+        The resources.
+    renewable
+        (r,), whether the capacity limits what is in use at one time; it limits a budget over the whole run.
+    capacity
+        (r,) units.
+    unit
+        Size of each resource's unit, as 1/100 of a budget with amounts such as 0.02.
+    need
+        (n, m) the entry that states what the task uses on the device; 0 for nothing, and where not feasible.
+    row, resource, amount
+        Entry k uses amount[row[k]..row[k + 1]] of resource[row[k]..row[k + 1]], ascending; no amount is 0.
+    parallel
+        (m,), whether the device runs several tasks at once, as far as resources allow.
+    """
+
+    names: tuple[str, ...]
+    renewable: Bool
+    capacity: Int
+    unit: tuple[Fraction, ...]
+    need: Int
+    row: Int
+    resource: Int
+    amount: Int
+    parallel: Bool
+
+    @property
+    def n_entries(self) -> int:
+        """Number of different entries, the empty one included."""
+        return len(self.row) - 1
+
+    @property
+    def budgets(self) -> Int:
+        """The resources that are budgets."""
+        return np.flatnonzero(~self.renewable)
+
+    def uses(self, entry: int) -> list[tuple[int, int]]:
+        """The resources and amounts of an entry."""
+        where = slice(self.row[entry], self.row[entry + 1])
+        return list(zip(self.resource[where].tolist(), self.amount[where].tolist(), strict=True))
+
+    def used(self, i: int, d: int) -> list[tuple[int, int]]:
+        """The resources and amounts that task i uses on device d."""
+        return self.uses(int(self.need[i, d]))
+
+    def amounts(self, r: int) -> Int:
+        """(n, m) what tasks use of resource r on devices."""
+        each = np.zeros(self.n_entries, dtype=np.int64)
+        entry = np.repeat(np.arange(self.n_entries), np.diff(self.row))
+        of = self.resource == r
+        each[entry[of]] = self.amount[of]
+        return each[self.need]
+
+    def stated(self, r: int, amount: int) -> Fraction:
+        """An amount of a resource as a problem file states it."""
+        return amount * self.unit[r]
+
+    def text(self, r: int, amount: int) -> str:
+        """An amount of a resource for messages."""
+        return f"{float(self.stated(r, amount)):.10g}"
+
+    def part(self, tasks: Int, devices: Int) -> Resources:
+        """The same for some tasks and devices, by their indices; all resources stay."""
+        return self.changed(need=self.need[np.ix_(tasks, devices)], parallel=self.parallel[devices])
+
+    def merged(self, sequence: Int, first: Int) -> Resources:
+        """The same for clusters of tasks: those of `sequence` from each entry of `first` on, one after another.
+
+        A cluster uses the most that one of its tasks uses of a renewable resource, and the sum of a budget.
+        """
+        how = [np.maximum if each else np.add for each in self.renewable]
+        parts = [each.reduceat(self.amounts(r)[sequence], first, axis=0) for r, each in enumerate(how)]
+        return self.changed(**encoded(parts, (len(first), len(self.parallel))))
+
+    def changed(self, **arrays: Any) -> Resources:
+        """The same with some arrays replaced."""
+        return read_only(**{**self.parts(), **arrays})
+
+    def within_budgets(self, device: Int) -> bool:
+        """Whether a placement (n,) keeps all budgets."""
+        return all(int(self.amounts(r)[np.arange(len(device)), device].sum()) <= self.capacity[r] for r in self.budgets)
+
+    def columns(self, d: int) -> tuple[Any, ...]:
+        """What a device class depends on besides the column of `need`."""
+        return (bool(self.parallel[d]),)
+
+
+def read_only(**parts: Any) -> Resources:
+    """Resources of these fields; the arrays become read-only."""
+    for values in parts.values():
+        if isinstance(values, np.ndarray):
+            values.flags.writeable = False
+    return Resources(**parts)
+
+
+def encoded(amounts: Sequence[Int], shape: tuple[int, int]) -> dict[str, Int]:
+    """`need`, `row`, `resource` and `amount` of the amounts (n, m) of each resource."""
+    columns = np.stack([each.ravel() for each in amounts], axis=1) if amounts else np.zeros((math.prod(shape), 0))
+    nothing = np.zeros((1, len(amounts)))  # the first entry
+    kinds, need = np.unique(np.concatenate((nothing, columns)).astype(np.int64), axis=0, return_inverse=True)
+    entry, resource = np.nonzero(kinds)
+    row = np.searchsorted(entry, np.arange(len(kinds) + 1))
+    return {
+        "need": need.ravel()[1:].reshape(shape).astype(np.int64),
+        "row": row.astype(np.int64),
+        "resource": resource.astype(np.int64),
+        "amount": kinds[entry, resource],
+    }
+
+
+Amount = Fraction | float | int
+Uses = Mapping[str, Amount | Sequence[Amount]]
+"""Amounts by resource: one for all devices, or one for each of m devices."""
+
+
+def build_resources(
+    n: int,
+    m: int,
+    *,
+    renewable: Mapping[str, Amount] | None = None,
+    budgets: Mapping[str, Amount] | None = None,
+    uses: Mapping[int, Uses] | None = None,
+    parallel: Any = None,
+    feasible: Any = None,
+) -> Resources | None:
+    """Build the resources of n tasks and m devices.
+
+        build_resources(2, 1, renewable={"license": 1}, budgets={"error": 0.1}, uses={0: {"license": 1, "error": 0.02}})
+
+    Parameters
+    ----------
+    renewable, budgets
+        Capacities by name.
+    uses
+        By task, what it uses. A float has its decimal value.
+    parallel
+        (m,), whether devices run several tasks at once; by default, none does.
+    feasible
+        (n, m), where uses count; by default, everywhere.
+
+    Returns
+    -------
+    Resources, or None if there are neither resources nor parallel devices.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown or there twice, an amount is not a number or is negative, or an array has the wrong shape.
+    """
+    limits = [*(renewable or {}).items(), *(budgets or {}).items()]
+    known = names("resources", [name for name, _ in limits], unique=True)
+    place = {name: r for r, name in enumerate(known)}
+    several = flags("parallel", parallel, (m,), "devices", default=False)
+    counts = flags("feasible", feasible, (n, m), "tasks x devices", default=True)
+    if not known and not several.any():
+        return None
+    capacity = [_amount(f"the capacity of {visible(name)}", value) for name, value in limits]
+    table: dict[tuple[int, int], list[Fraction]] = {}
+    for i, stated in (uses or {}).items():
+        if not 0 <= i < n:
+            raise UsageError(f"uses[{i}]: there is no such task; expected 0 to {n - 1}")
+        for name, value in stated.items():
+            if name not in place:
+                raise UsageError(f"uses[{i}]: unknown resource {visible(name)}{suggestion(name, known)}")
+            what = f"uses[{i}][{name!r}]"
+            each = [value] * m if is_number(value) else list(value)  # type: ignore[arg-type]
+            if len(each) != m:
+                raise UsageError(f"{what}: has {counted(len(each), 'amount')}; expected {m}, one for each device")
+            table[i, place[name]] = [_amount(what, number) for number in each]
+    scale = [value.denominator for value in capacity]
+    for i, r in table:
+        table[i, r] = [
+            value if use else Fraction(0) for value, use in zip(table[i, r], counts[i].tolist(), strict=True)
+        ]
+        scale[r] = math.lcm(scale[r], *(value.denominator for value in table[i, r]))
+    try:
+        amounts = [np.zeros((n, m), dtype=np.int64) for _ in known]
+        for (i, r), values in table.items():
+            amounts[r][i] = [int(value * scale[r]) for value in values]
+        limit = np.array([int(value * by) for value, by in zip(capacity, scale, strict=True)], dtype=np.int64)
+    except OverflowError:
+        raise UsageError(f"amounts of {listing(known)} exceed 64 bits; expected fewer digits") from None
+    renewables = np.arange(len(known)) < len(renewable or {})
+    arrays = {"renewable": renewables, "capacity": limit, "parallel": several, **encoded(amounts, (n, m))}
+    return read_only(names=known, unit=tuple(Fraction(1, by) for by in scale), **arrays)
+
+
+def _amount(what: str, value: Any) -> Fraction:
+    if not is_number(value) or value < 0:
+        raise UsageError(f"{what} is {value!r}; expected a number that is not negative")
+    return exact(value)
+
+
+def checked_resources(resources: Any, feasible: Bool) -> Resources | None:
+    """The argument `resources` of `build_problem`, checked, without uses where tasks are not `feasible` (n, m).
+
+    Raises
+    ------
+    UsageError
+        If it is not None or Resources of n tasks and m devices.
+    """
+    if resources is None:
+        return None
+    if not isinstance(resources, Resources):
+        kind = type(resources).__name__
+        raise UsageError(f"resources is a {kind}; expected Resources, as build_resources makes them")
+    n, m = feasible.shape
+    if resources.need.shape != (n, m):
+        size = f"{resources.need.shape[0]} tasks and {resources.need.shape[1]} devices"
+        raise UsageError(f"resources: they are for {size}; expected {n} and {m}")
+    need = whole_numbers("need", resources.need, (n, m), "tasks x devices", most=resources.n_entries - 1)
+    return resources.changed(need=np.where(feasible, need, 0)) if need[~feasible].any() else resources
