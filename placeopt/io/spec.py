@@ -111,6 +111,15 @@ def _as_objective(value: Any) -> Any:
     return [{level: 1} if isinstance(level, str) else level for level in levels]
 
 
+def _as_team(value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        return value
+    repeated = next((name for name in value if value.count(name) > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{units.shown(repeated)} is listed twice; state how many, such as {{gpu: 2}}")
+    return dict.fromkeys(value, 1)
+
+
 def _as_mapping(value: Any) -> Any:
     return {} if value is None else value
 
@@ -220,10 +229,40 @@ class TaskSpec(_Model):
     (names, keys or types), with zero for devices that are not named."""
     cores: Annotated[Whole, Field(ge=1)] | None = None
     """Number of cores that the task uses on devices with `cores`. Default: 1."""
+    modes: dict[Name, Annotated[ModeSpec, _widen(_as_mapping, ModeSpec | None)]] = Field(default_factory=dict)
+    """Ways to run the task, of which the schedule chooses one. What a mode does not state is as for the task."""
     colocate: Names = Field(default_factory=list)
     """Labels of colocation groups: all tasks with the same label run on the same device."""
     separate: Names = Field(default_factory=list)
     """Labels of separation groups: all tasks with the same label run on pairwise different devices."""
+
+
+class ModeSpec(_Model):
+    """A way to run a task: other values than those of the task itself."""
+
+    time: Durations | None = None
+    """Duration, as for tasks. It replaces the `time`, `op`, `flops` and `bytes` of the task."""
+    flops: Work | None = None
+    """Work, as for tasks. The members of a team share it in proportion to their rates."""
+    bytes: Payload | None = None
+    """Memory traffic, as for tasks; shared likewise."""
+    precision: NumberFormat | None = None
+    """Number format of `flops`."""
+    devices: SomeNames | None = None
+    """Devices (names, keys or types) that may run the task in this mode."""
+    memory: Annotated[MemorySpec, _widen(_under("resident"), Memory | MemorySpec)] | None = None
+    """Required memory, for teams on each member."""
+    uses: Uses = Field(default_factory=dict)
+    """What the task uses, in addition to the `uses` of the task and instead of equal names there; for teams in all."""
+    cores: Annotated[Whole, Field(ge=1)] | None = None
+    """Number of cores, for teams on each member."""
+    team: Annotated[dict[Name, Count], _widen(_as_team, dict[Name, Count] | list[Name])] | None = None
+    """Devices that run the task together from its start to its end: how many of each (names, keys or types), or a list
+    of names. Inputs go to its first device, in the order of the file, and the output is there."""
+    all_reduce: Payload | None = None
+    """Data that the members of the team sum up at the end, in a ring; added to the duration."""
+    all_gather: Payload | None = None
+    """Data that the members of the team collect at the end, in a ring; added to the duration."""
 
 
 class StageSpec(_Model):

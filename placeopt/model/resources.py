@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -100,11 +100,16 @@ class Resources(Record):
         """
         how = [np.maximum if each else np.add for each in self.renewable]
         parts = [each.reduceat(self.amounts(r)[sequence], first, axis=0) for r, each in enumerate(how)]
-        return self.changed(**encoded(parts, (len(first), len(self.parallel))))
+        return self.changed(**_encoded(parts, (len(first), len(self.parallel))))
 
     def changed(self, **arrays: Any) -> Resources:
         """The same with some arrays replaced."""
         return read_only(**{**self.parts(), **arrays})
+
+    def shares(self) -> list[Share]:
+        """Each resource and its amounts."""
+        parts = zip(self.names, self.renewable.tolist(), self.capacity.tolist(), self.unit, strict=True)
+        return [Share(name, kind, limit, self.amounts(r), unit) for r, (name, kind, limit, unit) in enumerate(parts)]
 
     def within_budgets(self, device: Int) -> bool:
         """Whether a placement (n,) keeps all budgets."""
@@ -123,11 +128,34 @@ def read_only(**parts: Any) -> Resources:
     return Resources(**parts)
 
 
-def encoded(amounts: Sequence[Int], shape: tuple[int, int]) -> dict[str, Int]:
+class Share(NamedTuple):
+    """One resource, and what n tasks use of it on m devices, in its unit."""
+
+    name: str
+    renewable: bool
+    capacity: int
+    amount: Int
+    unit: Fraction = Fraction(1)
+
+
+def assembled(shares: Sequence[Share], parallel: Bool, n: int) -> Resources:
+    """The resources of n tasks: renewable ones first."""
+    shares = sorted(shares, key=lambda share: not share.renewable)
+    arrays = {
+        "renewable": np.array([each.renewable for each in shares], dtype=np.bool_),
+        "capacity": np.array([each.capacity for each in shares], dtype=np.int64),
+        "parallel": parallel,
+        **_encoded([each.amount for each in shares], (n, len(parallel))),
+    }
+    return read_only(names=tuple(each.name for each in shares), unit=tuple(each.unit for each in shares), **arrays)
+
+
+def _encoded(amounts: Sequence[Int], shape: tuple[int, int]) -> dict[str, Int]:
     """`need`, `row`, `resource` and `amount` of the amounts (n, m) of each resource."""
-    columns = np.stack([each.ravel() for each in amounts], axis=1) if amounts else np.zeros((math.prod(shape), 0))
-    nothing = np.zeros((1, len(amounts)))  # the first entry
-    kinds, need = np.unique(np.concatenate((nothing, columns)).astype(np.int64), axis=0, return_inverse=True)
+    table = np.zeros((1 + math.prod(shape), len(amounts)), dtype=np.int64)  # the first entry is empty
+    for r, each in enumerate(amounts):
+        table[1:, r] = each.ravel()
+    kinds, need = np.unique(table, axis=0, return_inverse=True)
     entry, resource = np.nonzero(kinds)
     row = np.searchsorted(entry, np.arange(len(kinds) + 1))
     return {
@@ -203,16 +231,17 @@ def build_resources(
             value if use else Fraction(0) for value, use in zip(table[i, r], counts[i].tolist(), strict=True)
         ]
         scale[r] = math.lcm(scale[r], *(value.denominator for value in table[i, r]))
+    found = []
     try:
-        amounts = [np.zeros((n, m), dtype=np.int64) for _ in known]
-        for (i, r), values in table.items():
-            amounts[r][i] = [int(value * scale[r]) for value in values]
-        limit = np.array([int(value * by) for value, by in zip(capacity, scale, strict=True)], dtype=np.int64)
+        for r, (name, by, value) in enumerate(zip(known, scale, capacity, strict=True)):
+            used = np.zeros((n, m), dtype=np.int64)
+            for (i, resource), values in table.items():
+                if resource == r:
+                    used[i] = [int(each * by) for each in values]
+            found.append(Share(name, r < len(renewable or {}), int(np.int64(int(value * by))), used, Fraction(1, by)))
     except OverflowError:
         raise UsageError(f"amounts of {listing(known)} exceed 64 bits; expected fewer digits") from None
-    renewables = np.arange(len(known)) < len(renewable or {})
-    arrays = {"renewable": renewables, "capacity": limit, "parallel": several, **encoded(amounts, (n, m))}
-    return read_only(names=known, unit=tuple(Fraction(1, by) for by in scale), **arrays)
+    return assembled(found, several, n)
 
 
 def _amount(what: str, value: Any) -> Fraction:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +15,7 @@ from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.modes import Modes, check_modes
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
@@ -212,7 +214,7 @@ class Compilation:
         links = link_arrays(spec.links, index, scales, issues)
         self._check_objective()
         edges = edge_arrays(tasks, scales, gaps, issues)
-        memory = self._memory(scales)
+        memory = self._memory(tasks, scales)
         labels = colocation_labels(tasks)
         forward = forward_tasks(tasks, gaps, issues)
         labels = together(spec, labels, forward)
@@ -220,17 +222,25 @@ class Compilation:
         table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
         allowed = table.feasible.copy()
         table.fill(tasks, self.operations, spec.precision)
+        modes, rooms, of_modes = None, capacity, None
+        if check_modes(spec, tasks, issues):
+            modes = Modes(parts, table, self.operations, spec.precision, links)
+            index, table, links, power = modes.index, modes.table, modes.links(), modes.power(power)
+            of_modes, allowed = self._memory(modes.tasks, scales), modes.table.feasible.copy()
+            capacity, unavailable = modes.capacity(capacity), modes.unavailable(unavailable)
+        of_file, parts = parts, replace(parts, index=index)
         known = not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations"))
         if known:
             self._check_feasible(index, allowed, table)
         fixed = self.placement.devices(tasks, index, gaps)
+        fixed, single = (fixed, fixed) if modes is None else modes.restrict(fixed)
         feasible = table.feasible if known else np.ones_like(allowed)
         self.placement.check(parts, fixed, self.operations, allowed, feasible)
         self.placement.check_groups(parts, fixed, labels, separation, feasible)
-        table.restrict(fixed)
+        table.restrict(single)
         relocation = self.current.relocation(parts, memory.resident, links)
         pipeline = pipeline_rules(parts, forward, memory.resident)
-        resources = shared_resources(parts, memory, table.feasible)
+        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.feasible)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 
@@ -354,10 +364,10 @@ class Compilation:
                 message += f"; {shown(hiding)} is the name of a device and refers to that device only"
             self.issues.add(message, ("tasks", name))
 
-    def _memory(self, scales: Scales) -> TaskMemory:
-        """Return the memory of all tasks, as stated by `memory` or `output`."""
-        amounts = np.zeros((3, len(self.tasks)), dtype=np.int64)
-        for row, name, task in self.tasks.stating("memory", "output"):
+    def _memory(self, tasks: Tasks, scales: Scales) -> TaskMemory:
+        """Return the memory of tasks, as stated by `memory` or `output`."""
+        amounts = np.zeros((3, len(tasks)), dtype=np.int64)
+        for row, name, task in tasks.stating("memory", "output"):
             memory = task.memory
             for column, key in enumerate(TaskMemory._fields if memory is not None else ()):
                 if (stated := getattr(memory, key)) is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 from fractions import Fraction
 
 import numpy as np
@@ -128,6 +129,7 @@ class DurationTable:
     def fill(self, tasks: Tasks, operations: dict[str, Durations], precision: NumberFormat) -> None:
         """Fill in the durations of all tasks without issues; `precision` is the default of the tasks."""
         skip, known_operations, unknown_default = self._broken(), list(operations), self._issues.touch("precision")
+        skip |= {name for _, name, task in tasks.stating("modes") if task.modes}
         work: list[tuple[int, str, TaskSpec]] = []
         for row, (name, task) in enumerate(tasks.items()):
             if name in skip or (unknown_default and task.flops is not None and task.precision is None):
@@ -162,6 +164,12 @@ class DurationTable:
                     like = self._index.devices[members[0]].spec.like
                     found[pool] = Efficiency(pool, like, compute, memory, count)
         return tuple(found[pool] for pool in dict.fromkeys(d.pool for d in self._index.devices) if pool in found)
+
+    def extended(self, index: DeviceIndex, duration: Int, feasible: Bool) -> DurationTable:
+        """Return the table with further devices; `duration` and `feasible` (n, m) are those of all devices."""
+        found = copy(self)
+        found._index, found.duration, found.feasible = index, duration, feasible
+        return found
 
     def restrict(self, fixed: Int) -> None:
         """Restrict fixed tasks to their device; `fixed` (n,) is -1 for a free task."""

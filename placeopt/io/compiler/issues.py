@@ -20,6 +20,8 @@ class Issues:
         self._network = network
         self._found: dict[tuple[Path, str], Issue] = {}
         self._touched: set[Path] = set()
+        self.modes: dict[str | int, Path] = {}
+        """The place of each mode by the name under which it is compiled as a task."""
         self._search = Search()
 
     def __len__(self) -> int:
@@ -32,11 +34,13 @@ class Issues:
 
     def add(self, message: str, path: Path, *, at_key: bool = False) -> None:
         """Add an issue at a path; duplicates are ignored."""
+        path = self._stated(path)
         if (path, message) not in self._found:
             self._take(path, self._document(path).issue(message, path, at_key=at_key))
 
     def place(self, path: Path) -> Issue:
         """Return the position of a path, as an issue without a message; nothing is added."""
+        path = self._stated(path)
         return self._document(path).issue("", path)
 
     def existing(self, path: Path) -> Path:
@@ -55,6 +59,7 @@ class Issues:
 
     def written(self, path: Path) -> str:
         """Return the value at a path in the document, for a message."""
+        path = self._stated(path)
         document = self._document(path)
         value = document.data
         for part in document.existing(path):
@@ -67,11 +72,19 @@ class Issues:
 
     def touch(self, *path: str | int) -> bool:
         """Return whether there is an issue at a path or below."""
-        return path in self._touched
+        return self._stated(path) in self._touched
 
     def error(self) -> SpecError:
         """Return a SpecError with all issues in file order."""
         return SpecError(in_file_order(self._found.values()))
+
+    def _stated(self, path: Path) -> Path:
+        """Return where a path of a mode, compiled as a task, is stated: in the mode, or for the task."""
+        place = self.modes.get(path[1]) if self.modes and len(path) > 1 and path[0] == "tasks" else None
+        if place is None:
+            return path
+        mode = (*place, *path[2:])
+        return mode if len(path) < 3 or _holds(self._document(place), (*place, path[2])) else (*place[:2], *path[2:])
 
     def _document(self, path: Path) -> Document:
         # A network may replace some operations and leave others unchanged.

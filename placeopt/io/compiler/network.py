@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -72,6 +74,13 @@ class DeviceIndex:
                 self._pools.setdefault(pool, []).append(place)
                 self._types.setdefault(spec.type or pool, []).append(place)
         self._everything = list(range(len(self.devices)))
+
+    def extended(self, more: Sequence[Device]) -> DeviceIndex:
+        """Return the index with more devices, to which only their own names refer."""
+        found = copy(self)
+        found.devices = [*self.devices, *more]
+        found._names = {**self._names, **{device.name: [len(self) + k] for k, device in enumerate(more)}}
+        return found
 
     @property
     def references(self) -> frozenset[str]:

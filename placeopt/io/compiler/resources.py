@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -9,62 +10,90 @@ import numpy as np
 
 from placeopt.errors import UsageError
 from placeopt.io.compiler.checks import TaskMemory
+from placeopt.io.compiler.modes import Modes
 from placeopt.io.compiler.tasks import Parts
 from placeopt.io.scalars import Use
 from placeopt.io.syntax import Path
-from placeopt.model.arrays import Bool
-from placeopt.model.resources import Resources, build_resources
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import UNLIMITED
+from placeopt.model.resources import Resources, Share, assembled, build_resources
 
-Amounts = dict[str, Any]
 
-
-def shared_resources(parts: Parts, memory: TaskMemory, feasible: Bool) -> Resources | None:
+def shared_resources(
+    parts: Parts, modes: Modes | None, memory: TaskMemory, of_modes: TaskMemory | None, capacity: Int, feasible: Bool
+) -> Resources | None:
     """Return the resources of a spec, None if it has none; `feasible` (n, m) becomes false where a task exceeds one.
 
-    The cores of a device become a renewable resource, and the memory that devices share a budget.
+    The cores of a device become a renewable resource, and the memory that devices share a budget. With modes, a device
+    that they occupy is a renewable resource, and its memory (`capacity`, of the devices of the file) a budget.
     """
-    spec, tasks, index, issues = parts.spec, parts.tasks, parts.index, parts.issues
-    renewable, budgets = dict[str, Fraction](spec.resources), dict[str, Fraction](spec.budgets)
+    spec, issues, index = parts.spec, parts.issues, parts.index
     for name in spec.budgets.keys() & spec.resources.keys():
         issues.add("is a resource and a budget; expected one of them", ("budgets", name), at_key=True)
-    uses: dict[int, Amounts] = {}
-    for row, name, task in tasks.stating("uses"):
-        for resource, amounts in task.uses.items():
-            path = ("tasks", name, "uses", resource)
-            known = [*spec.resources, *spec.budgets]
-            if resource not in known:
-                if not (issues.touch("resources") or issues.touch("budgets")):
-                    issues.unknown("resource", resource, known, path, at_key=True)
-                continue
-            uses.setdefault(row, {})[resource] = _by_device(parts, amounts, path)
-    _cores(parts, renewable, uses)
-    _pools(parts, budgets, uses, memory)
+    members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
+    uses = _stated_uses(parts, modes)
     several = [device.spec.parallel or device.spec.cores is not None for device in index.devices]
-    stated = next((key for key in ("resources", "budgets", "pools") if getattr(spec, key)), "devices")
-    if (renewable or budgets or any(several)) and any("period" in level for level in spec.objective):
-        issues.add("resources are not supported with the objective period", (stated,))
-    if len(issues):
+    parallel = np.array([all(several[d] for d in team) for team in members], dtype=np.bool_)
+    section = next((key for key in ("resources", "budgets", "pools") if getattr(spec, key)), "devices")
+    held = np.repeat(memory.total[:, None], len(members), axis=1)
+    cores = np.ones(feasible.shape, dtype=np.int64)
+    for row, name, task in parts.tasks.stating("cores"):
+        cores[row] = task.cores or 1
+        if task.cores is not None and not any(device.spec.cores for device in index.devices):
+            issues.add("no device has cores; state the cores of devices, or leave this out", ("tasks", name, "cores"))
+    if modes is not None and of_modes is not None:
+        held, cores = modes.memory(memory, of_modes), modes.cores()
+    shares = list(_shares(parts, modes, members, several, capacity, held, cores))
+    stated = bool(shares or spec.resources or spec.budgets or any(several))
+    if stated and any("period" in level for level in spec.objective):
+        issues.add("resources are not supported with the objective period", (section,))
+    if len(issues) or not stated:
         return None
     try:
         found = build_resources(
-            len(tasks),
-            len(index),
-            renewable=renewable,
-            budgets=budgets,
-            uses=uses,
-            parallel=several,
-            feasible=feasible,
+            *feasible.shape, renewable=spec.resources, budgets=spec.budgets, uses=uses, feasible=feasible
         )
     except UsageError as error:
-        issues.add(str(error), (stated,))
+        issues.add(str(error), (section,))
         return None
-    if found is not None:
-        _check_capacities(parts, found, feasible)
+    everything = [*([] if found is None else found.shares()), *shares]
+    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
+    for share in everything:
+        _check_capacity(parts, share, feasible)
+    return assembled(everything, parallel, len(feasible))
+
+
+def _stated_uses(parts: Parts, modes: Modes | None) -> dict[int, dict[str, Any]]:
+    """Return the stated uses of each task: amounts by resource, for each device."""
+    found: dict[int, dict[str, Any]] = {}
+    home = np.arange(len(parts.index)) if modes is None else modes.home
+    for row, name, task in parts.tasks.stating("uses"):
+        if not task.modes:
+            for resource, amounts in _uses(parts, name, task.uses):
+                found.setdefault(row, {})[resource] = [amounts[d] for d in home]
+    for key, variant in {} if modes is None else modes.variants.items():
+        assert modes is not None
+        for resource, amounts in _uses(parts, key, modes.tasks[key].uses):
+            of_task = found.setdefault(variant.row, {}).setdefault(resource, [Fraction(0)] * len(home))
+            for d in variant.devices:
+                of_task[d] = amounts[home[d]]
     return found
 
 
+def _uses(parts: Parts, task: str, uses: dict[str, dict[str, Use]]) -> Iterator[tuple[str, list[Fraction]]]:
+    """Yield each resource that an entry names, and the amounts on the devices of the file."""
+    spec, issues = parts.spec, parts.issues
+    known = [*spec.resources, *spec.budgets]
+    for resource, amounts in uses.items():
+        path = ("tasks", task, "uses", resource)
+        if resource in known:
+            yield resource, _by_device(parts, amounts, path)
+        elif not (issues.touch("resources") or issues.touch("budgets")):
+            issues.unknown("resource", resource, known, path, at_key=True)
+
+
 def _by_device(parts: Parts, amounts: dict[str, Use], path: Path) -> list[Fraction]:
-    """Return (m,) amounts; the most specific reference wins, as for durations."""
+    """Return amounts on the devices of the file; the most specific reference wins, as for durations."""
     found = [(parts.index.levels(word, (*path, word), at_key=True), amount) for word, amount in amounts.items()]
     values = [Fraction(0)] * len(parts.index)
     for level in range(4):
@@ -74,52 +103,45 @@ def _by_device(parts: Parts, amounts: dict[str, Use], path: Path) -> list[Fracti
     return values
 
 
-def _cores(parts: Parts, renewable: dict[str, Fraction], uses: dict[int, Amounts]) -> None:
-    """Add the cores of devices as renewable resources."""
-    devices = parts.index.devices
-    places = [d for d, device in enumerate(devices) if device.spec.cores is not None]
-    names = {d: _free_name(f"cores of {devices[d].name}", parts) for d in places}
-    renewable.update({name: Fraction(devices[d].spec.cores or 0) for d, name in names.items()})
-    for row, (name, task) in enumerate(parts.tasks.items()):
-        if task.cores is not None and not places:
-            message = "no device has cores; state the cores of devices, or leave this out"
-            parts.issues.add(message, ("tasks", name, "cores"))
-        for d in places:
-            on_device = [0] * len(devices)
-            on_device[d] = task.cores or 1
-            uses.setdefault(row, {})[names[d]] = on_device
+def _shares(
+    parts: Parts, modes: Modes | None, members: list[tuple[int, ...]], several: list[bool], capacity: Int, held: Int,
+    cores: Int,
+) -> Iterator[Share]:  # fmt: skip
+    """Yield the cores and pools, and the devices that modes occupy; `held` and `cores` (n, m) are for each member."""
+    devices, taken = parts.index.devices, {*parts.spec.resources, *parts.spec.budgets}
 
+    def free_name(name: str) -> str:
+        while name in taken:
+            name += "'"
+        taken.add(name)
+        return name
 
-def _pools(parts: Parts, budgets: dict[str, Fraction], uses: dict[int, Amounts], memory: TaskMemory) -> None:
-    """Add the memory that devices share as budgets in bytes."""
+    def inside(places: set[int]) -> Int:
+        """(m,) number of members of each device among some devices of the file."""
+        return np.array([len(places.intersection(team)) for team in members], dtype=np.int64)
+
+    for d, device in enumerate(devices):
+        if device.spec.cores is not None:
+            yield Share(free_name(f"cores of {device.name}"), True, device.spec.cores, cores * inside({d}))
     for name, pool in parts.spec.pools.items():
         path = ("pools", name)
         if parts.spec.memory_model != "sum":
             parts.issues.add(f"{parts.spec.memory_model} is not supported with pools; expected sum", ("memory_model",))
-        members = {d for k, word in enumerate(pool.devices) for d in parts.index.find(word, (*path, "devices", k))}
-        budget = _free_name(f"memory of {name}", parts)
-        budgets[budget] = Fraction(parts.scales.capacity(pool.memory, (*path, "memory")))
-        for row, held in enumerate(memory.total.tolist()):
-            if held:
-                uses.setdefault(row, {})[budget] = [held if d in members else 0 for d in range(len(parts.index))]
+        places = {d for k, word in enumerate(pool.devices) for d in parts.index.find(word, (*path, "devices", k))}
+        room = parts.scales.capacity(pool.memory, (*path, "memory"))
+        yield Share(free_name(f"memory of {name}"), False, room, held * inside(places))
+    for d in [] if modes is None else modes.occupied:
+        if not several[d]:
+            yield Share(free_name(devices[d].name), True, 1, np.ones_like(held) * inside({d}))
+        if capacity[d] != UNLIMITED:
+            yield Share(free_name(f"memory of {devices[d].name}"), False, int(capacity[d]), held * inside({d}))
 
 
-def _free_name(name: str, parts: Parts) -> str:
-    """Return a name that no resource of the document has."""
-    while name in parts.spec.resources or name in parts.spec.budgets:
-        name += "'"
-    return name
-
-
-def _check_capacities(parts: Parts, resources: Resources, feasible: Bool) -> None:
+def _check_capacity(parts: Parts, share: Share, feasible: Bool) -> None:
     """Mark devices on which a task exceeds a capacity as not feasible; report tasks without another one."""
     able = np.array(feasible)
-    for r, capacity in enumerate(resources.capacity.tolist()):
-        amounts = resources.amounts(r)
-        feasible &= amounts <= capacity
-        for row in np.flatnonzero(able.any(axis=1) & ~feasible.any(axis=1)).tolist():
-            name = list(parts.tasks)[row]
-            least = resources.text(r, int(amounts[row][able[row]].min()))
-            limit = f"{resources.names[r]} has {resources.text(r, capacity)}"
-            parts.issues.add(f"the task uses at least {least}, and {limit}", ("tasks", name))
-        able[~feasible.any(axis=1)] = False
+    feasible &= share.amount <= share.capacity
+    for row in np.flatnonzero(able.any(axis=1) & ~feasible.any(axis=1)).tolist():
+        name, least = list(parts.tasks)[row], int(share.amount[row][able[row]].min())
+        needs, has = (f"{float(amount * share.unit):.10g}" for amount in (least, share.capacity))
+        parts.issues.add(f"the task uses at least {needs} of {share.name}, which has {has}", ("tasks", name))

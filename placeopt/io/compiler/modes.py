@@ -1,0 +1,259 @@
+"""Modes and teams: each device or team in each mode becomes a device of the compiled problem.
+
+A device that tasks use in modes or teams is then a renewable resource of capacity 1, and its memory a budget, so that
+rules and solvers need no notion of modes. The devices of the file come first, followed by the further ones in the order
+of the tasks: "gpu0: int4" is gpu0 in the mode int4, and "gpu0+gpu1: split" a team.
+
+A team of k devices shares work (`flops`, `bytes`) in proportion to the rates of its members: k devices that take t_1,
+..., t_k alone take 1 / (1/t_1 + ... + 1/t_k). Rings (P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for
+clusters of workstations, J. Parallel and Distributed Computing 69, 2009) take 2 (k - 1) steps for an all-reduce and k -
+1 for an all-gather; a step moves one k-th of the data over the slowest link of the ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from math import ceil
+
+import numpy as np
+
+from placeopt.io.compiler.checks import TaskMemory
+from placeopt.io.compiler.durations import DurationTable, feasibility
+from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import Device, LinkArrays
+from placeopt.io.compiler.tasks import Parts, Tasks
+from placeopt.io.spec import MOST_DEVICES, Durations, ModeSpec, NumberFormat, Spec, TaskSpec
+from placeopt.model.arrays import Int
+from placeopt.model.problem import UNLIMITED, transfer_ticks
+from placeopt.model.unavailability import Unavailability, build_unavailability
+from placeopt.model.units import shown
+
+METRICS = ("makespan", "total_cost", "energy")
+"""Metrics that do not depend on whether two devices of the compiled problem are one device of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A mode of a task, and the devices of the compiled problem that run it."""
+
+    row: int
+    mode: ModeSpec
+    devices: tuple[int, ...]
+
+
+class Modes:
+    """The devices of the compiled problem, m in all, of which the first are those of the file.
+
+    Attributes
+    ----------
+    index, table
+        All devices, and the durations of all tasks on them.
+    members
+        (m,) the devices of the file that each one occupies; the first has its inputs and outputs.
+    variants
+        What each mode of each task is, by its name in `tasks`.
+    tasks
+        The modes as tasks.
+    """
+
+    def __init__(
+        self, parts: Parts, table: DurationTable, operations: dict[str, Durations], precision: NumberFormat,
+        links: LinkArrays,
+    ) -> None:  # fmt: skip
+        self._parts, self._links = parts, links
+        index, issues = parts.index, parts.issues
+        self.tasks = Tasks()
+        rows: dict[str, tuple[int, str, ModeSpec]] = {}
+        for row, name, task in parts.tasks.stating("modes"):
+            for label, mode in task.modes.items() if not issues.touch("tasks", name) else ():
+                key = f"{name} in mode {label}"
+                while key in parts.tasks or key in rows:
+                    key += "'"
+                self.tasks[key] = _merged(task, mode)
+                rows[key] = row, label, mode
+                issues.modes[key] = ("tasks", name, "modes", label)
+        allowed = feasibility(self.tasks, index, parts.gaps, issues)
+        alone = DurationTable(index, parts.scales, allowed, parts.gaps, issues)
+        alone.fill(self.tasks, operations, precision)
+        self.members: list[tuple[int, ...]] = [(d,) for d in range(len(index))]
+        names: dict[tuple[tuple[int, ...], str], int] = {}
+        cells: dict[tuple[int, int], int] = {}
+        self.variants: dict[str, Variant] = {}
+        for k, (key, (row, label, mode)) in enumerate(rows.items()):
+            found = []
+            for team, ticks in self._teams(key, mode, alone.duration[k], alone.feasible[k]):
+                column = names.setdefault((team, label), len(self.members))
+                if column == len(self.members):
+                    self.members.append(team)
+                if len(self.members) > MOST_DEVICES:
+                    message = f"all teams and modes make more than {MOST_DEVICES} devices; name the members of teams"
+                    issues.add(message, ("tasks", key))
+                    raise issues.error()
+                cells[row, column] = ticks
+                found.append(column)
+            if not found and not issues.touch("tasks", key):
+                issues.add("no device, or no team of devices, can run the task in this mode", ("tasks", key))
+            self.variants[key] = Variant(row, mode, tuple(found))
+        self.index = index.extended([self._device(team, label) for team, label in names])
+        wide = (len(parts.tasks), len(self.members))
+        duration, feasible = np.zeros(wide, dtype=np.int64), np.zeros(wide, dtype=np.bool_)
+        single = slice(None), slice(0, len(index))
+        duration[single], feasible[single] = table.duration, table.feasible
+        feasible[[variant.row for variant in self.variants.values()]] = False
+        for cell, ticks in cells.items():
+            duration[cell], feasible[cell] = ticks, True
+        self.table = table.extended(self.index, duration, feasible)
+        self._occupied = {d for team in self.members[len(index) :] for d in team}
+
+    @property
+    def home(self) -> Int:
+        """(m,) the first member of each device."""
+        return np.array([team[0] for team in self.members], dtype=np.int64)
+
+    @property
+    def occupied(self) -> list[int]:
+        """The devices of the file that some task uses in a mode or a team."""
+        return sorted(self._occupied)
+
+    def uses_member(self, d: int) -> Int:
+        """(m,) 1 for the devices that occupy device d of the file, else 0."""
+        return np.array([d in team for team in self.members], dtype=np.int64)
+
+    def restrict(self, fixed: Int) -> tuple[Int, Int]:
+        """Restrict tasks with modes that are fixed (n,) on a device of the file to its modes.
+
+        Return the same with one of these devices for each, and with -1 for them; -1 is a free task.
+        """
+        one, others, home = fixed.copy(), fixed.copy(), self.home
+        for row in sorted({variant.row for variant in self.variants.values()}):
+            if 0 <= fixed[row] < len(self._parts.index):
+                able = np.flatnonzero(self.table.feasible[row] & (home == fixed[row]))
+                if len(able):
+                    self.table.feasible[row, home != fixed[row]] = False
+                    one[row], others[row] = able[0], -1
+        return one, others
+
+    def links(self) -> LinkArrays:
+        """The links between all devices: those between their first members."""
+        between = np.ix_(self.home, self.home)
+        return LinkArrays(*(array[between] for array in self._links))
+
+    def power(self, power: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The power of all devices: the sum of those of their members."""
+        sums = [sum((Fraction(*power[d]) for d in team), Fraction(0)) for team in self.members]
+        return [(each.numerator, each.denominator) for each in sums]
+
+    def capacity(self, capacity: Int) -> Int:
+        """(m,) the memory of all devices; that of occupied ones is a budget instead."""
+        found = np.full(len(self.members), UNLIMITED, dtype=np.int64)
+        found[: len(capacity)] = capacity
+        found[self.occupied] = UNLIMITED
+        return found
+
+    def unavailable(self, windows: Unavailability | None) -> Unavailability | None:
+        """When devices are unavailable: whenever a member is."""
+        if windows is None:
+            return None
+        return build_unavailability([[window for d in team for window in windows.of(d)] for team in self.members])
+
+    def memory(self, of_tasks: TaskMemory, of_modes: TaskMemory) -> Int:
+        """(n, m) bytes on each member of each device."""
+        held = np.repeat(of_tasks.total[:, None], len(self.members), axis=1)
+        for variant, total in zip(self.variants.values(), of_modes.total.tolist(), strict=True):
+            held[variant.row, list(variant.devices)] = total
+        return held
+
+    def cores(self) -> Int:
+        """(n, m) cores on each member of each device."""
+        used = np.ones((len(self._parts.tasks), len(self.members)), dtype=np.int64)
+        for row, _, task in self._parts.tasks.stating("cores"):
+            used[row] = task.cores or 1
+        for key, variant in self.variants.items():
+            used[variant.row, list(variant.devices)] = self.tasks[key].cores or 1
+        return used
+
+    def _device(self, team: tuple[int, ...], label: str) -> Device:
+        """The device of the compiled problem for a team in a mode."""
+        devices = [self._parts.index.devices[d] for d in team]
+        name = f"{'+'.join(device.name for device in devices)}: {label}"
+        taken = {device.name for device in self._parts.index.devices}
+        while name in taken:
+            name += "'"
+        return Device(name, devices[0].pool, devices[0].type, devices[0].spec)
+
+    def _teams(self, key: str, mode: ModeSpec, duration: Int, feasible: Int) -> Iterator[tuple[tuple[int, ...], int]]:
+        """The teams of a mode and the ticks that they take; single devices without a team."""
+        index, scales, issues, path = self._parts.index, self._parts.scales, self._parts.issues, ("tasks", key)
+        extra = [(key, amount) for key in ("all_reduce", "all_gather") if (amount := getattr(mode, key)) is not None]
+        if mode.team is None:
+            for stated, _ in extra:
+                issues.add(f"{stated} needs a team", (*path, stated))
+            for d in np.flatnonzero(feasible).tolist():
+                yield (d,), int(duration[d])
+            return
+        choices = []
+        for reference, count in mode.team.items():
+            able = [d for d in index.find(reference, (*path, "team", reference)) if feasible[d]]
+            choices.append(list(combinations(able, count)))
+        task = self.tasks[key]
+        moved = [(stated, scales.size(amount, (*path, stated))) for stated, amount in extra]
+        seen = set()
+        for parts in product(*choices):
+            team = tuple(sorted(d for part in parts for d in part))
+            if len(set(team)) < len(team) or team in seen:
+                continue
+            seen.add(team)
+            alone = [int(duration[d]) for d in team]
+            ticks = max(alone)
+            if task.time is None and task.op is None and min(alone) > 0:
+                ticks = ceil(1 / sum(Fraction(1, each) for each in alone))
+            yield team, ticks + sum(self._ring(team, stated, size) for stated, size in moved)
+
+    def _ring(self, team: tuple[int, ...], operation: str, size: int) -> int:
+        """Ticks of a collective operation."""
+        k, links = len(team), self._links
+        steps = (k - 1) * (2 if operation == "all_reduce" else 1)
+        way = [
+            int(
+                transfer_ticks(
+                    -(-size // k), links.latency[a, b], links.byte_ticks_num[a, b], links.byte_ticks_den[a, b]
+                )
+            )
+            for a, b in zip(team, (*team[1:], team[0]), strict=True)
+        ]
+        return steps * max(way)
+
+
+def _merged(task: TaskSpec, mode: ModeSpec) -> TaskSpec:
+    """The task as the mode states it."""
+    stated = {key: getattr(mode, key) for key in mode.model_fields_set - {"team", "all_reduce", "all_gather", "uses"}}
+    changes: dict[str, object] = {"modes": {}, "uses": {**task.uses, **mode.uses}}
+    if mode.time is not None:
+        changes |= {"op": None, "flops": None, "bytes": None}
+    elif mode.flops is not None or mode.bytes is not None:
+        changes |= {"op": None, "time": None, "flops": None, "bytes": None}
+    return task.model_copy(update={**changes, **stated})
+
+
+def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
+    """Return whether tasks have modes; reports what is not supported with them."""
+    first = next((("tasks", name, "modes") for _, name, task in tasks.stating("modes") if task.modes), None)
+    if first is None:
+        return False
+    for level in spec.objective:
+        for metric in level:
+            if metric not in METRICS:
+                issues.add(f"modes are not supported with the objective {metric}; expected {', '.join(METRICS)}", first)
+    if spec.contention != "none":
+        issues.add(f"modes are not supported with contention {spec.contention}; expected none", first)
+    if spec.memory_model != "sum":
+        issues.add(f"{spec.memory_model} is not supported with modes; expected sum", ("memory_model",))
+    if any(device.tiers for device in spec.devices.values()):
+        issues.add("modes are not supported with memory tiers", first)
+    for _, name, task in tasks.stating("separate"):
+        if task.separate and task.modes:
+            issues.add(f"{shown(name)} has modes; separate is not supported with them", ("tasks", name, "separate"))
+    return True
