@@ -288,6 +288,19 @@ CASES: tuple[Case, ...] = (
         "t0 stays on d0, t1 starts up on d1",
     ),
     Case(
+        "tardiness",
+        lambda: _problem([[3], [2]], due=[5, 2], due_weight=[1, 4], objective=["tardiness"]),
+        0,
+        "t1 first: it ends at 2, t0 at 5",
+    ),
+    Case("price", lambda: _problem([[1, 9]] * 2, price=[[5, 1], [2, 3]], objective=["price"]), 3, "1 on d1, 2 on d0"),
+    Case(
+        "devices",
+        lambda: _problem([[1, 1]] * 3, resident=[2, 2, 2], capacity=[4, 9], objective=["devices"]),
+        1,
+        "all 6 bytes fit on d1",
+    ),
+    Case(
         "makespan and relocation",
         lambda: _problem(
             [[6, 6]] * 2,

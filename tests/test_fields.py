@@ -39,6 +39,7 @@ def full() -> po.Problem:
         deadline=[90, 91, 92, 93], capacity=[70, 80, 90], payload=[9, 9, 9], shared=[True, True, True],
         latency=TIMES, byte_ticks_num=TIMES, byte_ticks_den=2 + np.zeros((3, 3)), power_num=[3, 4, 5],
         power_den=[1, 1, 2], byte_energy_num=TIMES, byte_energy_den=3 + np.zeros((3, 3)), relocation=moving,
+        due=[5, 6, UNLIMITED, 8], due_weight=[1, 2, 1, 3], price=[[1, 2, 3], [4, 5, 6], [7, 8, 9], [0, 2, 1]],
         runs_before_next_change=7, group=[0, 0, 1, 2], separation=[(0, 2)], forward=[0, 1, 0, 3],
         objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
         memory_model="peak", consolidate=0.05, unavailable=po.build_unavailability([[(3, 5)], [], [(0, 2), (7, 9)]]),

@@ -77,6 +77,14 @@ def _use(value: Any) -> Fraction:
     return _moderate(value)
 
 
+def _price(value: Any) -> Fraction:
+    try:
+        stated = Fraction(value) if isinstance(value, str) else value
+    except ValueError:
+        stated = value
+    return _use(stated)
+
+
 def _positive(value: Any) -> Fraction:
     if not is_number(value) or value <= 0:
         raise ValueError(f"expected a positive number, got {units.shown(value)}")
@@ -163,4 +171,7 @@ Allowance = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string"}]}),
 ]
 Use = Annotated[Fraction, PlainValidator(_use), WithJsonSchema({"type": "number", "minimum": 0})]
+Price = Annotated[
+    Fraction, PlainValidator(_price), WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
+]
 Positive = Annotated[Fraction, PlainValidator(_positive), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]

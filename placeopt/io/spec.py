@@ -24,6 +24,7 @@ from placeopt.io.scalars import (
     Payload,
     Positive,
     Power,
+    Price,
     Share,
     Speed,
     Time,
@@ -218,6 +219,11 @@ class TaskSpec(_Model):
     """Earliest start of the task, rounded up to a tick. Default: 0."""
     deadline: Time | None = None
     """Latest end of the task, rounded down to a tick. This is a hard constraint, not a due date."""
+    due: Annotated[DueSpec, _widen(_under("by"), Time | DueSpec)] | None = None
+    """Due date, for the objective `tardiness`; a bare time is `by`."""
+    price: Annotated[dict[Name, Price], _widen(_under(ANY), Price | dict[str, Price])] | None = None
+    """Price of the task: one for all devices, or by device (names, keys or types). It is added to the price of the time
+    on the device."""
     devices: SomeNames | None = None
     """Devices (names, keys or types) that may run the task."""
     requires: Names = Field(default_factory=list)
@@ -263,6 +269,15 @@ class ModeSpec(_Model):
     """Data that the members of the team sum up at the end, in a ring; added to the duration."""
     all_gather: Payload | None = None
     """Data that the members of the team collect at the end, in a ring; added to the duration."""
+
+
+class DueSpec(_Model):
+    """A due date, for the objective `tardiness`."""
+
+    by: Time
+    """The time by which the task should end, rounded down to a tick."""
+    weight: Annotated[Whole, Field(ge=0)] = 1
+    """What a tick after it counts."""
 
 
 class StageSpec(_Model):
@@ -370,6 +385,8 @@ class DeviceSpec(_Model):
     """Hardware features, which tasks may demand with `requires`."""
     power: Power | None = None
     """Power consumption while a task runs, for the objective `energy`."""
+    price: Use | None = None
+    """Price of an hour in which tasks run, for the objective `price`."""
     pipeline: StageSpec | None = None
     """How the device serves a pipeline, where that differs from the section `pipeline`."""
 

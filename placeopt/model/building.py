@@ -61,6 +61,9 @@ def build_problem(
     power_den: ArrayLike | None = None,
     byte_energy_num: ArrayLike | None = None,
     byte_energy_den: ArrayLike | None = None,
+    due: ArrayLike | None = None,
+    due_weight: ArrayLike | None = None,
+    price: ArrayLike | None = None,
     relocation: ArrayLike | None = None,
     runs_before_next_change: Fraction | int = 1,
     group: ArrayLike | None = None,
@@ -190,8 +193,9 @@ def build_problem(
     if resources is not None and "period" in goal.metrics:
         raise UsageError(f"resources: the objective {goal} contains period; expected one without it")
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
+    prices = whole_numbers("price", price, by_both, "tasks x devices", default=0, where=allowed)
     tables = [ticks, allowed]
-    tables += [] if relocation is None else [moves]
+    tables += [table for table, given in ((moves, relocation), (prices, price)) if given is not None]
     tables += [] if resources is None else [resources.need]
     columns = [
         (
@@ -227,6 +231,9 @@ def build_problem(
         shared=edge_shared,
         power_num=powers[0],
         power_den=powers[1],
+        due=each_task("due", due, UNLIMITED),
+        due_weight=each_task("due_weight", due_weight, 1),
+        price=prices,
         relocation=moves,
         runs_before_next_change=Fraction(runs_before_next_change),
         group=by_first_appearance(groups),

@@ -148,6 +148,11 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
         entry["release"] = int(problem.release[i])
     if problem.deadline[i] != UNLIMITED:
         entry["deadline"] = int(problem.deadline[i])
+    if problem.due[i] != UNLIMITED:
+        entry["due"] = {"by": int(problem.due[i]), "weight": int(problem.due_weight[i])}
+    if problem.price[i].any():
+        priced = np.flatnonzero(problem.price[i])
+        entry["price"] = {problem.device_names[d]: decimal(Fraction(int(problem.price[i, d]), NANO)) for d in priced}
     if problem.relocation[i].any():
         moved = np.flatnonzero(problem.relocation[i])
         entry["migration"] = {"startup": {problem.device_names[d]: int(problem.relocation[i, d]) for d in moved}}

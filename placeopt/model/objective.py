@@ -7,6 +7,9 @@
     energy           nanojoules of computing and of moving data
     memory_balance   largest used fraction of a capacity, in parts per million, rounded up
     relocation       total ticks of moving tasks from their current devices and starting them up (`relocation_ticks`)
+    tardiness        total ticks by which tasks end after their due dates, each times its weight
+    price            total price of all tasks on their devices, in billionths
+    devices          number of devices that run a task
     period           ticks between two results, if runs follow each other without end (`placeopt.model.period`)
 
 A transfer that serves several consumers on one device counts once.
@@ -31,7 +34,7 @@ Value = int | Fraction
 EXACT = "expected a Python int, or a Fraction for a weighted sum"
 """What `is_exact` requires, for messages."""
 
-IN_TICKS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "relocation", "period")
+IN_TICKS: tuple[Metric, ...] = ("makespan", "total_cost", "max_load", "relocation", "tardiness", "period")
 """Metrics that are counted in ticks."""
 
 GONE = -1
@@ -98,6 +101,19 @@ def _relocation(problem: Problem, schedule: Schedule) -> int:
     return int(problem.relocation[np.arange(problem.n_tasks), schedule.device].sum())
 
 
+def _tardiness(problem: Problem, schedule: Schedule) -> int:
+    late = np.maximum(schedule.start + durations(problem, schedule.device) - problem.due, 0)
+    return int((late * problem.due_weight).sum())
+
+
+def _price(problem: Problem, schedule: Schedule) -> int:
+    return int(problem.price[np.arange(problem.n_tasks), schedule.device].sum())
+
+
+def _devices(problem: Problem, schedule: Schedule) -> int:  # noqa: ARG001 - as all metrics
+    return len(np.unique(schedule.device))
+
+
 METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
     "makespan": makespan,
     "total_cost": _total_cost,
@@ -106,6 +122,9 @@ METRICS: dict[Metric, Callable[[Problem, Schedule], int]] = {
     "energy": _energy,
     "memory_balance": _memory_balance,
     "relocation": _relocation,
+    "tardiness": _tardiness,
+    "price": _price,
+    "devices": _devices,
     "period": period,
 }
 

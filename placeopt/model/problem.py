@@ -27,7 +27,17 @@ from placeopt.model.units import exact, is_number, size_text, time_text
 Contention = Literal["none", "port", "half_duplex"]
 MemoryModel = Literal["sum", "peak"]
 Metric = Literal[
-    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation", "period"
+    "makespan",
+    "total_cost",
+    "max_load",
+    "communication",
+    "energy",
+    "memory_balance",
+    "relocation",
+    "tardiness",
+    "price",
+    "devices",
+    "period",
 ]
 
 UNLIMITED = int(np.iinfo(np.int64).max)
@@ -224,6 +234,10 @@ class Problem:
         (m,): num nanojoules are spent in den ticks of computing.
     byte_energy_num, byte_energy_den
         (m, m): num nanojoules move den bytes.
+    due, due_weight
+        (n,) due date of each task, in ticks, UNLIMITED without one; (n,) weight of a tick after it.
+    price
+        (n, m) price of each task on each device, in billionths; 0 where not feasible.
     relocation
         (n, m) ticks to move a task from its current device to each device and start it there; 0 where it stays or is
         not feasible (`placeopt.model.objective`).
@@ -296,6 +310,9 @@ class Problem:
     power_den: Int
     byte_energy_num: Int
     byte_energy_den: Int
+    due: Int
+    due_weight: Int
+    price: Int
     relocation: Int
     runs_before_next_change: Fraction
     group: Int
@@ -418,7 +435,8 @@ class Problem:
         """
         digest = hashlib.sha256()
         idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency", "notes", "provenance"}
-        idle |= set() if self.relocation.any() else {"relocation"}
+        idle |= {name for name in ("relocation", "price") if not getattr(self, name).any()}
+        idle |= {"due", "due_weight"} if (self.due == UNLIMITED).all() else set()
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         if self.pipeline is None:
             idle |= {"pipeline"}

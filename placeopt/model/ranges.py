@@ -9,7 +9,7 @@ import numpy as np
 
 from placeopt.errors import UsageError, visible
 from placeopt.model.arrays import Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import last_end
 
@@ -63,10 +63,15 @@ def _excesses(problem: Problem) -> Iterator[Excess]:
     hungriest = _largest_ratio(problem.power_num, problem.power_den)
     dearest = _largest_ratio(problem.byte_energy_num, problem.byte_energy_den)
     energy = longest * hungriest + problem.n_tasks + moved * dearest + problem.n_edges
+    # No task ends later than all of this takes.
+    weight = _total(problem.due_weight[problem.due != UNLIMITED]) if "tardiness" in problem.objective.metrics else 0.0
+    prices = _total(problem.price.max(axis=1, initial=0))
     for what, total, unit, hint, section in (
         (times, last + longest + transfers, "ticks", "use a coarser resolution", "resolution"),
         ("the memory of all tasks adds up", _total(problem.memory), "bytes", "expected less", "tasks"),
         ("all payloads add up", moved, "bytes", "expected less", "tasks"),
+        ("the weighted tardiness adds up", weight * (last + longest + transfers), "ticks", "expected less", "tasks"),
+        ("the price of all tasks adds up", prices, "billionths", "expected less", "tasks"),
         ("the energy of all tasks and transfers adds up", energy, "nJ", "expected less", "devices"),
     ):
         if total > LARGEST:

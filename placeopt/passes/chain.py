@@ -22,6 +22,10 @@ WORTHWHILE = 100
 """Exact passes are repeated as long as a round makes the problem smaller by at least one part in this many."""
 
 
+COUNTED = frozenset(("tardiness", "price", "devices"))
+"""Metrics that exact passes do not keep."""
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     """The size of a problem; `choices` counts pairs of a group and a device that may run it."""
@@ -177,7 +181,8 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) ->
     """Apply passes, given as objects or by name, in order; adjacent exact passes are repeated while that is worthwhile.
 
     No pass applies to a pipeline: they do not know its stages and replicas. No exact pass applies if devices are
-    unavailable for a time, or with resources: a task may then start later than what it waits for allows.
+    unavailable for a time, or with resources, where a task may start later than what it waits for allows, or if the
+    objective counts what single tasks add (`COUNTED`).
 
     Raises
     ------
@@ -189,7 +194,7 @@ def apply_passes(problem: Problem, passes: Iterable[str | Pass] | str | Pass) ->
     steps: list[Step] = []
     if problem.pipeline is not None:
         return Chain(problem)
-    if problem.unavailable is not None or problem.resources is not None:
+    if set(problem.rules) - {"tiers"} or COUNTED.intersection(problem.objective.metrics):
         found = tuple(each for each in found if not each.exact)
     for exact, block in groupby(found, key=lambda each: each.exact):
         problem = (_exhausted if exact else _once)(problem, list(block), steps)

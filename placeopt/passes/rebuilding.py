@@ -19,9 +19,10 @@ SETTINGS = (
     "name", "description", "resolution", "runs_before_next_change", "objective", "consolidate", "contention",
     "memory_model",
 )  # fmt: skip
+TASK_FIELDS = ("resident", "output", "scratch", "release", "deadline", "due", "due_weight", "group")
 DEVICE_FIELDS = ("device_names", "device_types", "capacity", "power_num", "power_den")
 LINK_FIELDS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
-"""Fields of a problem: of the whole, one entry per device, and one per pair of devices."""
+"""Fields of a problem: of the whole, one entry per task, per device, and per pair of devices."""
 
 LARGEST_NETWORK = 256
 """Maximum number of devices for which the triangle inequality is checked."""
@@ -85,8 +86,8 @@ def rebuilt(
         task_names=[problem.task_names[i] for i in tasks.tolist()],
         device_names=[problem.device_names[d] for d in devices.tolist()],
         device_types=[problem.device_types[d] for d in devices.tolist()],
-        **{name: of(name, *cells) for name in ("duration", "feasible", "relocation")},
-        **{name: of(name, tasks) for name in ("resident", "output", "scratch", "release", "deadline", "group")},
+        **{name: of(name, *cells) for name in ("duration", "feasible", "relocation", "price")},
+        **{name: of(name, tasks) for name in TASK_FIELDS},
         **{name: of(name, devices) for name in ("capacity", "power_num", "power_den")},
         **{name: of(name, *between) for name in LINK_FIELDS},
         edges=np.column_stack((edges.source, edges.target)),

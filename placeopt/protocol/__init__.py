@@ -25,6 +25,9 @@ from placeopt.protocol.pool import Pool
 ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if metric != "period")
 """All metrics of one run."""
 
+PLACED: tuple[Metric, ...] = tuple(metric for metric in ALL_METRICS if metric not in ("tardiness", "devices"))
+"""The metrics that local search evaluates step by step: neither ends of single tasks nor numbers of devices."""
+
 
 RULES: Mapping[str, str] = {
     "tiers": "memory tiers",

@@ -51,6 +51,22 @@ def _relocation(view: View) -> int:
     return sum(ticks[d] for ticks, d in zip(view.problem.relocation.tolist(), view.device.tolist(), strict=True))
 
 
+def _tardiness(view: View) -> int:
+    """Weighted ticks by which tasks with a due date end after it."""
+    rows = zip(view.end.tolist(), view.problem.due.tolist(), view.problem.due_weight.tolist(), strict=True)
+    return sum(weight * max(end - due, 0) for end, due, weight in rows if due != UNLIMITED)
+
+
+def _price(view: View) -> int:
+    """Billionths of all tasks on their devices."""
+    return sum(price[d] for price, d in zip(view.problem.price.tolist(), view.device.tolist(), strict=True))
+
+
+def _devices(view: View) -> int:
+    """Devices that run a task, even one that takes no time."""
+    return len(set(view.device.tolist()))
+
+
 def _period(view: View) -> int:
     """Ticks between two results, if runs follow each other without end."""
     return PipelineView(view).period
@@ -64,6 +80,9 @@ _METRICS: dict[Metric, Callable[[View], int]] = {
     "energy": _energy,
     "memory_balance": _memory_balance,
     "relocation": _relocation,
+    "tardiness": _tardiness,
+    "price": _price,
+    "devices": _devices,
     "period": _period,
 }
 

@@ -72,6 +72,8 @@ def amount_text(value: Value | float, metric: str | None, resolution: Fraction, 
         return size_text(int(value))
     if metric == "energy":
         return f"{float(value) / 1e9:.6g} J"
+    if metric == "price":
+        return f"{float(value) / 1e9:,.6g}"
     if metric == "memory_balance":
         return f"{float(value) / 1e4:.4g} %"
     return f"{float(value):,.10g}"

@@ -39,7 +39,8 @@ from placeopt.model.unavailability import build_unavailability
 Value = tuple[int | Fraction, ...]
 
 METRICS: tuple[Metric, ...] = (
-    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation",
+    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation", "tardiness",
+    "price", "devices",
 )  # fmt: skip
 
 
@@ -202,7 +203,12 @@ class _Search:
         used = self._live() if self.peak else _held(self.problem, self.device)
         if not _within(self.problem, used):
             return
-        value = self._value(least, used)
+        ends = [max(soonest[o], self.release[o]) if o in soonest else begin or 0 for o, begin in enumerate(self.start)]
+        late = sum(
+            int(self.problem.due_weight[i]) * max(ends[i] + self.ticks[i] - int(self.problem.due[i]), 0)
+            for i in range(self.problem.n_tasks)
+        )
+        value = self._value(least, used, late)
         if self.best is not None and value >= self.best[0]:
             return
         if not waiting:
@@ -276,7 +282,7 @@ class _Search:
             most = [max(pair) for pair in zip(most, live, strict=True)]
         return most
 
-    def _value(self, makespan: int, used: list[int]) -> Value:
+    def _value(self, makespan: int, used: list[int], late: int) -> Value:
         rooms = self.problem.capacity.tolist()
         shares = [-(-use * PARTS // max(have, 1)) for use, have in zip(used, rooms, strict=True) if have != UNLIMITED]
         metrics = {
@@ -287,6 +293,9 @@ class _Search:
             "energy": self.energy,
             "memory_balance": max(shares, default=0),
             "relocation": sum(int(self.problem.relocation[i, d]) for i, d in enumerate(self.device)),
+            "tardiness": late,
+            "price": sum(int(self.problem.price[i, d]) for i, d in enumerate(self.device)),
+            "devices": len(set(self.device)),
         }
         levels = (
             sum((term.weight * metrics[term.metric] for term in level), Fraction(0))
@@ -371,6 +380,9 @@ def small_problem(
         contention=contention,
         memory_model=memory_model,
         relocation=_relocation(aside, n, label) if aside.random() < 0.6 else None,
+        due=np.where(aside.random(n) < 0.6, aside.integers(0, 25, n), UNLIMITED),
+        due_weight=aside.integers(0, 4, n),
+        price=aside.integers(0, 9, (n, m))[:, label],
     )
     return _timed(problem, rng) if times else problem
 
@@ -422,9 +434,12 @@ def _timed(problem: Problem, rng: np.random.Generator) -> Problem:
 
 
 def _objective(rng: np.random.Generator) -> Objective:
-    """Mostly one metric, mostly the makespan; now and then a weighted one, a weighted sum or a list."""
+    """Mostly one metric, mostly the makespan; now and then a weighted one, a weighted sum or a list.
+
+    Tardiness and the number of devices, which not all solvers support, are not drawn.
+    """
     kind = rng.random()
-    first, second = (METRICS[i] for i in rng.choice(len(METRICS), 2, replace=False))
+    first, second = (METRICS[i] for i in rng.choice(7, 2, replace=False))
     if kind < 0.4:
         return Objective()
     if kind < 0.7:

@@ -28,7 +28,8 @@ from placeopt.verifier import Report, Rule, Violation, verify
 from placeopt.verifier.rules import RULES
 
 METRICS: tuple[Metric, ...] = (
-    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation",
+    "makespan", "total_cost", "max_load", "communication", "energy", "memory_balance", "relocation", "tardiness",
+    "price", "devices",
 )  # fmt: skip
 
 
@@ -587,17 +588,21 @@ def measured(metrics: Sequence[Metric]) -> Problem:
         byte_energy_num=[[0, 1], [1, 0]],
         byte_energy_den=[[1, 4], [4, 1]],
         relocation=[[0, 50], [3, 20], [100, 4]],
+        due=[UNLIMITED, 6, 6],
+        due_weight=[1, 1, 2],
+        price=[[1, 1], [9, 5], [9, 6]],
     )
 
 
 def test_every_metric_by_hand() -> None:
     # a on the cpu, b and c on the gpu: 2 + 2 + 1 ticks of computing, one transfer of 6 bytes in 4 ticks,
-    # ceil(2 * 3/2) + 2 * 5 + 1 * 5 + ceil(6/4) nanojoules, 7 of 9 bytes used; a stays, b and c move for 20 + 4 ticks.
+    # ceil(2 * 3/2) + 2 * 5 + 1 * 5 + ceil(6/4) nanojoules, 7 of 9 bytes used; a stays, b and c move for 20 + 4 ticks;
+    # b and c end at 8 and 9, 2 and 3 ticks late; 1 + 5 + 6 billionths; two devices.
     report = verify(measured(METRICS), schedule([0, 1, 1], [0, 6, 8]))
-    assert report.objective == (9, 5 + 4, 3, 6, 3 + 10 + 5 + 2, 777_778, 24)
+    assert report.objective == (9, 5 + 4, 3, 6, 3 + 10 + 5 + 2, 777_778, 24, 2 + 2 * 3, 12, 2)
     # Everything on the cpu: nothing moves; 12 of 9 bytes is reported unchanged.
     report = verify(measured(METRICS), schedule([0, 0, 0], [0, 2, 4]))
-    assert report.objective == (8, 8, 8, 0, 3 + 3 + 6, 1_333_334, 103)
+    assert report.objective == (8, 8, 8, 0, 3 + 3 + 6, 1_333_334, 103, 4, 19, 1)
     assert [v.rule for v in report.violations] == [Rule.MEMORY]
 
 
@@ -1134,6 +1139,17 @@ class Naive:
         stated = {d: int(c) for d, c in enumerate(self.problem.capacity.tolist()) if c != UNLIMITED}
         return max((ceil(Fraction(self.needs[d] * 10**6, c or 1)) for d, c in stated.items()), default=0)
 
+    def tardiness(self) -> int:
+        due = {task: int(self.problem.due[task]) for task in self.end if self.problem.due[task] != UNLIMITED}
+        ticks = Counter(task for task, tick in due.items() for _ in range(tick, self.end[task]))
+        return sum(int(self.problem.due_weight[task]) * count for task, count in ticks.items())
+
+    def price(self) -> int:
+        return sum(int(self.problem.price[task, d]) for task, d in self.device.items())
+
+    def devices(self) -> int:
+        return sum(d in self.device.values() for d in range(self.m))
+
     def relocation(self) -> int:
         return sum(int(self.problem.relocation[task, d]) for task, d in self.device.items())
 
@@ -1181,6 +1197,9 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
         byte_energy_num=np.array(square(0, 3)),
         byte_energy_den=np.array(square(1, 3)),
         relocation=np.array([[rng.choice((0, 1, 5)) for _ in range(m)] for _ in range(n)]),
+        due=[rng.choice((UNLIMITED, rng.randint(0, 12))) for _ in range(n)],
+        due_weight=[rng.randint(0, 3) for _ in range(n)],
+        price=[[rng.randint(0, 5) for _ in range(m)] for _ in range(n)],
         group=np.array(group),
         separation=[pair for pair in apart if rng.random() < 0.2],
         objective=Objective(levels),

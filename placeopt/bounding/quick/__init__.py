@@ -12,6 +12,8 @@ integers, without tolerances or solvers:
     transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
     cheapest        each group on its cheapest device, within memory limits   `placeopt.bounding.quick.loads`
     memory          the fullest device is at least as full as the average     `_memory_balance` below
+                    all groups need the memory of so many devices             `_devices` below
+    earliest        no task ends before its head and its duration             `_tardiness` below
 
 Heads start from release times. Deadlines exclude devices for some tasks (`placeopt.bounding.quick.deadlines`); apart
 from this, bounds ignore them. `placeopt.bounding.quick.infeasibility` holds the proofs. The bounds of an infeasible
@@ -49,7 +51,7 @@ from placeopt.errors import InternalError, counted
 from placeopt.model.arrays import Int
 from placeopt.model.memory import most_swapping
 from placeopt.model.objective import EXACT, Value, is_exact, simplified, task_energy
-from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
+from placeopt.model.problem import NANO, PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.tiers import Tiers
 from placeopt.model.units import size_text, time_text
 
@@ -283,6 +285,30 @@ def _relocation(classes: Classes) -> list[Bound]:
     return [Bound("cheapest", moving, why)]
 
 
+def _price(classes: Classes) -> list[Bound]:
+    least_price = _cheapest(classes, clipped(classes.problem.price[:, classes.leader]))
+    return [Bound("cheapest", least_price, f"every group on its cheapest device costs {least_price / NANO:,.6g}")]
+
+
+def _tardiness(classes: Classes) -> list[Bound]:
+    """No task ends before its head and its duration on some device."""
+    problem, found = classes.problem, windows(classes)
+    end = np.where(found.allowed, found.head + classes.duration, UNLIMITED).min(axis=1, initial=UNLIMITED)
+    stated = zip(end.tolist(), problem.due.tolist(), problem.due_weight.tolist(), strict=True)
+    late = sum(weight * max(first - due, 0) for first, due, weight in stated if first != UNLIMITED)
+    return [Bound("earliest", late, f"tasks that end as early as they can are {_time(problem, late)} late, weighted")]
+
+
+def _devices(classes: Classes) -> list[Bound]:
+    """The groups need the memory of so many of the largest devices."""
+    capacity = np.repeat(classes.capacity, classes.size)
+    room, held, count = np.sort(capacity)[::-1].tolist(), sum(classes.group_memory.tolist()), 0
+    while count < len(room) and (held > 0 or (count == 0 and classes.problem.n_tasks)):
+        held -= room[count]
+        count += 1
+    return [Bound("memory", count, f"all tasks need the memory of {counted(count, 'device')}")]
+
+
 def _memory_balance(classes: Classes) -> list[Bound]:
     """The fullest device of a subset is at least as full as their average, and as any group makes its device."""
     lone = _fullest_alone(classes)
@@ -329,6 +355,9 @@ _BOUNDS: dict[Metric, Callable[[Classes], Iterable[Bound]]] = {
     "energy": _energy,
     "memory_balance": _memory_balance,
     "relocation": _relocation,
+    "tardiness": _tardiness,
+    "price": _price,
+    "devices": _devices,
     "period": _period,
 }
 

@@ -30,10 +30,12 @@ class Kinds:
     classes: Classes  # the problem by device classes
     members: tuple[tuple[int, ...], ...]  # the classes of each kind
     allowed: Bool  # (g, k), whether the group may be on devices of the kind
-    # (n, k) the minimum over devices of the kind: ticks, nanojoules, ticks of relocation, ticks before and after a task
+    # (n, k) the minimum over devices of the kind: ticks, nanojoules, ticks of relocation, prices, ticks before and
+    # after a task
     duration: Int
     energy: Int
     relocation: Int
+    price: Int
     head: Int
     tail: Int
     size: Int  # (k,) devices
@@ -108,6 +110,7 @@ def kinds_of(classes: Classes, most: int = MOST) -> Kinds:
         duration=least(classes.duration, open_),
         energy=least(clipped(task_energy(problem)[:, classes.leader]), open_),
         relocation=least(clipped(problem.relocation[:, classes.leader]), open_),
+        price=least(clipped(problem.price[:, classes.leader]), open_),
         head=least(found.head, possible),
         tail=least(found.tail, possible),
         size=np.array([classes.size[list(kind)].sum() for kind in members], dtype=np.int64),

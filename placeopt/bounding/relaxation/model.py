@@ -99,10 +99,12 @@ class Relaxation:
         weights = [term.weight for term in terms]
         self.scale = math.lcm(*(weight.denominator for weight in weights))
         """The program's objective is the problem's objective times this."""
-        self.in_ticks = not {"communication", "energy", "memory_balance"}.intersection(metrics)
+        self.in_ticks = not {"communication", "energy", "memory_balance", "price"}.intersection(metrics)
         """Whether all continuous columns count ticks."""
         self.metric: dict[Metric, int] = {}
         for metric, weight in zip(metrics, weights, strict=True):
+            if metric not in _METRICS:  # it counts as 0
+                continue
             self.metric[metric] = _METRICS[metric](self)
             self.program.objective[self.metric[metric]] = int(weight * self.scale)
 
@@ -225,10 +227,16 @@ class Relaxation:
         return self._cost("communication", np.zeros_like(self.kinds.duration), payload)
 
     def _relocation(self) -> int:
-        moving = self.kinds.relocation
-        total = self._value("relocation", sum(moving.max(axis=1).tolist()))
+        return self._charged("relocation", self.kinds.relocation)
+
+    def _price(self) -> int:
+        return self._charged("price", self.kinds.price)
+
+    def _charged(self, metric: Metric, charge: Int) -> int:
+        """A column for the total charge (n, k) of tasks."""
+        total = self._value(metric, sum(charge.max(axis=1).tolist()))
         columns = self.y[self.problem.group].reshape(-1)
-        self.program.add_row([total, *columns], [1, *-moving.reshape(-1)])
+        self.program.add_row([total, *columns], [1, *-charge.reshape(-1)])
         return total
 
     def _cost(self, metric: Metric, running: Int, moving: Int) -> int:
@@ -336,6 +344,7 @@ _METRICS: dict[Metric, Callable[[Relaxation], int]] = {
     "energy": Relaxation._energy,
     "memory_balance": Relaxation._memory_balance,
     "relocation": Relaxation._relocation,
+    "price": Relaxation._price,
 }
 
 

@@ -19,6 +19,7 @@ from placeopt.io.compiler.modes import Modes, check_modes
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
+from placeopt.io.compiler.prices import due_dates, prices
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
@@ -244,7 +245,10 @@ class Compilation:
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 
+        due, due_weight = due_dates(tasks, scales)
         duration = table.finished()
+        members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
+        price = prices(of_file, members, duration, table.feasible)
         if len(issues):
             raise issues.error()
         objective = Objective(
@@ -262,6 +266,9 @@ class Compilation:
             **memory._asdict(),
             release=release,
             deadline=deadline,
+            due=due,
+            due_weight=due_weight,
+            price=price,
             capacity=capacity,
             edges=edges.pairs,
             payload=edges.payload,
@@ -337,8 +344,18 @@ class Compilation:
             stated = any(amount is not None for amount in energetic) or issues.touch("devices") or issues.touch("links")
             if "energy" in level and not stated:
                 issues.add("energy needs the power of devices or the energy of links; neither is stated", path)
+            if "price" in level and not self._priced():
+                issues.add("price needs the price of devices or of tasks; neither is stated", path)
+            if "tardiness" in level and next(self.tasks.stating("due"), None) is None and not issues.touch("tasks"):
+                issues.add("tardiness needs due dates of tasks; none is stated", path)
             if "relocation" in level and spec.current is None and not self.gaps.current:
                 issues.add("relocation needs the section current, which states the current placement", path)
+
+    def _priced(self) -> bool:
+        """Whether a price is stated, or its place has an issue."""
+        stated = any(device.price is not None for device in self.spec.devices.values())
+        stated = stated or next(self.tasks.stating("price"), None) is not None
+        return stated or self.issues.touch("devices") or self.issues.touch("tasks")
 
     def _check_feasible(self, index: DeviceIndex, allowed: Bool, table: DurationTable) -> None:
         names = list(self.tasks)

@@ -31,7 +31,7 @@ from placeopt.model.problem import UNLIMITED, transfer_ticks
 from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.model.units import shown
 
-METRICS = ("makespan", "total_cost", "energy")
+METRICS = ("makespan", "total_cost", "energy", "tardiness", "price")
 """Metrics that do not depend on whether two devices of the compiled problem are one device of the file."""
 
 

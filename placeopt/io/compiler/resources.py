@@ -87,12 +87,12 @@ def _uses(parts: Parts, task: str, uses: dict[str, dict[str, Use]]) -> Iterator[
     for resource, amounts in uses.items():
         path = ("tasks", task, "uses", resource)
         if resource in known:
-            yield resource, _by_device(parts, amounts, path)
+            yield resource, by_device(parts, amounts, path)
         elif not (issues.touch("resources") or issues.touch("budgets")):
             issues.unknown("resource", resource, known, path, at_key=True)
 
 
-def _by_device(parts: Parts, amounts: dict[str, Use], path: Path) -> list[Fraction]:
+def by_device(parts: Parts, amounts: dict[str, Use], path: Path) -> list[Fraction]:
     """Return amounts on the devices of the file; the most specific reference wins, as for durations."""
     found = [(parts.index.levels(word, (*path, word), at_key=True), amount) for word, amount in amounts.items()]
     values = [Fraction(0)] * len(parts.index)

@@ -138,6 +138,10 @@ class Scales:
         """Return (num, den): num nanojoules are spent in den ticks; a bare number is watts."""
         return self._ratio(_value(power) * NANO * self.resolution, path)
 
+    def price(self, price: Fraction, path: Path) -> tuple[int, int]:
+        """Return (num, den): num billionths are paid for den ticks of a device with this price of an hour."""
+        return self._ratio(price * NANO * self.resolution / 3600, path)
+
     def energy(self, energy: Amount, path: Path) -> tuple[int, int]:
         """Return (num, den): num nanojoules move den bytes; a bare number is joules per byte."""
         return self._ratio(_value(energy) * NANO, path)

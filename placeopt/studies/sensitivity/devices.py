@@ -44,6 +44,7 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         "capacity": problem.capacity[source],
         "power_num": problem.power_num[source],
         "power_den": problem.power_den[source],
+        "price": problem.price[:, source],
         "relocation": problem.relocation[:, source],
         **{name: getattr(problem, name)[np.ix_(source, source)] for name in _LINKS},
     }

@@ -31,6 +31,7 @@ function valueText(value, kind, resolution) {
   if (kind === "ticks") return secondsText(value * resolution);
   if (kind === "bytes") return sizeText(value);
   if (kind === "nanojoules") return `${short(value / 1e9, 6)} J`;
+  if (kind === "billionths") return short(value / 1e9, 6);
   if (kind === "millionths") return `${short(value / 1e4, 4)} %`;
   return short(value, 8);
 }

@@ -18,6 +18,7 @@ from placeopt.views.plots.palette import HUES
 _KINDS: dict[Metric, str] = {
     "makespan": "ticks", "period": "ticks", "total_cost": "ticks", "max_load": "ticks", "communication": "bytes",
     "energy": "nanojoules", "memory_balance": "millionths", "relocation": "ticks",
+    "tardiness": "ticks", "price": "billionths",
 }  # fmt: skip
 
 Fact = tuple[str, str, str]

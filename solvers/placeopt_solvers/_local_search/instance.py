@@ -161,8 +161,8 @@ def _usual(problem: Problem, metric: Metric) -> float:
         return max(float(task_energy(problem).max(axis=1, initial=0).sum()), 1.0)
     if metric == "memory_balance":
         return float(PARTS)
-    if metric == "relocation":
-        return max(float(problem.relocation.max(axis=1, initial=0).sum()), 1.0)
+    if metric in ("relocation", "price"):
+        return max(float(getattr(problem, metric).max(axis=1, initial=0).sum()), 1.0)
     return max(work if metric == "total_cost" else work / max(problem.n_devices, 1), 1.0)
 
 
@@ -170,5 +170,6 @@ CHARGES: dict[Metric, Callable[[Problem], Int]] = {
     "total_cost": lambda problem: problem.duration,
     "energy": task_energy,
     "relocation": lambda problem: problem.relocation,
+    "price": lambda problem: problem.price,
 }
 """The costs (n, m) of every metric that is a sum over tasks."""

@@ -102,7 +102,7 @@ def bounded_devices(problem: Problem) -> list[int]:
 
 def needs_times(problem: Problem) -> bool:
     """Return whether memory, a deadline or the objective depends on times, not only on the placement."""
-    if "makespan" in problem.objective.metrics or bool((problem.deadline != UNLIMITED).any()):
+    if {"makespan", "tardiness"}.intersection(problem.objective.metrics) or bool((problem.deadline != UNLIMITED).any()):
         return True
     return problem.memory_model == "peak" and bool(bounded_devices(problem))
 

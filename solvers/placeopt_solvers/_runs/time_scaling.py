@@ -60,6 +60,7 @@ def coarsened(problem: Problem) -> Coarse:
         "relocation": problem.relocation // unit,
         "release": problem.release // unit,
         "deadline": np.where(problem.deadline == UNLIMITED, UNLIMITED, problem.deadline // unit),
+        "due": np.where(problem.due == UNLIMITED, UNLIMITED, problem.due // unit),
         "byte_ticks_num": bandwidth[0],
         "byte_ticks_den": bandwidth[1],
         "power_num": power[0],
@@ -97,6 +98,8 @@ def _common(problem: Problem) -> int:
     times = [problem.duration, problem.release, problem.latency]
     if "relocation" in problem.objective.metrics:
         times.append(problem.relocation)
+    if "tardiness" in problem.objective.metrics:
+        times.append(problem.due[problem.due != UNLIMITED])
     unit = int(np.gcd.reduce([np.gcd.reduce(ticks, axis=None) for ticks in times]))
     if unit == 1:  # without the many transfers
         return unit

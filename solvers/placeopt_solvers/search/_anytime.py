@@ -8,7 +8,7 @@ from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Objective, Problem
-from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import PLACED, RETIMED, Answer, Info, Options, Settings, Termination
 
 from .._local_search.search import Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._runs.solve_run import SolveRun, sufficient
@@ -41,7 +41,7 @@ def search_info(summary: str, citation: str) -> Info:
         citation=citation,
         anytime=True,
         warm_start=True,
-        metrics=ALL_METRICS,
+        metrics=PLACED,
         combined=True,
     )
 

@@ -38,7 +38,7 @@ from placeopt.errors import DocumentError, Issue, suggestion
 from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import PLACED, Answer, Info, Options, Settings, Termination
 from placeopt.protocol.citations import GIPH
 from placeopt.simulation import simulate
 
@@ -90,7 +90,7 @@ class Giph:
         citation=GIPH,
         anytime=True,
         warm_start=True,
-        metrics=ALL_METRICS,
+        metrics=tuple(metric for metric in PLACED if metric != "price"),
         combined=True,
     )
     settings_type: ClassVar[type[GiphSettings]] = GiphSettings

@@ -30,7 +30,7 @@ from placeopt.model.schedule import Schedule
 from ..._runs.device_classes import class_members
 from .limits import Limits
 
-BLIND = ("makespan", "total_cost", "relocation")
+BLIND = ("makespan", "total_cost", "relocation", "tardiness", "price")
 """Metrics that depend only on the class on which a task runs, except with shared outputs."""
 
 
@@ -90,7 +90,7 @@ def pools(problem: Problem, wanted: bool) -> Pools:
     if len(members) == problem.n_devices:
         return Pools(problem, problem, slots, members)
     first = [devices[0] for devices in members]
-    columns = {name: getattr(problem, name)[:, first] for name in ("duration", "feasible", "relocation")}
+    columns = {name: getattr(problem, name)[:, first] for name in ("duration", "feasible", "relocation", "price")}
     places = {name: getattr(problem, name)[first] for name in ("power_num", "power_den", "device_class")}
     links = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
     arrays: dict[str, Any] = {

@@ -12,7 +12,7 @@ from placeopt.bounding.quick.paths import windows
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.memory import most_swapping
 from placeopt.model.objective import Value, task_energy, transfer_energy
-from placeopt.model.problem import PARTS, Metric, Problem
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.unavailability import last_end
 
 from ..._runs.device_classes import class_ends
@@ -74,6 +74,9 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         "energy": energy,
         "memory_balance": PARTS,
         "relocation": _total(problem.relocation.max(axis=1, initial=0)),
+        "tardiness": horizon * _total(problem.due_weight[problem.due != UNLIMITED]),
+        "price": _total(problem.price.max(axis=1, initial=0)),
+        "devices": problem.n_devices,
     }
     for metric in ("makespan", *problem.objective.metrics):
         # Rows add up a few such numbers, hence the factor.

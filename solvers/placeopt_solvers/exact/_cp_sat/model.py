@@ -99,8 +99,13 @@ class Model:
             for each in self.placement.loads(self.problem.duration):
                 self.base.cp.add(each <= load)
             return load
-        if metric == "relocation":
-            return added(self.placement.loads(self.problem.relocation))
+        if metric in ("relocation", "price"):
+            return added(self.placement.loads(getattr(self.problem, metric)))
+        if metric == "tardiness":
+            assert self.timing is not None
+            return self.timing.tardiness()
+        if metric == "devices":
+            return added(self.placement.used())
         payload = self.problem.payload
         moves = [(move, int(payload[move.edges[0]])) for move in self.moves.all]
         if metric == "communication":

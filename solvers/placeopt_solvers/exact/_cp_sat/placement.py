@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -159,6 +159,10 @@ ORDERED_GROUPS = 60
 """Groups that the symmetry breaking covers; each needs a row as long as the groups before it."""
 
 
+def _runs_tasks(d: int, view: View) -> bool:
+    return d in view.home
+
+
 class Placement:
     """The literals of a placement.
 
@@ -247,6 +251,18 @@ class Placement:
                     if d in self.at[g]:
                         self.base.cp.add_bool_or(~self.at[g][d], *earlier)
                         earlier.append(self.at[g][before])
+
+    def used(self) -> list[Literal]:
+        """Add a literal for each device that is true if it runs a task."""
+        found = []
+        for d in range(self.problem.n_devices):
+            on = [row[d] for row in self.at if d in row]
+            if on:
+                used = self.base.literal(partial(_runs_tasks, d))
+                for x in on:
+                    self.base.cp.add_implication(x, used)
+                found.append(used)
+        return found
 
     def loads(self, amounts: Int) -> list[Expression]:
         """Return, per device, the sum of `amounts` (n, m) over the tasks on it."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from placeopt.model.arrays import Int
 
+from ..._runs.exact_run import View
 from .base import Expression, Literal, weighted
 from .limits import Limits
 from .placement import Move, Moves
@@ -18,6 +20,10 @@ Interval = cp_model.IntervalVar
 
 QUARTILES = (0.0, 0.25, 0.5, 0.75)
 """Quantiles of heads and tails that the rows for windows use."""
+
+
+def _late(i: int, due: int, view: View) -> int:
+    return max(view.end[i] - due, 0)
 
 
 class Timing:
@@ -186,6 +192,17 @@ class Timing:
         for d in range(problem.n_devices):
             self._add_windows(d, span)
         return span
+
+    def tardiness(self) -> Expression:
+        """Add a variable for each task with a due date, at least the ticks by which it ends after that."""
+        found = []
+        for i, end in enumerate(self.ends):
+            due, weight = int(self.problem.due[i]), int(self.problem.due_weight[i])
+            if due < self.horizon and weight:
+                late = self.base.integer(0, self.horizon, partial(_late, i, due))
+                self.base.cp.add(late >= end - due)
+                found.append(weight * late)
+        return cp_model.LinearExpr.sum(found)
 
     def _add_windows(self, d: int, span: Variable) -> None:
         """Add rows for the load of a device between heads and tails. For tasks S with heads >= a and tails >= b,

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 from placeopt.simulation import simulate
 
-from ..._runs.exact_run import Level, TooLargeError, needs_times, relabelled, transfers_of, view
+from ..._runs.exact_run import Level, TooLargeError, View, needs_times, relabelled, transfers_of, view
 from ..._runs.linear import Linear, total
 from .linear import Program
 from .memory import Memory
@@ -121,8 +122,12 @@ class Model:
             return self._max_load()
         if metric == "communication":
             return total(int(payload[move.edges[0]]) * total(move.ways.values()) for move in self.moves.all)
-        if metric == "relocation":
-            return total(self.placement.loads(problem.relocation.tolist()))
+        if metric in ("relocation", "price"):
+            return total(self.placement.loads(getattr(problem, metric).tolist()))
+        if metric == "tardiness":
+            return self._tardiness()
+        if metric == "devices":
+            return self._devices()
         amount = problem.duration if metric == "total_cost" else task_energy(problem)
         computing = self.placement.loads(amount.tolist())
         return total([*computing, *(move.cost(self._tariff(metric, move)) for move in self.moves.all)])
@@ -148,6 +153,30 @@ class Model:
             self.program.at_least(span, load)
         return unit * span
 
+    def _tardiness(self) -> Linear:
+        """Add L >= the end of each task minus its due date."""
+        assert self.timing is not None
+        unit, late = self.times.unit, []
+        for i, end in enumerate(self.timing.end):
+            due, weight = int(self.problem.due[i]), int(self.problem.due_weight[i])
+            if due // unit < self.times.horizon and weight:
+                column = self.program.column(0, self.times.horizon, partial(_late, i, due, unit))
+                self.program.at_least(column, end - due // unit)
+                late.append(weight * unit * column)
+        return total(late)
+
+    def _devices(self) -> Linear:
+        """Add U >= each group on a device, for each device."""
+        used = []
+        for d in range(self.problem.n_devices):
+            on = [row[d] for row in self.placement.x if d in row]
+            if on:
+                column = self.program.column(0, 1, partial(_runs_tasks, d))
+                for x in on:
+                    self.program.at_least(column, x)
+                used.append(column)
+        return total(used)
+
     def _max_load(self) -> Linear:
         unit, loads = self.times.unit, self.placement.loads(self.times.duration)
         most = max((self.program.most(load) for load in loads), default=0)
@@ -155,6 +184,14 @@ class Model:
         for load in loads:
             self.program.at_least(busiest, load)
         return unit * busiest
+
+
+def _late(i: int, due: int, unit: int, view: View) -> float:
+    return max(view.end[i] - due, 0) / unit
+
+
+def _runs_tasks(d: int, view: View) -> float:
+    return float(d in view.device)
 
 
 def rounded(values: Sequence[float]) -> list[int]:

@@ -69,7 +69,8 @@ def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value
     may_run = allowed[problem.group]
     durations = problem.duration[may_run].tolist()
     windows = [] if problem.unavailable is None else problem.unavailable.end.tolist()
-    unit = math.gcd(*durations, *moving.ravel().tolist(), *problem.release.tolist(), *windows) or 1
+    due = problem.due[problem.due != UNLIMITED].tolist() if "tardiness" in problem.objective.metrics else []
+    unit = math.gcd(*durations, *moving.ravel().tolist(), *problem.release.tolist(), *windows, *due) or 1
 
     longest = np.where(may_run, problem.duration, 0).max(axis=1, initial=0)
     last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))

@@ -1,0 +1,41 @@
+"""What tasks cost: prices of tasks and of the time on devices, and due dates."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from placeopt.io.compiler.resources import by_device
+from placeopt.io.compiler.scales import Scales
+from placeopt.io.compiler.tasks import Parts, Tasks
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import NANO, UNLIMITED, ratio_ceil
+
+
+def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible: Bool) -> Int:
+    """Return (n, m) billionths of each task on each device, which occupies the `members` of the file."""
+    found = np.zeros(duration.shape, dtype=np.int64)
+    for d, device in enumerate(parts.index.devices):
+        if device.spec.price is not None:
+            rate = parts.scales.price(device.spec.price, ("devices", device.pool, "price"))
+            occupying = [c for c, team in enumerate(members) if d in team]
+            found[:, occupying] += ratio_ceil(duration[:, occupying], *rate)
+    home = [team[0] for team in members]
+    for row, name, task in parts.tasks.stating("price"):
+        if task.price is not None:
+            amounts = by_device(parts, task.price, ("tasks", name, "price"))
+            found[row] += np.array([ceil(amounts[d] * NANO) for d in home], dtype=np.int64)
+    found[~feasible] = 0
+    return found
+
+
+def due_dates(tasks: Tasks, scales: Scales) -> tuple[Int, Int]:
+    """Return (n,) due dates, rounded down to ticks, and (n,) their weights."""
+    due = np.full(len(tasks), UNLIMITED, dtype=np.int64)
+    weight = np.ones(len(tasks), dtype=np.int64)
+    for row, name, task in tasks.stating("due"):
+        if task.due is not None:
+            due[row] = scales.ticks_rounded_down(task.due.by, ("tasks", name, "due", "by"))
+            weight[row] = task.due.weight
+    return due, weight
