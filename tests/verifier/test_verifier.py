@@ -1232,7 +1232,7 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
 def just_enough(problem: Problem, plan: Schedule) -> Resources | None:
     """Resources of which the plan needs all, or all but one; some devices run several tasks at once."""
     rng = random.Random(str(plan.start) + "shared")
-    n, m, kinds = problem.n_tasks, problem.n_devices, rng.randint(0, 3)
+    n, m, kinds = problem.n_tasks, problem.n_devices, rng.randint(0, 5)
     if kinds == 0:
         return None
     uses = {
@@ -1243,10 +1243,10 @@ def just_enough(problem: Problem, plan: Schedule) -> Resources | None:
     limits: tuple[dict[str, int], dict[str, int]] = {}, {}
     for k in range(kinds):
         mine = {i: uses[i][f"r{k}"][device[i]] for i in range(n) if f"r{k}" in uses[i]}
-        budget, live = rng.random() < 0.5, Counter[int]()
+        budget, live = rng.random() < 0.7, Counter[int]()
         for i, amount in mine.items():
             live.update({0: amount} if budget else dict.fromkeys(range(plan.start[i], end[i]), amount))
-        limits[budget][f"r{k}"] = max(live.values(), default=0) + rng.choice((0, 0, 1))
+        limits[budget][f"r{k}"] = max(live.values(), default=0) + rng.choice((0, 0, 0, 1))
     parallel = [rng.random() < 0.3 for _ in range(m)]
     return build_resources(
         n, m, renewable=limits[0], budgets=limits[1], uses=uses, parallel=parallel, feasible=problem.feasible
