@@ -43,6 +43,7 @@ def full() -> po.Problem:
         runs_before_next_change=7, group=[0, 0, 1, 2], separation=[(0, 2)], forward=[0, 1, 0, 3],
         objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
         memory_model="peak", consolidate=0.05, unavailable=po.build_unavailability([[(3, 5)], [], [(0, 2), (7, 9)]]),
+        limits=[("energy", 2000), ("price", 70)],
         resources=po.build_resources(
             4, 3, renewable={"r": 3, "s": 1.5}, budgets={"b": 0.25}, parallel=[True, False, False], feasible=feasible,
             uses={0: {"r": 1, "s": [0.5, 1, 0]}, 3: {"b": 0.05}},

@@ -516,6 +516,31 @@ class NetworkFile(_Model):
     """The links between the devices. Default: those of the problem."""
 
 
+class LimitsSpec(_Model):
+    """The largest value that metrics may have."""
+
+    makespan: Time | None = None
+    """Time until the last task ends."""
+    total_cost: Time | None = None
+    """Time of all tasks and transfers."""
+    max_load: Time | None = None
+    """Computing time of the busiest device."""
+    communication: Payload | None = None
+    """Data that moves between devices."""
+    energy: Use | None = None
+    """Energy in joules."""
+    memory_balance: Allowance | None = None
+    """Largest used share of a capacity."""
+    relocation: Time | None = None
+    """Time of moving tasks."""
+    tardiness: Time | None = None
+    """Weighted time by which tasks end after their due dates."""
+    price: Use | None = None
+    """Price of all tasks."""
+    devices: Annotated[Whole, Field(ge=0)] | None = None
+    """Number of devices that run a task."""
+
+
 class GraphSpec(_Model):
     """Reference to a file with the tasks of a large graph."""
 
@@ -566,6 +591,8 @@ class Spec(_Model):
     """The current placement and the cost of moving tasks."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
+    limits: Annotated[LimitsSpec, _widen(_as_mapping, LimitsSpec | None)] = Field(default_factory=LimitsSpec)
+    """The largest value that metrics may have: hard constraints, whatever the objective."""
     consolidate: Allowance = Fraction(0)
     """Share, such as 1%, by which a result may be worse than the solver's, for fewer devices, segments, transfers."""
     pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None

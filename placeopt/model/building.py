@@ -30,6 +30,7 @@ from placeopt.model.problem import (
 from placeopt.model.resources import Resources, checked_resources
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability, checked_unavailability
+from placeopt.model.units import is_whole
 
 _BLOCK = 2**18
 """Entries of a table that are compared at a time, about as many as fit into a cache."""
@@ -76,6 +77,7 @@ def build_problem(
     tiers: Tiers | None = None,
     unavailable: Unavailability | None = None,
     resources: Resources | None = None,
+    limits: Iterable[tuple[Metric, int]] = (),
     consolidate: Fraction | float = 0,
     rounding: Rounding | None = None,
     efficiency: tuple[Efficiency, ...] = (),
@@ -189,6 +191,9 @@ def build_problem(
     unavailable = checked_unavailability(unavailable, m)
     if unavailable is not None and "period" in goal.metrics:
         raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
+    most = _checked_limits(limits)
+    if most and pipeline is not None:
+        raise UsageError(f"limits: the objective {goal} contains period; expected one without it")
     resources = checked_resources(resources, allowed)
     if resources is not None and "period" in goal.metrics:
         raise UsageError(f"resources: the objective {goal} contains period; expected one without it")
@@ -246,6 +251,7 @@ def build_problem(
         tiers=tiers,
         unavailable=unavailable,
         resources=resources,
+        limits=most,
         consolidate=checked_share("consolidate", consolidate),
         rounding=rounding,
         efficiency=efficiency,
@@ -263,6 +269,18 @@ def build_problem(
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
     return problem
+
+
+def _checked_limits(limits: Iterable[tuple[Metric, int]]) -> tuple[tuple[Metric, int], ...]:
+    """The limits of metrics, checked: known metrics of one run, each once, with whole numbers."""
+    found: dict[Metric, int] = {}
+    for metric, most in limits:
+        choice("limits: the metric", metric, [known for known in get_args(Metric) if known != "period"])
+        if metric in found or not is_whole(most) or most < 0:
+            expected = "one limit" if metric in found else "a whole number that is not negative"
+            raise UsageError(f"limits: {metric} has {most!r}; expected {expected}")
+        found[metric] = int(most)
+    return tuple(found.items())
 
 
 def _check_pipeline(

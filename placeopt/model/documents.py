@@ -19,7 +19,7 @@ import numpy as np
 from placeopt.errors import UsageError, visible
 from placeopt.model.objective import shared_out
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
-from placeopt.model.problem import NANO, UNLIMITED, Problem
+from placeopt.model.problem import NANO, PARTS, UNLIMITED, Problem
 from placeopt.model.resources import Resources
 from placeopt.model.units import exact
 
@@ -116,6 +116,9 @@ def problem_header(problem: Problem) -> dict[str, Any]:
         document["current"] = {"runs_before_next_change": number(runs), "migration": 0}
     stated = shared_out(problem.objective, 1 / runs)
     document["objective"] = [{term.metric: number(term.weight) for term in level} for level in stated.levels]
+    if problem.limits:
+        sizes = {"energy": NANO, "price": NANO, "memory_balance": PARTS}
+        document["limits"] = {metric: number(Fraction(most, sizes.get(metric, 1))) for metric, most in problem.limits}
     if problem.consolidate:
         document["consolidate"] = number(problem.consolidate)
     if problem.pipeline is not None:

@@ -260,6 +260,8 @@ class Problem:
     resources
         What tasks share besides devices, and which devices run several tasks at once (`placeopt.model.resources`); None
         if there are neither.
+    limits
+        Metrics and the largest value that a schedule may have, each metric once.
     consolidate
         Share by which each level may be worse than the solver's, to use fewer devices, segments and transfers
         (`placeopt.orchestration.consolidation`); 0 for none. Solvers ignore it. The fingerprint does not include it.
@@ -325,6 +327,7 @@ class Problem:
     tiers: Tiers | None
     unavailable: Unavailability | None
     resources: Resources | None
+    limits: tuple[tuple[Metric, int], ...]
     consolidate: Fraction
     rounding: Rounding | None
     efficiency: tuple[Efficiency, ...]
@@ -374,13 +377,14 @@ class Problem:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that hold besides those of tasks, links and memory.
 
-        "tiers", "unavailable", "resources" (renewable ones), "budgets", "parallel" (several tasks at once on a device).
+        "tiers", "unavailable", "resources" (renewable ones), "budgets", "parallel" (several tasks at once on a device),
+        "limits".
         """
         found = [name for name in ("tiers", "unavailable") if getattr(self, name) is not None]
         if (resources := self.resources) is not None:
             kinds = {"resources": resources.renewable, "budgets": ~resources.renewable, "parallel": resources.parallel}
             found += [name for name, some in kinds.items() if some.any()]
-        return tuple(found)
+        return (*found, "limits") if self.limits else tuple(found)
 
     @property
     def memory(self) -> Int:
@@ -436,6 +440,7 @@ class Problem:
         digest = hashlib.sha256()
         idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency", "notes", "provenance"}
         idle |= {name for name in ("relocation", "price") if not getattr(self, name).any()}
+        idle |= set() if self.limits else {"limits"}
         idle |= {"due", "due_weight"} if (self.due == UNLIMITED).all() else set()
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         if self.pipeline is None:

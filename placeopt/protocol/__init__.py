@@ -35,6 +35,7 @@ RULES: Mapping[str, str] = {
     "resources": "resources",
     "budgets": "budgets",
     "parallel": "devices that run several tasks at once",
+    "limits": "limits of metrics",
 }
 """What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 

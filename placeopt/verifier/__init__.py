@@ -18,6 +18,7 @@
     separation     the tasks of a separated pair do not
     stage          pipelines: stages, replicas and recomputation are as the pipeline allows
     period         pipelines: repeated every period, operations of different runs do not overlap
+    limit          no metric exceeds its limit
     objective      the claimed objective is that of the schedule
 
 The verifier shares no code with solvers, re-timing, simulation or the definitions that they use. It imports only the
@@ -45,7 +46,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_types
 from placeopt.verifier.objective import makespan_of, objective_of
 from placeopt.verifier.report import Report, Rule, Violation
-from placeopt.verifier.rules import RULES, claim_broken, malformed
+from placeopt.verifier.rules import RULES, claim_broken, limits_broken, malformed
 from placeopt.verifier.view import view_of
 
 __all__ = ["Report", "Rule", "Violation", "verify"]
@@ -67,6 +68,7 @@ def verify(problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction]
     if not view.runs.all():
         return Report(tuple(violations), None, None)
     objective = objective_of(view)
+    violations.extend(limits_broken(view))
     if claim is not None:
         violations.extend(claim_broken(problem, objective, claim))
     return Report(tuple(violations), objective, makespan_of(view))

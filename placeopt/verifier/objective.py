@@ -72,7 +72,7 @@ def _period(view: View) -> int:
     return PipelineView(view).period
 
 
-_METRICS: dict[Metric, Callable[[View], int]] = {
+METRICS: dict[Metric, Callable[[View], int]] = {
     "makespan": makespan_of,
     "total_cost": _total_cost,
     "max_load": _max_load,
@@ -91,6 +91,6 @@ def objective_of(view: View) -> tuple[int | Fraction, ...]:
     """The weighted sum of metrics on each level; an integral value is an int."""
     levels: list[int | Fraction] = []
     for terms in view.problem.objective.levels:
-        value = sum((Fraction(term.weight) * _METRICS[term.metric](view) for term in terms), Fraction(0))
+        value = sum((Fraction(term.weight) * METRICS[term.metric](view) for term in terms), Fraction(0))
         levels.append(int(value) if value.denominator == 1 else value)
     return tuple(levels)

@@ -28,6 +28,7 @@ class Rule(enum.StrEnum):
     SEPARATION = "separation"
     STAGE = "stage"
     PERIOD = "period"
+    LIMIT = "limit"
     OBJECTIVE = "objective"
 
 

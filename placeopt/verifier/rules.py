@@ -10,6 +10,7 @@ import numpy as np
 from placeopt.model.arrays import Bool
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.verifier.objective import METRICS
 from placeopt.verifier.pipeline import needed_memory
 from placeopt.verifier.pipeline_rules import repetition, stage
 from placeopt.verifier.report import Rule, Violation
@@ -360,6 +361,14 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     stage,
     repetition,
 )
+
+
+def limits_broken(view: View) -> Iterator[Violation]:
+    """limit: no metric exceeds its limit; the amount is in the unit of the metric."""
+    for metric, most in view.problem.limits:
+        value = METRICS[metric](view)
+        if value > most:
+            yield Violation(Rule.LIMIT, f"{metric} is {value}, above its limit of {most}", amount=value - most)
 
 
 def _ticks(amount: int) -> str:

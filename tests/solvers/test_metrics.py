@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import placeopt as po
-from tests.support.brute_force import optimum, small_problem
+from placeopt.model.building import with_changes
+from placeopt.model.objective import METRICS as METRIC_VALUES
+from tests.support.brute_force import METRICS, optimum, small_problem
 
 OBJECTIVES = (
     po.Objective(((po.Term("tardiness"),),)),
@@ -30,6 +32,30 @@ def test_exact_solvers_find_the_optimum(solver: str, seed: int) -> None:
         return
     assert (found.termination, found.values) == ("optimal", expected[0])
     assert all(bound.value <= expected[0][0] for bound in po.bounds(problem))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_limits_of_metrics_are_hard(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = small_problem(rng, po.Objective())
+    free = optimum(problem)
+    if free is None:
+        return
+    metric = METRICS[seed % len(METRICS)]
+    least = optimum(with_changes(problem, objective=po.Objective(((po.Term(metric),),))))
+    assert least is not None
+    low, high = int(least[0][0]), METRIC_VALUES[metric](problem, free[1])
+    most = int(rng.integers(max(low - 1, 0), high + 1))
+    limited = with_changes(problem, limits=[(metric, most)])
+    expected = optimum(limited)
+    for solver in ("cp-sat", "milp"):
+        found = po.solve(limited, solver=solver, workers=1)
+        if expected is None:
+            assert found.termination == "infeasible"
+        else:
+            assert found.schedule is not None
+            assert (found.termination, found.values) == ("optimal", expected[0])
+            assert po.verify(limited, found.schedule).feasible
 
 
 def test_prices_are_those_of_tasks_and_of_the_time_on_devices() -> None:

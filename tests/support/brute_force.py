@@ -209,7 +209,7 @@ class _Search:
             for i in range(self.problem.n_tasks)
         )
         value = self._value(least, used, late)
-        if self.best is not None and value >= self.best[0]:
+        if value is None or (self.best is not None and value >= self.best[0]):
             return
         if not waiting:
             self.best = value, self._schedule()
@@ -282,7 +282,8 @@ class _Search:
             most = [max(pair) for pair in zip(most, live, strict=True)]
         return most
 
-    def _value(self, makespan: int, used: list[int], late: int) -> Value:
+    def _value(self, makespan: int, used: list[int], late: int) -> Value | None:
+        """The objective of what is known of the schedule; None if a metric is above its limit already."""
         rooms = self.problem.capacity.tolist()
         shares = [-(-use * PARTS // max(have, 1)) for use, have in zip(used, rooms, strict=True) if have != UNLIMITED]
         metrics = {
@@ -301,6 +302,8 @@ class _Search:
             sum((term.weight * metrics[term.metric] for term in level), Fraction(0))
             for level in self.problem.objective.levels
         )
+        if any(metrics[metric] > most for metric, most in self.problem.limits):
+            return None
         return tuple(value.numerator if value.denominator == 1 else value for value in levels)
 
     def _schedule(self) -> Schedule:

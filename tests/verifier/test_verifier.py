@@ -18,6 +18,7 @@ import pytest
 
 import placeopt.verifier
 from placeopt.model.building import build_problem
+from placeopt.model.objective import METRICS as METRIC_VALUES
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.resources import Resources, build_resources
@@ -750,6 +751,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         "release": [0, 3, 0],
         "deadline": [UNLIMITED, UNLIMITED, -1],
         "unavailable": build_unavailability([[(0, 1)], []]),
+        "limits": [("makespan", 1)],
         "resources": build_resources(3, 2, renewable={"r": 1}, budgets={"b": 1}, uses={0: {"r": 2, "b": 2}}),
     }
     problem = small(**arrays, feasible=[[True, True], [True, False], [True, True]])
@@ -963,6 +965,9 @@ class Naive:
         self.stores()
         self.shares()
         self.groups()
+        if not self.broken & {Rule.PLACEMENT, Rule.FEASIBILITY}:
+            if any(getattr(self, metric)() > most for metric, most in problem.limits):
+                self.broken.add(Rule.LIMIT)
 
     def crowded(self, intervals: list[tuple[int, int, int]]) -> bool:
         """Whether two (resource, start, end) run in one tick, or one of no length starts in the midst of one."""
@@ -1226,7 +1231,9 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
     arrays = {"capacity": capacity, "release": release, "deadline": deadline}
     changes = {name: np.array(values) for name, values in arrays.items()}
     shared = just_enough(problem, plan)
-    return replace(problem, **changes, tiers=tiers, unavailable=closed(problem, plan), resources=shared), plan
+    problem = replace(problem, **changes, tiers=tiers, unavailable=closed(problem, plan), resources=shared)
+    limited = random.Random(str(plan.start) + "limits").sample(METRICS, 2)
+    return replace(problem, limits=tuple((metric, METRIC_VALUES[metric](problem, plan)) for metric in limited)), plan
 
 
 def just_enough(problem: Problem, plan: Schedule) -> Resources | None:

@@ -19,7 +19,7 @@ from placeopt.io.compiler.modes import Modes, check_modes
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
-from placeopt.io.compiler.prices import due_dates, prices
+from placeopt.io.compiler.prices import due_dates, metric_limits, prices
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
@@ -246,6 +246,7 @@ class Compilation:
         check_windows(parts, release, deadline, table if known else None)
 
         due, due_weight = due_dates(tasks, scales)
+        limits = metric_limits(spec, scales, issues)
         duration = table.finished()
         members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
         price = prices(of_file, members, duration, table.feasible)
@@ -288,6 +289,7 @@ class Compilation:
             tiers=tiers,
             unavailable=unavailable,
             resources=resources,
+            limits=limits,
             consolidate=spec.consolidate,
             rounding=scales.rounding,
             efficiency=table.efficiency(),

@@ -1,16 +1,20 @@
-"""What tasks cost: prices of tasks and of the time on devices, and due dates."""
+"""What tasks cost: prices of tasks and of the time on devices, due dates, and limits of metrics."""
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, floor
+from typing import get_args
 
 import numpy as np
 
+from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.resources import by_device
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Parts, Tasks
+from placeopt.io.spec import Spec
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import NANO, UNLIMITED, ratio_ceil
+from placeopt.model.objective import IN_TICKS
+from placeopt.model.problem import NANO, PARTS, UNLIMITED, Metric, ratio_ceil
 
 
 def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible: Bool) -> Int:
@@ -27,6 +31,26 @@ def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible
             amounts = by_device(parts, task.price, ("tasks", name, "price"))
             found[row] += np.array([ceil(amounts[d] * NANO) for d in home], dtype=np.int64)
     found[~feasible] = 0
+    return found
+
+
+def metric_limits(spec: Spec, scales: Scales, issues: Issues) -> list[tuple[Metric, int]]:
+    """Return the limits of metrics, rounded down to their units."""
+    stated = {
+        metric: amount for metric in get_args(Metric) if (amount := getattr(spec.limits, metric, None)) is not None
+    }
+    if stated and any("period" in level for level in spec.objective):
+        issues.add("limits are not supported with the objective period", ("limits",))
+    found: list[tuple[Metric, int]] = []
+    for metric, amount in stated.items():
+        path = ("limits", metric)
+        if metric in IN_TICKS:
+            most = scales.ticks_rounded_down(amount, path)
+        elif metric == "communication":
+            most = scales.capacity(amount, path)
+        else:
+            most = floor(amount * {"energy": NANO, "price": NANO, "memory_balance": PARTS}.get(metric, 1))
+        found.append((metric, most))
     return found
 
 

@@ -57,6 +57,7 @@ class View:
 
 def view(problem: Problem, schedule: Schedule) -> View:
     """Return the view of a valid schedule."""
+    metrics = dict.fromkeys(("makespan", *problem.objective.metrics, *dict(problem.limits)))
     arrival = arrivals(problem, schedule)
     return View(
         device=schedule.device.tolist(),
@@ -68,7 +69,7 @@ def view(problem: Problem, schedule: Schedule) -> View:
         arrival=arrival.tolist(),
         used=used_memory(problem, schedule).tolist(),
         swap=swap_times(problem, schedule.device).tolist(),
-        metrics={metric: METRICS[metric](problem, schedule) for metric in ("makespan", *problem.objective.metrics)},
+        metrics={metric: METRICS[metric](problem, schedule) for metric in metrics},
     )
 
 
@@ -102,7 +103,8 @@ def bounded_devices(problem: Problem) -> list[int]:
 
 def needs_times(problem: Problem) -> bool:
     """Return whether memory, a deadline or the objective depends on times, not only on the placement."""
-    if {"makespan", "tardiness"}.intersection(problem.objective.metrics) or bool((problem.deadline != UNLIMITED).any()):
+    counted = {*problem.objective.metrics, *dict(problem.limits)}
+    if {"makespan", "tardiness"}.intersection(counted) or bool((problem.deadline != UNLIMITED).any()):
         return True
     return problem.memory_model == "peak" and bool(bounded_devices(problem))
 

@@ -13,6 +13,7 @@ import numpy as np
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import earliest_starts, fits
+from placeopt.model.objective import METRICS
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
 from placeopt.simulation import retime
@@ -52,6 +53,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and _transfers_valid(problem, schedule)
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
         and fits(problem, schedule)
+        and all(METRICS[metric](problem, schedule) <= most for metric, most in problem.limits)
     )
 
 

@@ -106,7 +106,7 @@ class Milp:
         warm_start=True,
         metrics=(*ALL_METRICS, "period"),
         combined=True,
-        rules=("unavailable",),
+        rules=("unavailable", "limits"),
         distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = MilpSettings

@@ -78,7 +78,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         "price": _total(problem.price.max(axis=1, initial=0)),
         "devices": problem.n_devices,
     }
-    for metric in ("makespan", *problem.objective.metrics):
+    for metric in ("makespan", *problem.objective.metrics, *dict(problem.limits)):
         # Rows add up a few such numbers, hence the factor.
         if largest[metric] >= LARGEST // 8:
             raise TooLargeError(f"{metric} up to {largest[metric]}")

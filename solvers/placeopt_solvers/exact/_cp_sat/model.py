@@ -64,7 +64,11 @@ class Model:
         swapping = None
         if problem.tiers is not None and self.timing is not None:
             swapping = Swapping(self.placement, self.timing)
-        metrics = {metric: self._metric(metric) for metric in problem.objective.metrics}
+        limited = dict(problem.limits)
+        metrics = {metric: self._metric(metric) for metric in dict.fromkeys((*problem.objective.metrics, *limited))}
+        for metric, most in limited.items():
+            if most < limits.largest[metric]:
+                self.base.cp.add(metrics[metric] <= most)
         # The largest number in any row, the rows of the metrics included.
         self.magnitude = max(self.memory.magnitude, limits.horizon if self.timing is not None else 0)
         self.magnitude = max(self.magnitude, 0 if swapping is None else swapping.magnitude)

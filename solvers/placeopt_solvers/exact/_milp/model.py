@@ -62,7 +62,10 @@ class Model:
         self.timing = Timing(self.moves, times) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
         self.makespan: Linear | None = None
-        metrics = {metric: self._metric(metric) for metric in problem.objective.metrics}
+        limited = dict(problem.limits)
+        metrics = {metric: self._metric(metric) for metric in dict.fromkeys((*problem.objective.metrics, *limited))}
+        for metric, most in limited.items():
+            self.program.at_least(Linear({}, most), metrics[metric])
         self.levels: list[Level[Linear]] = []
         for terms in problem.objective.levels:
             scale = math.lcm(*(term.weight.denominator for term in terms))
