@@ -43,7 +43,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and (home[problem.group] == device).all()
         and (device[left] != device[right]).all()
         and (start + durations(problem, device) <= problem.deadline).all()
-        and _disjoint(device, start, start + durations(problem, device))
+        and _disjoint_tasks(problem, device, start)
         and (
             problem.unavailable is None
             or problem.unavailable.avoided(device, start, start + durations(problem, device))
@@ -51,7 +51,35 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and _transfers_valid(problem, schedule)
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
         and fits(problem, schedule)
+        and _resources_suffice(problem, schedule)
     )
+
+
+def _disjoint_tasks(problem: Problem, device: Int, start: Int) -> bool:
+    """Return whether each device that is not parallel runs one task at a time."""
+    end = start + durations(problem, device)
+    if problem.resources is not None and problem.resources.parallel.any():
+        alone = ~problem.resources.parallel[device]
+        device, start, end = device[alone], start[alone], end[alone]
+    return _disjoint(device, start, end)
+
+
+def _resources_suffice(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether tasks use no more than there is of any resource, at one time or in all."""
+    resources, device = problem.resources, schedule.device
+    if resources is None:
+        return True
+    ticks, tasks = durations(problem, device), np.arange(problem.n_tasks)
+    when = np.concatenate((schedule.start + ticks, schedule.start))
+    order = np.argsort(when, kind="stable")  # what ends at a tick ends first
+    for r in np.flatnonzero(resources.renewable).tolist():
+        most = int(resources.capacity[r])
+        used = np.minimum(np.where(ticks > 0, resources.amounts(r)[tasks, device], 0), most + 1)
+        if (most + 1) * problem.n_tasks >= 2**63:
+            used = used.astype(object)
+        if (np.cumsum(np.concatenate((-used, used))[order]) > most).any():
+            return False
+    return resources.within_budgets(device)
 
 
 def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
