@@ -42,6 +42,9 @@ RULES: Mapping[str, str] = {
 RETIMED = ("tiers", "unavailable", "resources", "parallel")
 """The rules that only delay tasks. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
+BOOKED = (*RETIMED, "budgets")
+"""The rules that the timeline of the engine keeps: whoever builds schedules with it keeps them."""
+
 
 class Termination(enum.StrEnum):
     """Why a solver stopped, regardless of whether it has a schedule."""
