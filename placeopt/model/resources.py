@@ -21,6 +21,9 @@ from placeopt.errors import UsageError, counted, listing, suggestion, visible
 from placeopt.model.arrays import Bool, Int, Record, flags, names, whole_numbers
 from placeopt.model.units import exact, is_number
 
+CORES, POOL = "cores of ", "memory of "
+"""How the names of resources that are cores of a device, or memory that devices share, begin."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resources(Record):
@@ -75,11 +78,28 @@ class Resources(Record):
 
     def amounts(self, r: int) -> Int:
         """(n, m) what tasks use of resource r on devices."""
+        return self._of_entries(r)[self.need]
+
+    def placed(self, r: int, device: Int) -> Int:
+        """(n,) what each task uses of resource r on its device."""
+        return self._of_entries(r)[self.need[np.arange(len(device)), device]]
+
+    def _of_entries(self, r: int) -> Int:
+        """What each entry uses of resource r."""
         each = np.zeros(self.n_entries, dtype=np.int64)
         entry = np.repeat(np.arange(self.n_entries), np.diff(self.row))
         of = self.resource == r
         each[entry[of]] = self.amount[of]
-        return each[self.need]
+        return each
+
+    def cores_of(self, device: str) -> int | None:
+        """The resource that is the cores of a device, by the name of the device; None if it has none."""
+        found = [r for r, name in enumerate(self.names) if self.renewable[r] and name.rstrip("'") == CORES + device]
+        return found[-1] if found else None
+
+    def is_memory(self, r: int) -> bool:
+        """Whether a resource is memory that devices share, in bytes."""
+        return not self.renewable[r] and self.names[r].startswith(POOL)
 
     def stated(self, r: int, amount: int) -> Fraction:
         """An amount of a resource as a problem file states it."""
@@ -108,7 +128,7 @@ class Resources(Record):
 
     def within_budgets(self, device: Int) -> bool:
         """Whether a placement (n,) keeps all budgets."""
-        return all(int(self.amounts(r)[np.arange(len(device)), device].sum()) <= self.capacity[r] for r in self.budgets)
+        return all(int(self.placed(r, device).sum()) <= self.capacity[r] for r in self.budgets)
 
     def columns(self, d: int) -> tuple[Any, ...]:
         """What a device class depends on besides the column of `need`."""

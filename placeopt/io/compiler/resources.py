@@ -13,7 +13,7 @@ from placeopt.io.compiler.tasks import Parts
 from placeopt.io.scalars import Use
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool
-from placeopt.model.resources import Resources, build_resources
+from placeopt.model.resources import CORES, POOL, Resources, build_resources
 
 Amounts = dict[str, Any]
 
@@ -78,7 +78,7 @@ def _cores(parts: Parts, renewable: dict[str, Fraction], uses: dict[int, Amounts
     """Add the cores of devices as renewable resources."""
     devices = parts.index.devices
     places = [d for d, device in enumerate(devices) if device.spec.cores is not None]
-    names = {d: _free_name(f"cores of {devices[d].name}", parts) for d in places}
+    names = {d: _free_name(CORES + devices[d].name, parts) for d in places}
     renewable.update({name: Fraction(devices[d].spec.cores or 0) for d, name in names.items()})
     for row, (name, task) in enumerate(parts.tasks.items()):
         if task.cores is not None and not places:
@@ -97,7 +97,7 @@ def _pools(parts: Parts, budgets: dict[str, Fraction], uses: dict[int, Amounts],
         if parts.spec.memory_model != "sum":
             parts.issues.add(f"{parts.spec.memory_model} is not supported with pools; expected sum", ("memory_model",))
         members = {d for k, word in enumerate(pool.devices) for d in parts.index.find(word, (*path, "devices", k))}
-        budget = _free_name(f"memory of {name}", parts)
+        budget = _free_name(POOL + name, parts)
         budgets[budget] = Fraction(parts.scales.capacity(pool.memory, (*path, "memory")))
         for row, held in enumerate(memory.total.tolist()):
             if held:
