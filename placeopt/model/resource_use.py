@@ -1,15 +1,16 @@
-"""What a schedule uses of resources: most at one time of a renewable resource, in all of a budget."""
+"""What a schedule uses: of renewable resources at one time, of budgets in all, and the lanes of parallel devices."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
-from placeopt.model.documents import number
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule, durations
 from placeopt.model.units import size_text
@@ -61,7 +62,7 @@ def resource_uses(problem: Problem, schedule: Schedule) -> tuple[ResourceUse, ..
             if renewable
             else int(resources.placed(r, schedule.device).sum())
         )
-        amounts = (number(resources.stated(r, amount)) for amount in (int(resources.capacity[r]), used))
+        amounts = (resources.stated(r, amount) for amount in (int(resources.capacity[r]), used))
         found.append(ResourceUse(name, renewable, resources.is_memory(r), *amounts))
     return tuple(found)
 
@@ -80,6 +81,37 @@ def use_over_time(problem: Problem, schedule: Schedule, r: int) -> tuple[Int, In
     steps = np.zeros(len(ticks), dtype=np.int64)
     np.add.at(steps, position, np.concatenate(([0], amount[own], -amount[own])))
     return ticks, np.cumsum(steps)
+
+
+def lanes(intervals: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """Track and lane of each interval (track, start, end), given in the order of starts; O(n log n).
+
+    An interval uses the first free lane of its track: lane 0 where nothing overlaps.
+    """
+    busy: dict[int, list[tuple[int, int]]] = {}  # by track, ends and lanes
+    free: dict[int, list[int]] = {}
+    found = []
+    for track, start, end in intervals:
+        taken, idle = busy.setdefault(track, []), free.setdefault(track, [])
+        while taken and taken[0][0] <= start:
+            heappush(idle, heappop(taken)[1])
+        lane = heappop(idle) if idle else len(taken)
+        heappush(taken, (end, lane))
+        found.append((track, lane))
+    return found
+
+
+def task_lanes(problem: Problem, schedule: Schedule) -> Int:
+    """(n,) the lane of each task among those that a parallel device runs at once; 0 on other devices."""
+    found = np.zeros(problem.n_tasks, dtype=np.int64)
+    if problem.resources is None or not problem.resources.parallel.any():
+        return found
+    end = schedule.start + durations(problem, schedule.device)
+    tasks = np.flatnonzero(problem.resources.parallel[schedule.device])
+    tasks = tasks[np.lexsort((tasks, end[tasks], schedule.start[tasks]))]
+    columns = schedule.device[tasks].tolist(), schedule.start[tasks].tolist(), end[tasks].tolist()
+    found[tasks] = [lane for _, lane in lanes(zip(*columns, strict=True))]
+    return found
 
 
 def amount_text(amount: float, *, memory: bool) -> str:

@@ -101,13 +101,14 @@ class Resources(Record):
         """Whether a resource is memory that devices share, in bytes."""
         return not self.renewable[r] and self.names[r].startswith(POOL)
 
-    def stated(self, r: int, amount: int) -> Fraction:
+    def stated(self, r: int, amount: int) -> int | float:
         """An amount of a resource as a problem file states it."""
-        return amount * self.unit[r]
+        value = amount * self.unit[r]
+        return value.numerator if value.denominator == 1 else float(value)
 
     def text(self, r: int, amount: int) -> str:
         """An amount of a resource for messages."""
-        return f"{float(self.stated(r, amount)):.10g}"
+        return f"{self.stated(r, amount):.10g}"
 
     def part(self, tasks: Int, devices: Int) -> Resources:
         """The same for some tasks and devices, by their indices; all resources stay."""

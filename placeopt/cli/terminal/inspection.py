@@ -87,7 +87,7 @@ def _running(problem: Problem, d: int) -> dict[str, Any]:
     r = None if resources is None else resources.cores_of(problem.device_names[d])
     return {
         "parallel": resources is not None and bool(resources.parallel[d]),
-        "cores": None if resources is None or r is None else number(resources.stated(r, int(resources.capacity[r]))),
+        "cores": None if resources is None or r is None else resources.stated(r, int(resources.capacity[r])),
     }
 
 
@@ -109,7 +109,7 @@ def _resources(problem: Problem) -> list[dict[str, Any]]:
             "renewable": bool(resources.renewable[r]),
             "memory": resources.is_memory(r),
             "tasks": int((most > 0).sum()),
-            **{key: number(resources.stated(r, int(amount))) for key, amount in figures.items()},
+            **{key: resources.stated(r, int(amount)) for key, amount in figures.items()},
         })  # fmt: skip
     return found
 
