@@ -10,7 +10,7 @@ Amounts are integers: multiples of the unit of their resource, the largest with 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -134,6 +134,13 @@ class Resources(Record):
     def columns(self, d: int) -> tuple[Any, ...]:
         """What a device class depends on besides the column of `need`."""
         return (bool(self.parallel[d]),)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or with primes, one that is not taken."""
+    while name in taken:
+        name += "'"
+    return name
 
 
 def read_only(**parts: Any) -> Resources:

@@ -13,7 +13,7 @@ from placeopt.io.compiler.tasks import Parts
 from placeopt.io.scalars import Use
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool
-from placeopt.model.resources import CORES, POOL, Resources, build_resources
+from placeopt.model.resources import CORES, POOL, Resources, build_resources, free_name
 
 Amounts = dict[str, Any]
 
@@ -76,9 +76,9 @@ def _by_device(parts: Parts, amounts: dict[str, Use], path: Path) -> list[Fracti
 
 def _cores(parts: Parts, renewable: dict[str, Fraction], uses: dict[int, Amounts]) -> None:
     """Add the cores of devices as renewable resources."""
-    devices = parts.index.devices
+    devices, stated = parts.index.devices, {*parts.spec.resources, *parts.spec.budgets}
     places = [d for d, device in enumerate(devices) if device.spec.cores is not None]
-    names = {d: _free_name(CORES + devices[d].name, parts) for d in places}
+    names = {d: free_name(CORES + devices[d].name, stated) for d in places}
     renewable.update({name: Fraction(devices[d].spec.cores or 0) for d, name in names.items()})
     for row, (name, task) in enumerate(parts.tasks.items()):
         if task.cores is not None and not places:
@@ -92,23 +92,17 @@ def _cores(parts: Parts, renewable: dict[str, Fraction], uses: dict[int, Amounts
 
 def _pools(parts: Parts, budgets: dict[str, Fraction], uses: dict[int, Amounts], memory: TaskMemory) -> None:
     """Add the memory that devices share as budgets in bytes."""
+    stated = {*parts.spec.resources, *parts.spec.budgets}
     for name, pool in parts.spec.pools.items():
         path = ("pools", name)
         if parts.spec.memory_model != "sum":
             parts.issues.add(f"{parts.spec.memory_model} is not supported with pools; expected sum", ("memory_model",))
         members = {d for k, word in enumerate(pool.devices) for d in parts.index.find(word, (*path, "devices", k))}
-        budget = _free_name(POOL + name, parts)
+        budget = free_name(POOL + name, stated)
         budgets[budget] = Fraction(parts.scales.capacity(pool.memory, (*path, "memory")))
         for row, held in enumerate(memory.total.tolist()):
             if held:
                 uses.setdefault(row, {})[budget] = [held if d in members else 0 for d in range(len(parts.index))]
-
-
-def _free_name(name: str, parts: Parts) -> str:
-    """Return a name that no resource of the document has."""
-    while name in parts.spec.resources or name in parts.spec.budgets:
-        name += "'"
-    return name
 
 
 def _check_capacities(parts: Parts, resources: Resources, feasible: Bool) -> None:
