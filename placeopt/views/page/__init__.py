@@ -42,7 +42,7 @@ from placeopt.views.facts import task_traffic
 from placeopt.views.page.packing import Packing
 from placeopt.views.page.pipelines import pipeline_data
 from placeopt.views.page.summaries import convergence, plan_summary, result_summary
-from placeopt.views.plots.palette import GRID, HUES, IDLE, INK, LIMIT, MUTED, PAPER, device_colors, legend, text_on
+from placeopt.views.plots.palette import GRID, IDLE, INK, LIMIT, MUTED, PAPER, device_colors, legend, text_on
 
 if TYPE_CHECKING:
     from placeopt.studies.comparison.result import Comparison
@@ -214,7 +214,7 @@ def _resources(problem: Problem, schedule: Schedule, packing: Packing) -> list[d
         offset.append(len(ticks))
         found.append({
             "name": resources.names[r],
-            "color": HUES[len(found) % len(HUES)],
+            "color": MUTED,
             "unit": resources.stated(r, 1),
             "capacity": int(resources.capacity[r]),
             "used": int(units.max()),
