@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import UsageError, counted, listing, suggestion, visible
+from placeopt.errors import UsageError, counted, suggestion, visible
 from placeopt.model.arrays import Bool, Int, Record, flags, names, whole_numbers
-from placeopt.model.units import exact, is_number
+from placeopt.model.units import exact, exact_size, is_number
 
 CORES, POOL = "cores of ", "memory of "
 """How the names of resources that are cores of a device, or memory that devices share, begin."""
@@ -108,7 +108,7 @@ class Resources(Record):
 
     def text(self, r: int, amount: int) -> str:
         """An amount of a resource for messages."""
-        return f"{self.stated(r, amount):.10g}"
+        return exact_size(amount) if self.is_memory(r) else f"{self.stated(r, amount):.10g}"
 
     def part(self, tasks: Int, devices: Int) -> Resources:
         """The same for some tasks and devices, by their indices; all resources stay."""
@@ -240,13 +240,14 @@ def build_resources(
             value if use else Fraction(0) for value, use in zip(table[i, r], counts[i].tolist(), strict=True)
         ]
         scale[r] = math.lcm(scale[r], *(value.denominator for value in table[i, r]))
-    try:
-        amounts = [np.zeros((n, m), dtype=np.int64) for _ in known]
-        for (i, r), values in table.items():
-            amounts[r][i] = [int(value * scale[r]) for value in values]
-        limit = np.array([int(value * by) for value, by in zip(capacity, scale, strict=True)], dtype=np.int64)
-    except OverflowError:
-        raise UsageError(f"amounts of {listing(known)} exceed 64 bits; expected fewer digits") from None
+    for r, name in enumerate(known):
+        stated = (number for (_, of), values in table.items() if of == r for number in values)
+        if max(capacity[r], max(stated, default=Fraction(0))) * scale[r] >= 2**63:
+            raise UsageError(f"amounts of {visible(name)} exceed 64 bits; expected fewer digits")
+    amounts = [np.zeros((n, m), dtype=np.int64) for _ in known]
+    for (i, r), values in table.items():
+        amounts[r][i] = [int(value * scale[r]) for value in values]
+    limit = np.array([int(value * by) for value, by in zip(capacity, scale, strict=True)], dtype=np.int64)
     renewables = np.arange(len(known)) < len(renewable or {})
     arrays = {"renewable": renewables, "capacity": limit, "parallel": several, **encoded(amounts, (n, m))}
     return read_only(names=known, unit=tuple(Fraction(1, by) for by in scale), **arrays)

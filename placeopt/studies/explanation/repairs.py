@@ -12,7 +12,7 @@ import numpy as np
 from placeopt.errors import counted, listing, visible
 from placeopt.model.memory import used_memory
 from placeopt.model.schedule import Schedule
-from placeopt.model.units import MEMORY, TIME, parse, size_text, time_text
+from placeopt.model.units import TIME, exact_size, parse, time_text
 from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
 
@@ -184,7 +184,7 @@ class _Search:
         elif constraint.kind == "cores":
             text = f"with {counted(amount, 'core')}, {more} more"
         elif constraint.kind in ("memory", "pool"):
-            text = f"with {_bytes(amount)}, {_bytes(more)} more"
+            text = f"with {exact_size(amount)}, {exact_size(more)} more"
         elif constraint.kind == "deadline":
             text = f"with the deadline {_time(amount, resolution)}, {_time(more, resolution)} later"
         else:
@@ -201,12 +201,6 @@ class _Search:
         devices: tuple[str, ...] = (),
     ) -> Repair:
         return Repair(text, amount, least, devices, self.whole, schedule)
-
-
-def _bytes(amount: int) -> str:
-    """Format bytes, with the exact number if the text is rounded."""
-    text = size_text(amount)
-    return text if parse(text, MEMORY).value == amount else f"{text} ({amount:,} B)"
 
 
 def _time(ticks: int, resolution: Fraction) -> str:
