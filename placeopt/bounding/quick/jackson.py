@@ -45,8 +45,7 @@ NONE = -(1 << 62)
 def priced_subsets(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
     """The subsets with the most work per device, and all devices last, each with prices for its load program."""
     return [
-        (subset, candidate_prices(sharing_of(classes, subset, classes.busy, loads=True)))
-        for subset in busiest(classes)
+        (subset, candidate_prices(sharing_of(classes, subset, classes.busy, loads=True))) for subset in busiest(classes)
     ]
 
 
