@@ -25,6 +25,7 @@ import numpy as np
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.model.resources import build_resources
 from placeopt.model.tiers import build_tiers
 from placeopt.model.unavailability import build_unavailability
 from placeopt.orchestration.pipeline import solve
@@ -258,6 +259,39 @@ CASES: tuple[Case, ...] = (
         ),
         7,
         "t0 1-5 on d1, t2 0-2 and t1 5-7 on d0; t0 on d0 would not end before 8, nor t1 before 11",
+    ),
+    Case(
+        "renewable resource",
+        lambda: _problem(
+            [[3, 3], [3, 3], [1, 1]],
+            resources=build_resources(3, 2, renewable={"license": 1}, uses={0: {"license": 1}, 1: {"license": 1}}),
+        ),
+        6,
+        "t0 0-3 and t1 3-6, with the license, on any devices",
+    ),
+    Case(
+        "budget",
+        lambda: _problem(
+            [[1, 4]] * 3,
+            resources=build_resources(3, 2, budgets={"cost": 0.2}, uses={i: {"cost": [0.1, 0]} for i in range(3)}),
+        ),
+        4,
+        "the budget allows two tasks on d0, the third takes 4 on d1",
+    ),
+    Case(
+        "parallel device",
+        lambda: _problem(
+            [[2], [2], [3]],
+            resources=build_resources(
+                3,
+                1,
+                renewable={"cores": 3},
+                uses={i: {"cores": each} for i, each in enumerate((2, 1, 2))},
+                parallel=[1],
+            ),
+        ),
+        5,
+        "t0 0-2 and t1 0-2 with three cores, then t2 2-5",
     ),
     Case(
         "memory tiers",

@@ -58,6 +58,10 @@ class Timeline:
         """
 
     @property
+    def left(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(b,) what is left of each budget."""
+
+    @property
     def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(n,) device of each task, -1 before it is placed."""
 
@@ -92,6 +96,11 @@ class Timeline:
     @property
     def placed(self) -> int:
         """Number of placements that can be taken back: a mark for `resume`."""
+
+    def usage(self, resource: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+        """
+        Return the ticks (k,) from which another amount of a renewable resource is in use, and these amounts.
+        """
 
     def can_run(self, task: int, device: int) -> bool:
         """

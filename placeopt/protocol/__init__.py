@@ -38,6 +38,9 @@ RULES: Mapping[str, str] = {
 RETIMED = ("tiers", "unavailable", "resources", "parallel")
 """The rules that only delay tasks. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
+ALL_RULES = (*RETIMED, "budgets")
+"""All rules."""
+
 
 class Termination(enum.StrEnum):
     """Why a solver stopped, regardless of whether it has a schedule."""

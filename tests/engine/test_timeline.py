@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brute_force import with_resources
 from constrained_problems import constrained
 from large_amounts import large_problem
 from placeopt_solvers._constructive.groups import Groups, grouped
@@ -15,8 +16,10 @@ from placeopt_solvers._constructive.sequences import Penalties, insert_tasks, li
 
 import placeopt as po
 from placeopt import engine
+from placeopt.model.building import with_changes
 from placeopt.model.native import native
 from placeopt.model.problem import Objective, Problem
+from placeopt.model.resources import build_resources
 
 ARRAYS = ("home", "room", "device", "start", "end", "free", "moves", "trees")
 CASES = [
@@ -134,3 +137,74 @@ def test_penalties_choose_the_device() -> None:
     far = Penalties(np.zeros(24, dtype=np.int64), np.array([[2**60, 2**60, 0]]))
     found = insert_tasks(roomy, grouped(roomy), problem.order, far)
     assert (found.line.device == 2).sum() == 22  # two pairs of tasks are apart
+
+
+def counted_usage(problem: Problem, line: engine.Timeline, resource: int) -> list[tuple[int, int]]:
+    """The steps of what placed tasks use of a renewable resource, counted tick by tick."""
+    assert problem.resources is not None
+    amounts = problem.resources.amounts(resource)
+    held = np.zeros(int(line.end.max(initial=0)) + 2, dtype=np.int64)
+    for i in np.flatnonzero(line.device >= 0).tolist():
+        held[line.start[i] : line.end[i]] += amounts[i, line.device[i]]
+    assert held.max() <= problem.resources.capacity[resource]
+    changes = [0, *(np.flatnonzero(np.diff(held)) + 1).tolist()]
+    return [(tick, int(held[tick])) for tick in changes]
+
+
+def left_of(problem: Problem, line: engine.Timeline) -> list[int]:
+    """What is left of budgets, beyond the least use of the groups without a home."""
+    assert problem.resources is not None
+    able, left = problem.group_feasible(), []
+    for r in problem.resources.budgets.tolist():
+        total = int(problem.resources.capacity[r])
+        use = np.zeros((problem.n_groups, problem.n_devices), dtype=np.int64)
+        np.add.at(use, problem.group, problem.resources.amounts(r))
+        for k, home in enumerate(line.home.tolist()):
+            total -= int(use[k, home]) if home >= 0 else int(use[k][able[k]].min())
+        left.append(total)
+    return left
+
+
+@pytest.mark.parametrize("insertion", [True, False])
+@pytest.mark.parametrize("seed", range(30))
+def test_resources_are_booked_and_taken_back(seed: int, insertion: bool) -> None:
+    rng = np.random.default_rng(seed)
+    contention: Any = ("none", "none", "port")[seed % 3]
+    problem = with_resources(constrained(seed, contention=contention), rng)
+    groups = grouped(problem)
+    if problem.resources is None or groups.stuck is not None:
+        pytest.skip("no resources, or no placement")
+    line = engine.Timeline(native(problem), groups, insertion=insertion, record=True)
+    renewable = np.flatnonzero(problem.resources.renewable).tolist()
+
+    def full_state() -> list[Any]:
+        return [state(line), line.left.tolist(), [[each.tolist() for each in line.usage(r)] for r in renewable]]
+
+    known = [full_state()]
+    order, at = problem.order.tolist(), 0
+    for _ in range(150):
+        able = [] if at == len(order) else [d for d in range(problem.n_devices) if line.can_run(order[at], d)]
+        if able and rng.random() < 0.65:
+            task, device = order[at], int(rng.choice(able))
+            earliest = line.earliest(task, device)
+            assert line.place(task, device) == earliest
+            at += 1
+            known[at:] = [full_state()]
+            for r in renewable:
+                assert list(zip(*(each.tolist() for each in line.usage(r)), strict=True)) == counted_usage(
+                    problem, line, r
+                )
+            assert line.left.tolist() == left_of(problem, line)
+            assert line.left.min(initial=0) >= 0
+        else:
+            at = int(rng.integers(0, at + 1))
+            line.resume(at)
+            assert full_state() == known[at]
+
+
+def test_usage_of_a_budget_is_an_error() -> None:
+    problem = with_changes(constrained(0), resources=build_resources(24, 3, renewable={"r": 1}, budgets={"b": 1}))
+    line = engine.Timeline(native(problem), grouped(problem))
+    assert [each.tolist() for each in line.usage(0)] == [[0], [0]]
+    with pytest.raises(po.UsageError, match="resource: 1 is not a renewable one"):
+        line.usage(1)

@@ -18,6 +18,7 @@ from placeopt.model.building import build_problem, with_changes
 from placeopt.model.memory import peak_memory, sum_memory
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.resources import build_resources
 from placeopt.model.schedule import makespan, sequence
 from placeopt.model.tiers import build_tiers
 from placeopt.simulation import retime, simulate
@@ -100,6 +101,31 @@ def tiered(problem: Problem) -> Problem:
     return with_changes(problem, capacity=tiers.capacity, tiers=tiers)
 
 
+def sharing(problem: Problem, seed: int, share: float = 0.5) -> Problem:
+    """The problem with two renewable resources, one for one task at a time, two budgets and a parallel device."""
+    rng = np.random.default_rng(seed)
+    n, m = problem.n_tasks, problem.n_devices
+    uses: dict[int, Any] = {}
+    for i in np.flatnonzero(rng.random(n) < share).tolist():
+        drawn = {
+            "license": rng.integers(0, 2, m).tolist(),
+            "power": rng.integers(1, 50, m).tolist(),
+            "error": rng.integers(0, 3, m).tolist(),
+            "money": (rng.integers(0, 9, m) / 4).tolist(),
+        }
+        uses[i] = {name: amounts for name, amounts in drawn.items() if rng.random() < 0.8}
+    resources = build_resources(
+        n,
+        m,
+        renewable={"license": 1, "power": 90},
+        budgets={"error": n * share * 0.7, "money": n * share * 0.8},
+        uses=uses,
+        parallel=np.arange(m) == 1,
+        feasible=problem.feasible,
+    )
+    return with_changes(problem, resources=resources)
+
+
 OBJECTIVES = (
     Objective(),
     Objective(((Term("total_cost"), Term("makespan")),)),
@@ -111,10 +137,12 @@ OBJECTIVES = (
 @pytest.mark.parametrize("contention", ["none", "port"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+@pytest.mark.parametrize("shared", [False, True], ids=["", "resources"])
 def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
-    contention: str, memory_model: str, objective: Objective
+    contention: str, memory_model: str, objective: Objective, shared: bool
 ) -> None:
     problem = constrained(1, contention=contention, memory_model=memory_model, objective=objective)
+    problem = sharing(problem, 3) if shared else problem
     instance, state = placed(problem, 5)
     rng = np.random.default_rng(7)
     changed = early = 0
@@ -145,12 +173,12 @@ def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
 
 
 @pytest.mark.parametrize("kind", range(KINDS))
-@pytest.mark.parametrize("rest", ["", "deadlines", "tiers"])
+@pytest.mark.parametrize("rest", ["", "deadlines", "tiers", "resources"])
 def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
     """On a long order most changes affect few tasks, and the cost is still right; likewise with memory tiers."""
     deadline = {"deadline": np.full(240, 500)} if rest == "deadlines" else {}
     problem = constrained(9, n=240, m=3, tight=2.0, **deadline)
-    problem = tiered(problem) if rest == "tiers" else problem
+    problem = {"tiers": tiered, "resources": lambda each: sharing(each, 2, 0.1)}.get(rest, lambda each: each)(problem)
     instance, state = placed(problem, 5)
     rng = np.random.default_rng(kind)
     joined = given_up = 0
@@ -178,7 +206,9 @@ def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
         else:
             state.accept(value)
     assert given_up > 10
-    if rest == "tiers":  # another placement delays whole devices
+    if rest == "resources":
+        assert joined > 5 or kind not in (SHIFT, MOVE, SWAP)
+    elif rest == "tiers":  # another placement delays whole devices
         assert joined > 5 or kind != SHIFT
     else:
         assert joined > (5 if kind in (SHIFT, MOVE, SWAP) else 0)
@@ -190,6 +220,7 @@ def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -
     metric = METRICS[seed % len(METRICS)]
     problem = constrained(seed, contention=contention, tight=2.0, objective=Objective(((Term(metric),),)))
     problem = tiered(problem) if seed % 2 else problem
+    problem = sharing(problem, seed, 0.8) if seed % 3 == 0 else problem
     instance, state = placed(problem, seed)
     for step in range(40):
         first = state.propose(step % KINDS)
@@ -198,12 +229,13 @@ def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -
     worth = state.cost - state.guide - state.penalty
     schedule = timed_schedule(problem, instance, state)
     report = verify(problem, schedule)
-    assert report.violations == ()
+    assert {each.rule for each in report.violations} <= {"budget"}
+    assert bool(report.violations) == (state.penalty > 0)
     (value,) = evaluate(problem, schedule)
     assert math.isclose(worth, float(value), rel_tol=1e-12, abs_tol=1.0 if metric == "memory_balance" else 1e-6)
     again = retime(problem, schedule)
     assert makespan(problem, again) <= makespan(problem, schedule)
-    if contention == "none":
+    if contention == "none" and problem.resources is None:
         assert again.start.tolist() == schedule.start.tolist()
 
 
@@ -220,6 +252,23 @@ def test_the_penalty_is_the_memory_above_the_capacity(contention: str, memory_mo
         used = (peak_memory if memory_model == "peak" else lambda p, s: sum_memory(p, s.device))(problem, schedule)
         missing = np.maximum(used - problem.capacity, 0).sum()
         assert penalty == 3.0 * missing
+        seen += missing > 0
+    assert 0 < seen < 12
+
+
+def test_the_penalty_for_budgets_grows_with_what_exceeds_them() -> None:
+    seen = 0
+    for seed in range(12):
+        problem = sharing(constrained(seed, tight=2.0), seed, 0.2 + 0.06 * seed)
+        instance, state = placed(problem, seed)
+        state.set_penalties(1.0, 3.0)
+        resources, device = problem.resources, state.device
+        assert resources is not None
+        missing = 0.0
+        for b, r in enumerate(resources.budgets.tolist()):
+            used = int(resources.amounts(r)[np.arange(30), device].sum())
+            missing += instance.budget_bytes[b] * max(used - int(resources.capacity[r]), 0)
+        assert math.isclose(state.penalty, 3.0 * missing, rel_tol=1e-12)
         seen += missing > 0
     assert 0 < seen < 12
 

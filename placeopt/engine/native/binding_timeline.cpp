@@ -21,6 +21,7 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
                      "-> None"))
         .def_prop_ro("home", ints(&Line::home), "(g,) device of each group, -1 for groups without a home.")
         .def_prop_ro("room", ints(&Line::room), "(m,) bytes left on each device; under live memory beyond resident ones.")
+        .def_prop_ro("left", ints(&Line::left), "(b,) what is left of each budget.")
         .def_prop_ro("device", ints(&Line::device), "(n,) device of each task, -1 before it is placed.")
         .def_prop_ro("start", ints(&Line::start), "(n,) start of each placed task.")
         .def_prop_ro("end", ints(&Line::end), "(n,) end of each placed task.")
@@ -49,6 +50,21 @@ group, whose memory is reserved at once. With `record`, placements can be taken 
             "(m, 2 leaves) the profile of each device under live memory, otherwise empty.")
         .def_prop_ro("placed", [](const BoundTimeline& self) { return self.line.placements.size(); },
                      "Number of placements that can be taken back: a mark for `resume`.")
+        .def(
+            "usage",
+            [](const BoundTimeline& self, Int resource) {
+                const Resources& resources = self.line.problem.resources;
+                const Int count = static_cast<Int>(resources.capacity.size());
+                if (resource < 0 || resource >= count || !resources.renewable[resource])
+                    throw Wrong("resource: " + std::to_string(resource) + " is not a renewable one");
+                std::vector<Int> ticks, amounts;
+                self.line.usage.list(resource, ticks, amounts);
+                const Int steps = static_cast<Int>(ticks.size());
+                return nb::make_tuple(moved(std::move(ticks), {steps}), moved(std::move(amounts), {steps}));
+            },
+            "resource"_a,
+            nb::sig("def usage(self, resource: int) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
+            "Return the ticks (k,) from which another amount of a renewable resource is in use, and these amounts.")
         .def(
             "can_run",
             [](BoundTimeline& self, Int task, Int device) {

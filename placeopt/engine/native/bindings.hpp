@@ -52,6 +52,18 @@ struct Owning {
         found.parallel = keep<bool>("resources.parallel", given.attr("parallel"), {m});
         return found;
     }
+    // The attribute `budgets`, which is None if there are none.
+    Budgets keep_budgets(nb::handle of, Int g, Int m) {
+        const nb::object given = of.attr("budgets");
+        if (given.is_none()) return {};
+        Budgets found;
+        found.row = keep<Int>("budgets.row", given.attr("row"), {g * m + 1});
+        found.budget = keep<Int>("budgets.resource", given.attr("resource"), {ANY_LENGTH});
+        found.amount = keep<Int>("budgets.amount", given.attr("amount"), {static_cast<Int>(found.budget.size())});
+        found.left = keep<Int>("budgets.left", given.attr("left"), {ANY_LENGTH});
+        found.check();
+        return found;
+    }
 };
 
 struct BoundProblem : Owning<Problem> {
@@ -118,6 +130,7 @@ struct BoundGroups : Owning<Groups> {
             held.scratch = keep<Int>("live.scratch", live.attr("scratch"), {rows});
             held.peak = keep<Int>("live.peak", live.attr("peak"), {p.g});
         }
+        found.budgets = keep_budgets(groups, p.g, p.m);
         found.check(p);
     }
 };

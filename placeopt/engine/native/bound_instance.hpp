@@ -86,6 +86,10 @@ struct BoundInstance : Owning<SearchProblem> {
         }
         p.unavailable = keep_unavailability(of, m);
         check_unavailability(p.unavailable, m);
+        p.resources = keep_resources(of, n, m);
+        check_resources(p.resources);
+        p.budgets = keep_budgets(of, g, m);
+        p.budget_bytes = keep<double>("budget_bytes", of.attr("budget_bytes"), {static_cast<Int>(p.budgets.left.size())});
         p.charge = keep<double>("charge", of.attr("charge"), {n, m});
         const auto weight = array<double>("weight", of.attr("weight"), {5}), price = array<double>("price", of.attr("price"), {3});
         std::copy(weight.begin(), weight.end(), p.weight.begin());

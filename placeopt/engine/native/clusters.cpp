@@ -98,10 +98,17 @@ private:
                       [&](Int d) { return ticks_[d] >= 0 && fits_whole(members, memory, d); });
     }
 
-    // Whether device d has room for the groups, `memory` in all.
+    // Whether device d has room for the groups, `memory` in all, and budgets leave enough.
     bool fits_whole(const std::vector<Int>& members, Int memory, Int d) {
         const Int room = subtract(line_.room[d], memory);
-        if (room < 0 || !groups_.live.on) return room >= 0;
+        if (room < 0) return false;
+        if (groups_.budgets.any()) {
+            for (const Int k : members) line_.spend(k, d, 1);
+            const bool enough = line_.solvent();
+            for (const Int k : members) line_.spend(k, d, -1);
+            if (!enough) return false;
+        }
+        if (!groups_.live.on) return true;
         Profile profile = line_.profile(d);
         for (const Int k : members) profile.count(groups_.live, k, 1);
         const bool fits = profile.peak() <= room;

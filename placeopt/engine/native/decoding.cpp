@@ -42,6 +42,12 @@ LocalSearch::LocalSearch(const SearchProblem& problem, Int seed)
       room_(problem.m),
       free_(problem.m),
       ports_(2 * problem.m),
+      left_(problem.budgets.left.begin(), problem.budgets.left.end()),
+      usage_(problem.resources),
+      usages_(usage_.any() ? parts_ : 0, usage_),
+      old_usages_(usages_),
+      least_(usages_.size()),
+      old_least_(least_),
       marks_(parts_ + 1, {std::vector<Int>(problem.m), std::vector<Int>(problem.ports ? 2 * problem.m : 0)}),
       old_marks_(marks_),
       latest_(parts_),
@@ -98,7 +104,7 @@ void LocalSearch::keep_best(double worth) {
     best_home = home;
 }
 
-// The cost apart from times; sets the penalty for memory under the `sum` model.
+// The cost apart from times; sets the penalty for memory under the `sum` model, and that for budgets.
 double LocalSearch::standing_cost() {
     Int overfull = 0, busiest = 0;
     double fullest = 0.0;
@@ -111,6 +117,10 @@ double LocalSearch::standing_cost() {
     double value = fixed_ + problem_.weight[LOAD] * static_cast<double>(busiest);
     if (!problem_.peak) value += problem_.weight[BALANCE] * PARTS * fullest;
     penalty = problem_.weight[OVERFULL] * static_cast<double>(overfull);
+    double beyond = 0.0;
+    for (std::size_t b = 0; b < left_.size(); ++b)
+        if (left_[b] < 0) beyond -= problem_.budget_bytes[b] * static_cast<double>(left_[b]);
+    overspent_ = problem_.weight[OVERFULL] * beyond;
     return value;
 }
 
@@ -128,9 +138,15 @@ Int LocalSearch::swapped(Int d) const {
 
 // Under `peak`, sets the penalty for memory and returns the cost of the memory balance. O(n log n).
 //
-// The bytes live on a device grow only when a task starts, and tasks start in the state's order.
+// The bytes live on a device grow only when a task starts, and the tasks of a device start in the state's order, unless it
+// runs several at once.
 double LocalSearch::live_cost() {
     const Int n = problem_.n, m = problem_.m;
+    std::vector<Int> by_start;
+    if (problem_.resources.any() && std::any_of(device.begin(), device.end(), [&](Int d) { return problem_.parallel(d); })) {
+        by_start = order;
+        std::stable_sort(by_start.begin(), by_start.end(), [&](Int i, Int j) { return end[i] - ticks[i] < end[j] - ticks[j]; });
+    }
     std::vector<Int> live(m), most(m);
     for (Int i = 0; i < n; ++i) {
         const Int d = device[i];
@@ -144,15 +160,20 @@ double LocalSearch::live_cost() {
     }
     most = live;
     for (auto& queue : release_) queue = {};
-    for (const Int i : order) {
+    const auto queued_bytes = [&](Int item) { return item < 0 ? problem_.scratch[-1 - item] : problem_.output[item]; };
+    for (const Int i : by_start.empty() ? order : by_start) {
         const Int d = device[i], start = end[i] - ticks[i];
         auto& queue = release_[d];
-        for (; !queue.empty() && queue.top().key <= start; queue.pop()) live[d] -= problem_.output[queue.top().item];
+        for (; !queue.empty() && queue.top().key <= start; queue.pop()) live[d] -= queued_bytes(queue.top().item);
         if (freed_[i] > start && problem_.output[i] > 0) {
             queue.push({freed_[i], static_cast<std::int32_t>(i)});
             live[d] = add(live[d], problem_.output[i]);
         }
         most[d] = std::max(most[d], add(live[d], ticks[i] > 0 ? problem_.scratch[i] : 0));
+        if (ticks[i] > 0 && problem_.scratch[i] > 0 && problem_.parallel(d)) {  // in use when the next task starts
+            queue.push({end[i], static_cast<std::int32_t>(-1 - i)});
+            live[d] = add(live[d], problem_.scratch[i]);
+        }
     }
     Int overfull = 0;
     double fullest = 0.0;
@@ -201,9 +222,16 @@ void LocalSearch::rewind(Int first) {
         marks_[c] = old_marks_[c];
         latest_[c] = old_latest_[c];
         late_[c] = old_late_[c];
+        if (usage_.any()) {
+            usages_[c].swap_steps(old_usages_[c]);
+            least_[c] = old_least_[c];
+        }
     }
     if (timed_ > n) marks_[c] = old_marks_[c];
 }
+
+// The first tick at which the data and the device of a task from a mark on allow its start.
+Int LocalSearch::least_later(Int part) const { return *std::min_element(least_.begin() + part, least_.end()); }
 
 // The cost of the state after a change from position `begin` to `last_`; infinite if over `limit`. Then the times before
 // the change are restored.
@@ -214,13 +242,17 @@ double LocalSearch::decode(Int begin, double limit) {
     double rest = standing_cost();
     const bool roomy = penalty == 0.0;
     if (!problem_.peak) rest += penalty;
-    if (rest > limit || !problem_.timed) return rest > limit ? INFINITE : rest;
+    rest += overspent_;
+    if (rest > limit || !problem_.timed) {
+        penalty += overspent_;
+        return rest > limit ? INFINITE : rest;
+    }
     ++counter_;
     const double heavy = problem_.weight[MAKESPAN];
     const Int cut = heavy > 0 ? whole((limit - rest) / heavy) : INT64_MAX;
     const Int known = std::max(last_ + 1, known_);
     Int first = std::min(begin, valid_);
-    const bool swaps = problem_.tiers > 0, ports = problem_.ports, due = problem_.due;
+    const bool swaps = problem_.tiers > 0, ports = problem_.ports, due = problem_.due, shared = usage_.any();
     if (swaps)  // a device is busy until it has swapped: any change of that time begins before the first task
         for (Int d = 0; d < m; ++d)
             if (swapped(d) != marks_[0].free[d]) first = 0;
@@ -235,19 +267,26 @@ double LocalSearch::decode(Int begin, double limit) {
     if (swaps && c == 0)
         for (Int d = 0; d < m; ++d) free_[d] = swapped(d);
     if (ports) ports_ = marks_[c].ports;
+    if (shared && c > 0) usage_.copy_steps(usages_[c]);
+    else if (shared) usage_.clear();
     for (; c << shift_ < n; ++c) {
         Mark& mark = marks_[c];
         if (warm) {
-            joined = c << shift_ > horizon && free_ == mark.free;
+            joined = c << shift_ > horizon && free_ == mark.free && (!shared || usage_.same_from(least_later(c), usages_[c]));
             if (joined) break;
             old_marks_[c] = mark;
             old_latest_[c] = latest_[c];
             old_late_[c] = late_[c];
+            if (shared) {
+                old_usages_[c].swap_steps(usages_[c]);
+                old_least_[c] = least_[c];
+            }
         }
         mark.free = free_;
+        if (shared) usages_[c].copy_steps(usage_);
         if (ports) mark.ports = ports_;
         mark.counter = counter_;
-        Int latest = 0, late = 0;
+        Int latest = 0, late = 0, least = NEVER;
         for (Int p = c << shift_; p < std::min((c + 1) << shift_, n); ++p) {
             const Int i = order[p], d = device[i];
             Int t = std::max(free_[d], problem_.release[i]);
@@ -260,24 +299,34 @@ double LocalSearch::decode(Int begin, double limit) {
                 for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k)
                     t = std::max(t, add(end[problem_.source[k]], delay[k]));
             }
-            t = add(problem_.unavailable.clear_of(d, t, ticks[i]), ticks[i]);
+            const auto open = [&](Int tick) { return problem_.unavailable.clear_of(d, tick, ticks[i]); };
+            if (shared) {
+                least = std::min(least, t);
+                t = usage_.earliest(problem_.need(i, d), t, ticks[i], open);
+            } else {
+                t = open(t);
+            }
+            t = add(t, ticks[i]);
             if (warm) {
                 old_end_[p] = end[i];
                 if (t != end[i] || p <= touched)
                     for (Int e = problem_.out_start[i]; e < problem_.out_start[i + 1]; ++e)
                         horizon = std::max(horizon, position_[problem_.target[e]]);
             }
-            end[i] = free_[d] = t;
+            end[i] = t;
+            if (!problem_.parallel(d)) free_[d] = t;
             latest = std::max(latest, t);
             if (add(t, p >= known ? after_[i] : problem_.tail[i]) > cut) {
                 timed_ = p + 1;
                 rewind(first);
                 return INFINITE;
             }
+            if (shared) usage_.count(problem_.need(i, d), t - ticks[i], t, 1);
             if (due && t > problem_.deadline[i]) late = add(late, t - problem_.deadline[i]);
         }
         latest_[c] = latest;
         late_[c] = late;
+        if (shared) least_[c] = least;
     }
     timed_ = joined ? c << shift_ : n + 1;
     if (!joined) {
@@ -296,6 +345,7 @@ double LocalSearch::decode(Int begin, double limit) {
         else penalty = 0.0;
         rest += penalty;
     }
+    penalty += overspent_;
     if (due) {
         penalty += problem_.weight[LATE] * static_cast<double>(late);
         rest += problem_.weight[LATE] * static_cast<double>(late);
@@ -311,8 +361,8 @@ double LocalSearch::decode(Int begin, double limit) {
 
 // Computes `after_` for all tasks, from the last to the first; overwrites `free_`.
 //
-// A task is followed by its consumers and by the next task on its device, each with its own followers. Queues at ports are
-// ignored, so with ports the result is a lower bound.
+// A task is followed by its consumers and by the next task on its device, each with its own followers. Queues at ports and
+// resources are ignored, so with these the result is a lower bound.
 void LocalSearch::look_ahead() {
     std::fill(free_.begin(), free_.end(), 0);
     for (Int p = problem_.n; p-- > 0;) {
@@ -325,7 +375,7 @@ void LocalSearch::look_ahead() {
             }
             after_[i] = behind;
         }
-        free_[d] = add(ticks[i], after_[i]);
+        if (!problem_.parallel(d)) free_[d] = add(ticks[i], after_[i]);
     }
     known_ = 0;
 }

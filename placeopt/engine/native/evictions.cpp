@@ -134,6 +134,7 @@ private:
             if (line_.home[groups_.apart[r]] == d) done = evict(groups_.apart[r]);
         if (done) {
             line_.assign_group(k, d);
+            done = line_.solvent();  // evictions make room, but do not save what budgets lack
             while (done && line_.profile(d).peak() > line_.room[d]) {
                 const Int other = best_to_evict(k, d);
                 done = other >= 0 && evict(other);

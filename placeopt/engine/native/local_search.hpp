@@ -1,12 +1,15 @@
 // The core of the local searches: a topological order of the tasks and a device for each group, evaluated incrementally.
 //
-// The schedule of a state starts every task, in its order, as soon as its device, its release and its data allow. Under
-// ports, the transfers to a task are booked at its turn. Violations of memory and deadlines are penalised.
+// The schedule of a state starts every task, in its order, as soon as its device, its release, its data and its resources
+// allow. Under ports, the transfers to a task are booked at its turn. A task that waits for a resource may start after
+// tasks of other devices that follow it in the order: a serial schedule generation scheme. Violations of memory, budgets
+// and deadlines are penalised.
 //
 // Evaluation stops as soon as a task is so late that the cost exceeds a limit. After the last position that a change
 // affects, the remaining ticks are known exactly (`look_ahead`), and most evaluations stop there. Times before the change
-// are kept; devices and ports resume from the mark before it. After the change, without ports, timing ends at the first
-// mark where all devices are free at the same ticks as before and no arrival has changed.
+// are kept; devices, ports and resources resume from the mark before it. After the change, without ports, timing ends at
+// the first mark where all devices are free at the same ticks as before, no arrival has changed, and as much of each
+// resource is in use as before from the first tick on at which a later task could start.
 #pragma once
 
 #include <array>
@@ -14,8 +17,9 @@
 #include <limits>
 
 #include "heap.hpp"
-#include "problem.hpp"
+#include "memory.hpp"
 #include "stop.hpp"
+#include "usage.hpp"
 
 namespace engine {
 
@@ -44,6 +48,9 @@ struct SearchProblem {
     Ints tier_end, tier_num, tier_den;            // (m, t)
     Int tiers = 0;
     Unavailability unavailable;
+    Resources resources;
+    Budgets budgets;                              // what groups use of them, where none has a home
+    Floats budget_bytes;                          // (b,) the bytes above a capacity that a unit above a budget counts as
     Floats charge;                                // (n, m) cost of a task on a device, apart from times
     std::array<double, 5> weight{};               // see Weight
     std::array<double, 3> price{};                // of a tick, a byte and a nanojoule of transfers
@@ -51,6 +58,8 @@ struct SearchProblem {
     bool ports = false, half_duplex = false, due = false, peak = false, timed = false, priced = false;
 
     Int ticks(Int i, Int d) const { return duration[i * m + d]; }
+    Int need(Int i, Int d) const { return resources.need[i * m + d]; }
+    bool parallel(Int d) const { return resources.any() && resources.parallel[d]; }
     // The ticks of in-edge k from device a to device b.
     Int moving(Int k, Int a, Int b) const {
         if (a == b) return 0;
@@ -109,6 +118,8 @@ private:
     double decode(Int begin, double limit);
     double standing_cost();
     double live_cost();
+    void spend(Int g, Int d, Int sign);
+    Int least_later(Int part) const;
     Int swapped(Int d) const;
     Int booked(Int k, Int p, Int d);
     void rewind(Int first);
@@ -156,6 +167,11 @@ private:
     const Int parts_;      // intervals between marks
     std::vector<Int> position_, after_;  // (n,); `after_` from position known_ on: least ticks from a task's end to the end
     std::vector<Int> load_, room_, free_, ports_;
+    std::vector<Int> left_;                    // (b,) what is left of budgets
+    Usage usage_;
+    std::vector<Usage> usages_, old_usages_;   // with resources: what is in use at each mark
+    std::vector<Int> least_, old_least_;       // with resources: the first tick at which the data and the device of a task
+                                               // between marks allow its start
     std::vector<Mark> marks_, old_marks_;
     std::vector<Int> latest_, late_, old_latest_, old_late_;  // the latest end and the lateness between marks
     std::vector<Int> old_end_;                                // ends by position that the last evaluation overwrote
@@ -167,6 +183,7 @@ private:
     std::vector<Int> freed_;                   // (n,) under `peak`: when each output is released
     std::vector<Heap> release_;                // (m,) scratch: outputs by release
     double fixed_ = 0.0;                       // part of the cost apart from times
+    double overspent_ = 0.0;                   // part that penalises budgets
     double proposed_ = 0.0;                    // the same before the last single step
     Int valid_ = 0;     // first position whose times are not those of the state
     Int known_ = 0;     // first position from which on `after_` is valid

@@ -21,6 +21,16 @@ struct Live {
     Ints peak;                    // (g,) most bytes of the group at one position
 };
 
+// What groups use of budgets, beyond the least that each uses on any device. Empty without budgets.
+struct Budgets {
+    // Group k on device d uses amount[row[j]..row[j + 1]] of budget[row[j]..row[j + 1]], j = k m + d.
+    Ints row, budget, amount;
+    Ints left;  // (b,) what the groups with a home leave
+
+    bool any() const { return !row.empty(); }
+    void check() const;
+};
+
 // The colocation groups of a problem and the devices that may take them.
 struct Groups {
     Ints memory;                     // (g,) bytes; with live memory the resident ones
@@ -29,6 +39,7 @@ struct Groups {
     Ints home;                       // (g,) device, -1 for groups without a home
     Ints room;                       // (m,) bytes left by the groups with a home
     Live live;
+    Budgets budgets;
 
     void check(const Problem& problem) const;
 };

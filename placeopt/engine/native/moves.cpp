@@ -60,6 +60,15 @@ double LocalSearch::touched_price(Int g) {
     return price;
 }
 
+// Takes what group g uses of budgets on device d, or with sign -1 gives it back.
+void LocalSearch::spend(Int g, Int d, Int sign) {
+    const Budgets& budgets = problem_.budgets;
+    if (!budgets.any()) return;
+    const Int entry = g * problem_.m + d;
+    for (Int at = budgets.row[entry]; at < budgets.row[entry + 1]; ++at)
+        left_[budgets.budget[at]] = subtract(left_[budgets.budget[at]], sign * budgets.amount[at]);
+}
+
 // Moves group g to device `to` without checks; returns the first position whose times change.
 Int LocalSearch::relocate(Int g, Int to) {
     const Int away = home[g], m = problem_.m;
@@ -67,6 +76,8 @@ Int LocalSearch::relocate(Int g, Int to) {
     home[g] = to;
     room_[away] = add(room_[away], problem_.memory[g]);
     room_[to] = subtract(room_[to], problem_.memory[g]);
+    spend(g, away, -1);
+    spend(g, to, 1);
     Int first = problem_.n;
     for (Int at = problem_.member_start[g]; at < problem_.member_start[g + 1]; ++at) {
         const Int i = problem_.member[at];
@@ -109,7 +120,11 @@ void LocalSearch::recompute() {
     const Int n = problem_.n, m = problem_.m;
     room_.assign(problem_.capacity.begin(), problem_.capacity.end());
     std::fill(load_.begin(), load_.end(), 0);
-    for (Int g = 0; g < problem_.g; ++g) room_[home[g]] = subtract(room_[home[g]], problem_.memory[g]);
+    left_.assign(problem_.budgets.left.begin(), problem_.budgets.left.end());
+    for (Int g = 0; g < problem_.g; ++g) {
+        room_[home[g]] = subtract(room_[home[g]], problem_.memory[g]);
+        spend(g, home[g], 1);
+    }
     fixed_ = 0.0;
     for (Int i = 0; i < n; ++i) {
         const Int d = home[problem_.group[i]];
@@ -270,8 +285,8 @@ Int LocalSearch::propose_random(Ints shares) {
 
 // Finds a critical path backwards from the task that ends last.
 //
-// Each task of it waits for the previous one on its device, for the data of a producer, or for its release; ties are broken
-// at random.
+// Each task of it waits for the previous one on its device, for one that uses the same resource, for the data of a producer,
+// or for its release; ties are broken at random.
 void LocalSearch::find_critical() {
     Int i = order[0];
     for (const Int j : order)
@@ -286,8 +301,13 @@ void LocalSearch::find_critical() {
             if (arrival == start && (before < 0 || draw(2) == 0)) before = u;
         }
         if (before < 0 || draw(2) == 0) {
+            const auto delays = [&](Int j) {
+                if (end[j] != start) return false;
+                if (device[j] == device[i] && !problem_.parallel(device[i])) return true;
+                return usage_.any() && usage_.compete(problem_.need(i, device[i]), problem_.need(j, device[j]));
+            };
             Int at = position_[i] - 1;
-            while (at >= 0 && (device[order[at]] != device[i] || end[order[at]] != start)) --at;
+            while (at >= 0 && !delays(order[at])) --at;
             if (at >= 0) before = order[at];
         }
         if (before < 0 || start == 0) break;

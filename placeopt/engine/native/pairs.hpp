@@ -23,7 +23,8 @@
 // Under port contention, transfers booked later delay the arrivals of queued pairs. So the arrival of the best pair is
 // recomputed, and the pair goes back to `later` if its value has grown. After PATIENCE such pairs for one placement the
 // next pair is taken as it is: if one device sends to all others, every placement delays every pair. (The few pairs that a
-// transfer for another task has advanced are found when their old key reaches the head.)
+// transfer for another task has advanced are found when their old key reaches the head.) The same holds for resources,
+// which tasks of other devices use.
 //
 // With insertion, a pair of which `work` is the duration may also start in a gap. Gaps only shrink, so values still only
 // grow, but those in gaps grow irregularly. Such pairs are in `later` too, by a lower bound of their value that is raised
@@ -180,7 +181,7 @@ public:
                 refresh(best);
                 continue;
             }
-            if (problem_.contention == Contention::none) return best;
+            if (problem_.contention == Contention::none && !problem_.resources.any()) return best;
             const Int arrival = timeline_.ready_time(i, best);
             const Int end = add(timeline_.slot(i, best, arrival).start, work(i, best));
             if (end <= least || held == PATIENCE) {

@@ -2,6 +2,12 @@
 
 namespace engine {
 
+void Budgets::check() const {
+    check_starts("budgets.row", row, static_cast<Int>(budget.size()));
+    check_range("budgets.resource", budget, 0, static_cast<Int>(left.size()) - 1);
+    check_range("budgets.amount", amount, 0, NEVER);
+}
+
 void Groups::check(const Problem& problem) const {
     const Int g = problem.g, m = problem.m;
     check_range("memory", memory, 0, INT64_MAX);
@@ -39,7 +45,9 @@ Line::Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording
       ready(of.m, 0),
       gaps(of.m),
       longest(of.m, 0),
-      arrival(of.m, 0) {
+      arrival(of.m, 0),
+      usage(of.resources),
+      left(parts.budgets.left.begin(), parts.budgets.left.end()) {
     open_gaps();
     if (of.contention != Contention::none) {
         ports.assign(2 * of.m, 0);
@@ -58,6 +66,7 @@ Line::Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording
 void Line::assign_group(Int k, Int d) {
     home[k] = d;
     room[d] = subtract(room[d], groups.memory[k]);
+    spend(k, d, 1);
     if (groups.live.on) profile(d).count(groups.live, k, 1);
 }
 
@@ -65,12 +74,15 @@ void Line::release_group(Int k) {
     const Int d = home[k];
     home[k] = NONE;
     room[d] = add(room[d], groups.memory[k]);
+    spend(k, d, -1);
     if (groups.live.on) profile(d).count(groups.live, k, -1);
 }
 
 void Line::remove() {
     const Placement placed = placements.back();
     placements.pop_back();
+    const Int i = placed.task;
+    if (usage.any()) usage.count(need(i, device[i]), start[i], end[i], -1);
     for (; gap_changes.size() > placed.gap_changes; gap_changes.pop_back()) {
         const GapChange& change = gap_changes.back();
         auto& all = gaps[change.device];
@@ -86,6 +98,8 @@ void Line::remove() {
 void Line::clear() {
     std::copy(groups.home.begin(), groups.home.end(), home.begin());
     std::copy(groups.room.begin(), groups.room.end(), room.begin());
+    std::copy(groups.budgets.left.begin(), groups.budgets.left.end(), left.begin());
+    usage.clear();
     std::fill(free.begin(), free.end(), 0);
     std::fill(first.begin(), first.end(), NEVER);
     open_gaps();

@@ -13,6 +13,7 @@
 #include "arithmetic.hpp"
 #include "memory.hpp"
 #include "stop.hpp"
+#include "usage.hpp"
 
 namespace engine {
 
@@ -21,6 +22,7 @@ struct Rules {
     bool ports = false;  // port contention
     bool tiers = false;  // memory tiers
     bool peak = false;   // live memory
+    bool resources = false;  // resources; then tiers and live memory count too, where there are any
 };
 
 struct Gap {
@@ -57,6 +59,8 @@ struct Line {
     std::vector<Int> inputs;        // (e,) with ports: positions of each task's in-edges in the order of transfers
     std::vector<Int> arrival;       // scratch: (m,) of each kind of link
     std::vector<char> closed;       // (m,) devices that take no further groups, for `contends`; empty if none ever closes
+    Usage usage;                    // what placed tasks use of renewable resources
+    std::vector<Int> left;          // (b,) what groups with a home leave of each budget
 
     // With `record`: what each placement changed, the latest last.
     struct Change {
@@ -79,7 +83,7 @@ struct Line {
     Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording);
 
     Rules rules() const {
-        return {problem.contention != Contention::none, problem.t > 0, groups.live.on};
+        return {problem.contention != Contention::none, problem.t > 0, groups.live.on, problem.resources.any()};
     }
     // Under half duplex a device has one port.
     Int& send(Int d) { return ports[d]; }
@@ -87,6 +91,29 @@ struct Line {
     Profile profile(Int d) {
         const Int size = 2 * groups.live.leaves;
         return Profile(std::span(trees).subspan(d * size, size));
+    }
+    // The renewable resources that task i uses on device d, as an entry.
+    Int need(Int i, Int d) const { return problem.resources.need[i * problem.m + d]; }
+    // Whether budgets leave enough for group k on device d.
+    bool affords(Int k, Int d) const {
+        const Budgets& budgets = groups.budgets;
+        if (!budgets.any()) return true;
+        const Int entry = k * problem.m + d;
+        for (Int at = budgets.row[entry]; at < budgets.row[entry + 1]; ++at)
+            if (budgets.amount[at] > left[budgets.budget[at]]) return false;
+        return true;
+    }
+    // Books what group k uses of budgets on device d, or with sign -1 gives it back.
+    void spend(Int k, Int d, Int sign) {
+        const Budgets& budgets = groups.budgets;
+        if (!budgets.any()) return;
+        const Int entry = k * problem.m + d;
+        for (Int at = budgets.row[entry]; at < budgets.row[entry + 1]; ++at)
+            left[budgets.budget[at]] = subtract(left[budgets.budget[at]], sign * budgets.amount[at]);
+    }
+    // Whether no budget is exceeded.
+    bool solvent() const {
+        return std::all_of(left.begin(), left.end(), [](Int amount) { return amount >= 0; });
     }
     void assign_group(Int k, Int d);
     void release_group(Int k);
@@ -113,11 +140,14 @@ public:
 
     explicit Timeline(Line& on) : line(on), problem(on.problem), groups(on.groups) {}
 
-    // Whether device d, which may take group k, has the memory for it.
+    // Whether device d, which may take group k, has the memory for it, and budgets leave enough.
     bool has_room(Int k, Int d) {
         const Int left = subtract(line.room[d], groups.memory[k]);
         if (left < 0) return false;
-        if constexpr (rules.peak) return line.profile(d).holds(groups.live, k, left);
+        if constexpr (rules.resources)
+            if (!line.affords(k, d)) return false;
+        if constexpr (rules.peak)
+            if (groups.live.on) return line.profile(d).holds(groups.live, k, left);
         return true;
     }
 
@@ -193,6 +223,11 @@ public:
 
     // The earliest start of task i on device d at or after `ready`, in a gap between tasks or after the last.
     Slot earliest(Int i, Int d, Int ready) const {
+        return with_resources(i, d, ready, [&](Int from) { return earliest_on_device(i, d, from); });
+    }
+
+    // The same regardless of resources. A parallel device is always free, except in its windows of unavailability.
+    Slot earliest_on_device(Int i, Int d, Int ready) const {
         const Int ticks = problem.work(i, d);
         if (ticks == 0) {
             // A task of no duration may start where two tasks touch; only the end of a producer is tried.
@@ -221,14 +256,18 @@ public:
     // The start of task i on device d: with insertion the earliest, otherwise after all tasks of the device.
     Slot slot(Int i, Int d, Int ready) const {
         if (line.insertion) return earliest(i, d, ready);
-        return {problem.unavailable.clear_of(d, std::max(ready, line.free[d]), problem.work(i, d)), NONE};
+        return with_resources(i, d, std::max(ready, line.free[d]),
+                              [&](Int from) { return Slot{problem.unavailable.clear_of(d, from, problem.work(i, d)), NONE}; });
     }
 
     // Places task i on device d as early as its data and the tasks there allow, see `slot`.
     void place(Int i, Int d) { occupy(i, d, slot(i, d, ready_time(i, d))); }
 
-    // Places task i on device d after all its tasks; for heuristics that never use gaps.
-    void append(Int i, Int d, Int start) { occupy(i, d, {start, NONE}); }
+    // Places task i on device d after all its tasks, with resources as soon as these allow; for heuristics that never use
+    // gaps.
+    void append(Int i, Int d, Int start) {
+        occupy(i, d, with_resources(i, d, start, [](Int from) { return Slot{from, NONE}; }));
+    }
 
     // Places task i on device d in a slot from `earliest` or `slot`. The first task of a group decides its home.
     void occupy(Int i, Int d, Slot slot) {
@@ -247,6 +286,10 @@ public:
         set(line.start[i], slot.start);
         set(line.end[i], end);
         set(line.first[d], std::min(line.first[d], slot.start));
+        if constexpr (rules.resources) {
+            line.usage.count(line.need(i, d), slot.start, end, 1);
+            if (problem.parallel(d)) return;
+        }
         set(line.free[d], std::max(line.free[d], end));
         if (slot.gap != NONE) use_gap(d, slot, end);
     }
@@ -257,6 +300,21 @@ public:
     }
 
 private:
+    // The first slot of `on_device(tick)` from `ready` on at which task i has its resources on device d as long as it runs.
+    template <class OnDevice>
+    Slot with_resources([[maybe_unused]] Int i, [[maybe_unused]] Int d, Int ready, OnDevice&& on_device) const {
+        if constexpr (rules.resources) {
+            Slot found{};
+            line.usage.earliest(line.need(i, d), ready, problem.work(i, d), [&](Int from) {
+                found = on_device(from);
+                return found.start;
+            });
+            return found;
+        } else {
+            return on_device(ready);
+        }
+    }
+
     void set(Int& cell, Int value) {
         if (line.record) line.changes.push_back({&cell, cell});
         cell = value;
@@ -347,17 +405,15 @@ private:
 template <class Body>
 auto with_rules(Line& line, Body&& body) {
     const Rules rules = line.rules();
-    const auto memory = [&]<bool ports, bool tiers>() {
-        if (rules.peak) {
-            Timeline<Rules{ports, tiers, true}> timeline(line);
-            return body(timeline);
-        }
-        Timeline<Rules{ports, tiers, false}> timeline(line);
+    const auto ruled = [&]<bool ports, bool tiers, bool peak, bool resources = false>() {
+        Timeline<Rules{ports, tiers, peak, resources}> timeline(line);
         return body(timeline);
     };
     // Live memory and memory tiers exclude each other, but this does not depend on it.
     const auto swaps = [&]<bool ports>() {
-        return rules.tiers ? memory.template operator()<ports, true>() : memory.template operator()<ports, false>();
+        if (rules.resources) return ruled.template operator()<ports, true, true, true>();
+        if (rules.tiers) return rules.peak ? ruled.template operator()<ports, true, true>() : ruled.template operator()<ports, true, false>();
+        return rules.peak ? ruled.template operator()<ports, false, true>() : ruled.template operator()<ports, false, false>();
     };
     return rules.ports ? swaps.template operator()<true>() : swaps.template operator()<false>();
 }

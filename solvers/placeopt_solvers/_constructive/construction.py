@@ -21,7 +21,7 @@ from placeopt.model.units import size_text, time_text
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
 from placeopt.simulation import retime
 
-from .groups import Groups, grouped, packings, with_homes, with_room_for
+from .groups import Groups, grouped, packings, placed, with_homes, with_room_for
 from .live_memory import Tasks, missing_bytes, own_tasks, packed, room_made, time_order, timed
 from .profiles import total_peak
 from .timeline import DONE, Line, schedule_of
@@ -76,11 +76,15 @@ class Constructive:
       left, and if it holds no group that must be separate. Other devices are ignored. A device is never overfilled.
     - **Memory** is counted as under the memory model `sum`. Under `peak`, a second schedule counts live memory
       (`construct_live`); the better one is returned.
+    - **Budgets** are kept like memory, each beyond the least that the groups that are not placed yet use of it.
+    - **Renewable resources**: a task starts when what it uses is free as long as it runs. A device that runs several
+      tasks at once is always free.
     - **Memory tiers**: the capacity is that of all tiers. The swap time of a device counts like a release time of its
       tasks. A group that delays the first task of a device by its swap time starts as much later. Heuristics that do
       not compare the times of devices ignore both. The schedule is re-timed, so its times are exact.
     - **Dead ends**: if no device is left for a group, other groups are evicted to make room, and the heuristic starts
-      again with these homes. As a last resort all groups are packed by memory, and the heuristic only orders tasks.
+      again with these homes. As a last resort all groups are packed by memory and budgets, and the heuristic only
+      orders tasks.
     - **Release times**: no task starts before its release time, which counts like the arrival of an input.
     - **Port contention**: transfers are booked at both ports when their consumer is placed, in the order in which their
       producers end, each after all transfers booked before.
@@ -321,6 +325,8 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int, lack
         rivals = apart[home[apart] == d]
         if missing > 0:
             reasons.append(f"{size_text(missing)} more on {problem.device_names[d]}")
+        elif short := _short_budgets(problem, groups, home, k, d):
+            reasons.append(f"{short} for {problem.device_names[d]}")
         elif len(rivals):
             rival = problem.task_names[int(np.flatnonzero(problem.group == rivals[0])[0])]
             reasons.append(f"{problem.device_names[d]} without {rival}, which must be apart from it")
@@ -329,6 +335,16 @@ def no_room(problem: Problem, groups: Groups, k: int, home: Int, room: Int, lack
     how = "" if problem.memory_model == "sum" else " (all memory held at once)" if lacking is None else f" ({LIVE})"
     wanted = f"which takes {size_text(need)}: it would need {listing(reasons)}{how}"
     return f"no device left for {task}{share}, {wanted}; {EXACT}"
+
+
+def _short_budgets(problem: Problem, groups: Groups, home: Int, k: int, d: int) -> str:
+    """List what group k lacks of budgets on device d, given the homes (g,) and the least uses of the other groups."""
+    budgets, resources = groups.budgets, problem.resources
+    if budgets is None or resources is None:
+        return ""
+    lacking = budgets.used[k, d] - placed(groups, home, groups.room).left
+    short = zip(resources.budgets.tolist(), lacking.tolist(), strict=True)
+    return listing([f"{resources.text(r, lack)} more of {resources.names[r]}" for r, lack in short if lack > 0])
 
 
 def overflow(problem: Problem, schedule: Schedule) -> str:

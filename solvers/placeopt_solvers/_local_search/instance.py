@@ -12,9 +12,11 @@ from placeopt.model.graph import path_lengths
 from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation
+from placeopt.model.resources import Resources
 from placeopt.model.tiers import TierArrays
 from placeopt.model.unavailability import Unavailability
 
+from .._constructive.groups import Budgets, budgets_of
 from .._runs.device_classes import class_ends
 
 TABLE = 1 << 22
@@ -61,7 +63,10 @@ class Instance(NamedTuple):
     apart: Int
     capacity: Int  # (m,) bytes
     tiers: TierArrays  # the memory tiers; empty without any
-    unavailable: Unavailability | None  # as in `Problem`
+    unavailable: Unavailability | None  # as in `Problem`, likewise `resources`
+    resources: Resources | None
+    budgets: Budgets | None  # what groups use of budgets; None without any
+    budget_bytes: Float  # (b,) the bytes above a capacity that a unit above a budget counts as
     resident: Int  # (n,) bytes for the `peak` model, likewise `output` and `scratch`
     output: Int
     scratch: Int
@@ -106,8 +111,14 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
             charge += weights[metric] * amounts(problem)
     price = np.array([weights.get(metric, 0.0) for metric in ("total_cost", "communication", "energy")])
     weight = np.array([weights.get(metric, 0.0) for metric in ("makespan", "max_load", "memory_balance")] + [1.0, 1.0])
-    due = bool((problem.deadline != UNLIMITED).any())
     peak = problem.memory_model == "peak"
+    feasible = problem.group_feasible() & (peak | (group_memory(problem)[:, None] <= problem.capacity))
+    budgets = budgets_of(problem, feasible)
+    held = max(float(problem.memory.sum()), 1.0)
+    budget_bytes = np.zeros(0)
+    if budgets is not None:
+        budget_bytes = held / np.maximum(budgets.used.max(axis=1).astype(np.float64).sum(axis=0), 1.0)
+    due = bool((problem.deadline != UNLIMITED).any())
     return Instance(
         **{name: getattr(problem, name) for name in COPIED},
         member_start=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
@@ -121,12 +132,15 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         label=problem.device_class,
         kind=kind.astype(np.int64),
         table=np.ascontiguousarray(table, dtype=np.int64),
-        feasible=problem.group_feasible() & (peak | (group_memory(problem)[:, None] <= problem.capacity)),
+        feasible=feasible,
         memory=group_memory(problem),
         apart_start=apart_start,
         apart=apart,
         tiers=tier_arrays(problem),
         unavailable=problem.unavailable,
+        resources=problem.resources,
+        budgets=budgets,
+        budget_bytes=budget_bytes,
         weight=weight,
         charge=charge,
         price=price,

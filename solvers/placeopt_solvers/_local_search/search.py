@@ -1,8 +1,8 @@
 """Search from a schedule: one cooling after the other, each from the best state so far, on one or more threads.
 
-Violations of memory and deadlines are penalised. The penalty rises while states are infeasible and falls while they are
-feasible (F. Glover's strategic oscillation, Decision Sciences 8, 1977, doi:10.1111/j.1540-5915.1977.tb01074.x), so that
-a search passes through infeasible states but does not remain there.
+Violations of memory, budgets and deadlines are penalised. The penalty rises while states are infeasible and falls while
+they are feasible (F. Glover's strategic oscillation, Decision Sciences 8, 1977,
+doi:10.1111/j.1540-5915.1977.tb01074.x), so that a search passes through infeasible states but does not remain there.
 """
 
 from __future__ import annotations
@@ -224,11 +224,11 @@ def makespan_bound(problem: Problem) -> int:
 
 
 def any_start(problem: Problem) -> Schedule | None:
-    """Return a schedule to start a search from if no heuristic has one; it may violate memory and deadlines.
+    """Return a schedule to start a search from if no heuristic has one; it may violate memory, budgets and deadlines.
 
-    None if no placement was found even without memory limits.
+    None if no placement was found even without limits of memory and budgets.
     """
-    roomy = replace(problem, capacity=np.full(problem.n_devices, UNLIMITED))
+    roomy = replace(problem, capacity=np.full(problem.n_devices, UNLIMITED), resources=None)
     groups = grouped(roomy)
     home = None if groups.stuck is not None else next(packings(roomy, groups), None)
     return None if home is None else simulate(problem, home[problem.group])

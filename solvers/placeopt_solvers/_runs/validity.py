@@ -43,8 +43,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and (home[problem.group] == device).all()
         and (device[left] != device[right]).all()
         and (start + durations(problem, device) <= problem.deadline).all()
-        and _apart_on_devices(problem, schedule)
-        and _within_resources(problem, schedule)
+        and _disjoint_tasks(problem, device, start)
         and (
             problem.unavailable is None
             or problem.unavailable.avoided(device, start, start + durations(problem, device))
@@ -52,31 +51,33 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and _transfers_valid(problem, schedule)
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
         and fits(problem, schedule)
+        and _resources_suffice(problem, schedule)
     )
 
 
-def _apart_on_devices(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether devices that are not parallel run one task at a time."""
-    device, start = schedule.device, schedule.start
+def _disjoint_tasks(problem: Problem, device: Int, start: Int) -> bool:
+    """Return whether each device that is not parallel runs one task at a time."""
     end = start + durations(problem, device)
-    if problem.resources is None:
-        return _disjoint(device, start, end)
-    alone = ~problem.resources.parallel[device]
-    return _disjoint(device[alone], start[alone], end[alone])
+    if problem.resources is not None and problem.resources.parallel.any():
+        alone = ~problem.resources.parallel[device]
+        device, start, end = device[alone], start[alone], end[alone]
+    return _disjoint(device, start, end)
 
 
-def _within_resources(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether tasks use no more of any resource than there is."""
-    resources, device, start = problem.resources, schedule.device, schedule.start
+def _resources_suffice(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether tasks use no more than there is of any resource, at one time or in all."""
+    resources, device = problem.resources, schedule.device
     if resources is None:
         return True
-    end = start + durations(problem, device)
-    lasting = np.flatnonzero(end > start)
-    ticks = np.concatenate((end[lasting], start[lasting]))
-    order = np.argsort(ticks, kind="stable")  # what ends at a tick does so before others start
-    for r in np.flatnonzero(resources.renewable):
-        amount = resources.amounts(r)[lasting, device[lasting]]
-        if (np.cumsum(np.concatenate((-amount, amount))[order]) > resources.capacity[r]).any():
+    ticks, tasks = durations(problem, device), np.arange(problem.n_tasks)
+    when = np.concatenate((schedule.start + ticks, schedule.start))
+    order = np.argsort(when, kind="stable")  # what ends at a tick ends first
+    for r in np.flatnonzero(resources.renewable).tolist():
+        most = int(resources.capacity[r])
+        used = np.minimum(np.where(ticks > 0, resources.amounts(r)[tasks, device], 0), most + 1)
+        if (most + 1) * problem.n_tasks >= 2**63:
+            used = used.astype(object)
+        if (np.cumsum(np.concatenate((-used, used))[order]) > most).any():
             return False
     return resources.within_budgets(device)
 

@@ -28,6 +28,9 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
         if len(barred):
             reasons.append(f"{problem.device_names[d]} may not run {problem.task_names[barred[0]]}")
             continue
+        if problem.resources is not None and not problem.resources.within_budgets(np.full(problem.n_tasks, d)):
+            reasons.append(f"all tasks on {problem.device_names[d]} exceed a budget")
+            continue
         schedules = _orders(problem, d)
         needs = [int(used_memory(problem, schedule)[d]) for schedule in schedules]
         if min(needs) > problem.capacity[d] and problem.memory_model == "peak":
@@ -74,7 +77,7 @@ def _orders(problem: Problem, device: int) -> list[Schedule]:
 def _serial(problem: Problem, device: int, order: Int) -> Schedule:
     """Return the schedule that runs tasks in an order on one device, each as early as possible."""
     everywhere = np.full(problem.n_tasks, device)
-    if problem.unavailable is not None:
+    if problem.unavailable is not None or problem.resources is not None:
         place = np.empty(problem.n_tasks, dtype=np.int64)
         place[order] = np.arange(problem.n_tasks)
         return simulate(problem, everywhere, order=place, discipline="order")

@@ -12,7 +12,7 @@ order is `Problem.order`, breadth first.
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.sequences import END, list_tasks
@@ -23,7 +23,7 @@ class HeuristicG(Constructive):
     info = Info(
         summary="topological order, each task where it completes earliest (TensorFlow white paper, 2015)",
         family="baselines",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m)",
         citation="""@article{abadi2016tensorflow,

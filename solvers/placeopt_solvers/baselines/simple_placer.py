@@ -13,7 +13,7 @@ Departures from it:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 from placeopt.protocol.citations import CARBONARI
 
 from .._constructive.construction import Build, Constructive
@@ -25,7 +25,7 @@ class SimplePlacer(Constructive):
     info = Info(
         summary="everything on the first device that can take it (TensorFlow's simple placer)",
         family="baselines",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m)",
         citation=CARBONARI,

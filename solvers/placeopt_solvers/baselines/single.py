@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, ALL_RULES, Answer, Info, Options, Settings, Termination
 
 from .._starts.serial import best_serial
 
@@ -13,7 +13,7 @@ class Single:
     info = Info(
         summary="all tasks on the one device that gives the best objective",
         family="baselines",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m)",
         metrics=ALL_METRICS,

@@ -12,7 +12,7 @@ it. `m-topo` does the same with less than the whole memory of each device.
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.sequences import fill_devices
@@ -23,7 +23,7 @@ class TopoFill(Constructive):
     info = Info(
         summary="one device after the other filled to its memory in topological order",
         family="baselines",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m)",
     )

@@ -72,7 +72,8 @@ def place_coarse(
 
     Schedules of several placers are compared after re-timing on `problem`: times of the coarse graph do not decide. If
     no placer finds room for the clusters, all place the tasks themselves. If no one finds room for these, all place the
-    clusters with best effort, unless the options are strict; then the fewest bytes over capacity decide first.
+    clusters with best effort, unless there are budgets or the options are strict; then the fewest bytes over capacity
+    decide first.
 
     Each placement is executed in the order of the clusters, first in, first out, or by decreasing bottom level, or in
     several ways, of which the best counts.
@@ -115,7 +116,7 @@ def place_coarse(
         chosen = best(attempt(placer, placer.repaired(problem), restore=False) for placer in placers)
         if chosen.found.schedule is not None:
             chosen = _noted(chosen, "the devices are too full for clusters: tasks were placed one by one")
-    may_fit = not options.strict or problem.memory_model == "peak"
+    may_fit = (not options.strict or problem.memory_model == "peak") and "budgets" not in problem.rules
     if chosen.found.schedule is None and may_fit and not contradictory(coarse):
         effort = best(attempt(placer, Construction(placer.overfilled(coarse)), restore=True) for placer in placers)
         if effort.found.schedule is not None:

@@ -36,7 +36,7 @@ from typing import Literal
 
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.protocol import RETIMED, Answer, Info, Options
+from placeopt.protocol import ALL_RULES, Answer, Info, Options
 
 from ._coarse import solve_coarse
 from ._placers import adjusting_placer, order_placer
@@ -57,7 +57,7 @@ class Celeritas:
         guarantee="none; may overfill devices, and reports it",
         complexity="O(n (R + m) + e log e + n log n)",
         family="fusion",
-        rules=RETIMED,
+        rules=ALL_RULES,
         citation=CeleritasFusion.citation,
         clusters=True,
     )

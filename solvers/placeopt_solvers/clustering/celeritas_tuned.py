@@ -36,7 +36,7 @@ from pydantic import Field
 from placeopt.model.levels import ORDERS, OrderName
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion, Colocation, memory_limit
-from placeopt.protocol import RETIMED, Answer, Clock, Info, Options, Progress, Settings, Termination
+from placeopt.protocol import ALL_RULES, Answer, Clock, Info, Options, Progress, Settings, Termination
 
 from .._constructive.construction import as_answer
 from ._coarse import Attempt, Execution, clusters_of, place_coarse
@@ -74,7 +74,7 @@ class CeleritasTuned:
         guarantee="never worse than celeritas, with default settings; may overfill devices, and reports it",
         complexity="O(k (n (R + m) + e log e + n log n)) for at most 171 combinations k",
         family="fusion",
-        rules=RETIMED,
+        rules=ALL_RULES,
         citation=CeleritasFusion.citation,
         clusters=True,
         anytime=True,

@@ -29,7 +29,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 
 from .._constructive.priorities import longest_paths_after
 from ._clusters import Clustering, ClusterSolver, mean_weights
@@ -40,7 +40,7 @@ class Dsc(ClusterSolver):
     info = Info(
         summary="clusters that shorten the dominant sequence, mapped to devices (Yang and Gerasoulis 1994)",
         family="clustering",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         clusters=True,
         complexity="O((n + e) log n + n m)",

@@ -17,7 +17,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 
 from ._clusters import Clustering, ClusterSolver, mean_weights
 
@@ -27,7 +27,7 @@ class Lc(ClusterSolver):
     info = Info(
         summary="each longest path a cluster, mapped to devices (Kim and Browne 1988)",
         family="clustering",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         clusters=True,
         complexity="about O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",

@@ -31,7 +31,7 @@ from placeopt.errors import MissingExtraError
 from placeopt.model.arrays import Float, Int
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.protocol import RETIMED, Answer, Info, Options, Settings
+from placeopt.protocol import ALL_RULES, Answer, Info, Options, Settings
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups
@@ -58,7 +58,7 @@ class Metis(Constructive):
     info = Info(
         summary="k-way partition with little data between parts (Karypis and Kumar 1998); needs placeopt[metis]",
         family="clustering",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         clusters=True,
         complexity="O(n + e) for the partition, O(n m + e) in all",

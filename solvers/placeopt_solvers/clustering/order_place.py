@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.protocol import RETIMED, Answer, Info, Options
+from placeopt.protocol import ALL_RULES, Answer, Info, Options
 
 from ._coarse import solve_coarse
 from ._placers import order_placer
@@ -30,7 +30,7 @@ class OrderPlace:
         guarantee="none; may overfill devices, and reports it",
         complexity="O(n (R + m) + e log e + n log n)",
         family="fusion",
-        rules=RETIMED,
+        rules=ALL_RULES,
         citation=CeleritasFusion.citation,
         clusters=True,
     )

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from placeopt import engine
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 
 from .._constructive.construction import Build, Constructive, filled
 
@@ -41,7 +41,7 @@ class Bil(Constructive):
     info = Info(
         summary="list scheduling by best imaginary levels (Oh and Ha 1996)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="optimal on a chain of tasks without release times, groups, separation and limits on memory",
         complexity="O(n m² + e m k + n m log n) for k kinds of links",
         citation="""@inproceedings{oh1996bil,

@@ -26,7 +26,7 @@ from placeopt.model.arrays import Bool, Float
 from placeopt.model.levels import bottom_levels, comparable, mean_transfers, top_levels
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 from placeopt.protocol.citations import TOPCUOGLU
 
 from .._constructive.construction import Build, Constructive
@@ -42,7 +42,7 @@ class Cpop(Constructive):
     info = Info(
         summary="list scheduling by longest path, a critical path on one device (Topcuoglu et al. 2002)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
         citation=TOPCUOGLU,

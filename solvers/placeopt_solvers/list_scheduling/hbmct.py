@@ -28,7 +28,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import priority_list, upward_ranks
@@ -39,7 +39,7 @@ class Hbmct(Constructive):
     info = Info(
         summary="batches of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n log n + (n + e) m), and O(w) for each task moved or tried in a batch of w",
         citation="""@inproceedings{sakellariou2004hybrid,

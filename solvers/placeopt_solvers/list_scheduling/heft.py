@@ -19,7 +19,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Options, Settings
+from placeopt.protocol import ALL_RULES, Info, Options, Settings
 from placeopt.protocol.citations import TOPCUOGLU
 
 from .._constructive.construction import Construction, Constructive
@@ -31,7 +31,7 @@ class Heft(Constructive):
     info = Info(
         summary="list scheduling by upward rank, each task where it ends first (Topcuoglu et al. 2002)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=TOPCUOGLU,

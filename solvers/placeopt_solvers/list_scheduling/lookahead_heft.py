@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from placeopt import engine
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import priority_list, upward_ranks
@@ -38,7 +38,7 @@ class LookaheadHeft(Constructive):
     info = Info(
         summary="HEFT, each task on the device that lets its consumers end first (Bittencourt et al. 2010)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n log n + e m²) and the gaps searched",
         citation="""@inproceedings{bittencourt2010lookahead,

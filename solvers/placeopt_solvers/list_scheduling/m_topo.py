@@ -18,7 +18,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem, group_memory
-from placeopt.protocol import RETIMED, Info, Options
+from placeopt.protocol import ALL_RULES, Info, Options
 from placeopt.protocol.citations import BAECHI
 
 from .._constructive.adjusting import AdjustSettings, construct_adjusted
@@ -31,7 +31,7 @@ class MTopo(Constructive):
     info = Info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m)",
         citation=BAECHI,

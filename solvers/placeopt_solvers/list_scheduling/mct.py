@@ -14,7 +14,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive, InsertionSettings
@@ -26,7 +26,7 @@ class Mct(Constructive):
     info = Info(
         summary="topological order, each task where it ends first (Braun et al. 2001)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,

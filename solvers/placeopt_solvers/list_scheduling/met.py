@@ -13,7 +13,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive, InsertionSettings
@@ -25,7 +25,7 @@ class Met(Constructive):
     info = Info(
         summary="topological order, each task where it takes least time (Braun et al. 2001)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=BRAUN,

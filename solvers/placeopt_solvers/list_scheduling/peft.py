@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.priorities import mean_costs, optimistic_costs, ready_order
@@ -33,7 +33,7 @@ class Peft(Constructive):
     info = Info(
         summary="list scheduling by an optimistic table of what follows each task (Arabnejad, Barbosa 2014)",
         family="list scheduling",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
         citation="""@article{arabnejad2014peft,

@@ -26,7 +26,7 @@ from functools import partial
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
+from placeopt.protocol import ALL_METRICS, ALL_RULES, Answer, Info, Options, Settings
 from placeopt.proving.bound_prover import BoundProver
 
 from .._runs.solve_run import nothing_to_place
@@ -51,7 +51,7 @@ class Auto:
     info: ClassVar[Info] = Info(
         summary="portfolio of heuristics, CP-SAT, searches and bounds",
         family="portfolio",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="optimal, as far as time allows; else never worse than any of its members",
         complexity="anytime, after the time of the heuristics",
         exact=True,

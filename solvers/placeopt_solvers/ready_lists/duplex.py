@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Options
+from placeopt.protocol import ALL_RULES, Info, Options
 from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Construction, Constructive, best_until_stopped, construct_with_repair
@@ -25,7 +25,7 @@ class Duplex(Constructive):
     info = Info(
         summary="the better of min-min and max-min (Braun et al. 2001)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n m log n + n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation=BRAUN,

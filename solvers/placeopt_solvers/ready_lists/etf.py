@@ -30,7 +30,7 @@ import numpy as np
 
 from placeopt.model.levels import comparable, static_levels
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import StartSettings, detours, schedule_pairs
@@ -41,7 +41,7 @@ class Etf(Constructive):
     info = Info(
         summary="the earliest start of all ready tasks and devices, ties by static level (Hwang et al. 1989)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="(2 - 1/m) times the optimum without transfers, and the transfers of a chain: on identical devices "
         "and links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",

@@ -23,7 +23,7 @@ from __future__ import annotations
 from placeopt import engine
 from placeopt.model.levels import bottom_levels
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import ready_order
@@ -35,7 +35,7 @@ class Fcp(Constructive):
     info = Info(
         summary="by bottom level, to the enabling device or the one idle first (Radulescu and van Gemund 1999)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
         citation="""@inproceedings{radulescu1999complexity,

@@ -32,7 +32,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.levels import bottom_levels, comparable
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 
 from .._constructive.construction import Build, Constructive, filled
 from ._pairs import StartSettings, detours
@@ -43,7 +43,7 @@ class Flb(Constructive):
     info = Info(
         summary="ETF's choice from two candidates: fast load balancing (Radulescu and van Gemund 1999)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="as etf, under the same conditions: every task starts as early as any ready task could",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
         citation="""@inproceedings{radulescu1999flb,

@@ -32,7 +32,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.protocol import RETIMED, Info, Settings
+from placeopt.protocol import ALL_RULES, Info, Settings
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import longest_paths_after
@@ -43,7 +43,7 @@ class Gdl(Constructive):
     info = Info(
         summary="list scheduling by generalized dynamic levels (Sih and Lee 1993)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n m² + e m + n w) for w tasks ready at once, and the levels that change",
         citation="""@article{sih1993dynamic,

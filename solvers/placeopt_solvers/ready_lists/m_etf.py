@@ -31,7 +31,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info, Options
+from placeopt.protocol import ALL_RULES, Info, Options
 from placeopt.protocol.citations import BAECHI
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
@@ -48,7 +48,7 @@ class MEtf(Constructive):
     info = Info(
         summary="Baechi's memory-constrained earliest task first (Jeon et al. 2020)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="ratio 2 + rho - 1/m, rho the longest transfer over the shortest task: on identical devices and "
         "links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",

@@ -55,7 +55,7 @@ from placeopt import engine
 from placeopt.bounding.sct import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Answer, Info, Options
+from placeopt.protocol import ALL_RULES, Answer, Info, Options
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
 from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, filled
@@ -80,7 +80,7 @@ class MSct(Constructive):
     info = Info(
         summary="Baechi's memory-constrained small communication times: ETF with favourite children (Jeon et al. 2020)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
         "and ports, with threshold=0.5 and released=false",

@@ -15,7 +15,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
@@ -27,7 +27,7 @@ class MaxMin(Constructive):
     info = Info(
         summary="the ready task whose earliest end is the latest, where it ends first (Braun et al. 2001)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation=BRAUN,

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 from placeopt.protocol.citations import BRAUN
 
 from .._constructive.construction import Build, Constructive
@@ -34,7 +34,7 @@ class MinMin(Constructive):
     info = Info(
         summary="the earliest end of all ready tasks and devices (Braun et al. 2001)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n m log n + e m) and the gaps searched",
         citation=BRAUN,

@@ -19,7 +19,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Info
+from placeopt.protocol import ALL_RULES, Info
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import ReadySettings, schedule_neediest
@@ -30,7 +30,7 @@ class Sufferage(Constructive):
     info = Info(
         summary="the ready task that loses most without its best device (Maheswaran et al. 1999)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation="""@article{maheswaran1999dynamic,

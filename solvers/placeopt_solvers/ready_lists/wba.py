@@ -25,7 +25,7 @@ from pydantic import Field
 from placeopt import engine
 from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
-from placeopt.protocol import RETIMED, Answer, Info, Options, Settings
+from placeopt.protocol import ALL_RULES, Answer, Info, Options, Settings
 
 from .._constructive.construction import (
     Build,
@@ -52,7 +52,7 @@ class Wba(Constructive):
     info = Info(
         summary="the best of randomised greedy schedules, by increase of the makespan (Blythe et al. 2005)",
         family="ready lists",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="O(n w m + e m) for each schedule and w tasks ready at once",
         citation="""@inproceedings{blythe2005task,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Objective, Problem
-from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, ALL_RULES, Answer, Info, Options, Settings, Termination
 
 from .._local_search.search import Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._runs.solve_run import SolveRun, sufficient
@@ -35,7 +35,7 @@ def search_info(summary: str, citation: str) -> Info:
     return Info(
         summary=summary,
         family="search",
-        rules=RETIMED,
+        rules=ALL_RULES,
         guarantee="none",
         complexity="at most O(n + e) per move, as many moves as time allows",
         citation=citation,
@@ -83,7 +83,7 @@ def search(
         why or (Termination.COMPLETED if found else Termination.FAILED),
         best.schedule,
         bound,
-        "" if found else "no state that was tried meets all memory limits and deadlines",
+        "" if found else "no state that was tried meets all limits of memory and budgets, and all deadlines",
         {"evaluated": evaluated},
         varies_by="threads" if options.workers > 1 else "",
     )
