@@ -163,6 +163,7 @@ class _Threads:
         self._position = np.argsort(problem.order).tolist()
         self._all: list[_Slice] = []
         self._lanes: list[tuple[int, int]] = []
+        self._parallel: set[int] = set()  # threads whose slices may overlap
 
     def _finish(self, threads: Iterable[int]) -> None:
         """Sort the slices, and number the threads from the second one on; these `threads` exist even if empty."""
@@ -177,7 +178,8 @@ class _Threads:
         """Return the metadata events: names and order of processes and threads."""
         yield from _named("process", SCHEDULE, None, f"{title} of {self._problem.name or 'problem'}", 1)
         for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
-            yield from _named("thread", SCHEDULE, count, _lane_name(name(thread), lane), count)
+            text = f"{name(thread)} {lane + 1}" if lane and thread in self._parallel else _lane_name(name(thread), lane)
+            yield from _named("thread", SCHEDULE, count, text, count)
 
     def slices(self) -> Iterator[str]:
         """Return the complete events by time, each followed by its flow events."""
@@ -199,6 +201,8 @@ class _Tracks(_Threads):
         if schedule.transfers is not None:
             self._added += [" transfers"] if problem.contention == "half_duplex" else [" sends", " receives"]
         self._per_device = len(self._added)
+        if problem.resources is not None:
+            self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.resources.parallel)}
         self._tasks = self._make_tasks(schedule)
         self._all = [*self._tasks, *self._make_flows(schedule)]
         self._finish(range(self._per_device * problem.n_devices))
