@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from placeopt.model.problem import Objective as Objective
     from placeopt.model.problem import Problem as Problem
     from placeopt.model.problem import Term as Term
+    from placeopt.model.resource_use import ResourceUse as ResourceUse
+    from placeopt.model.resource_use import resource_uses as resource_uses
     from placeopt.model.resources import Resources as Resources
     from placeopt.model.resources import build_resources as build_resources
     from placeopt.model.schedule import Schedule as Schedule
@@ -170,6 +172,7 @@ _NAMES = {
     "placeopt.model.schedule": "Schedule Stages Transfers lateness",
     "placeopt.model.stage_use": "StageUse stage_uses",
     "placeopt.model.tiers": "Tiers build_tiers",
+    "placeopt.model.resource_use": "ResourceUse resource_uses",
     "placeopt.model.resources": "Resources build_resources",
     "placeopt.model.unavailability": "Unavailability build_unavailability",
     "placeopt.passes": "Applied Pass Reduction apply_passes",

@@ -22,6 +22,7 @@ from placeopt.verifier import Rule
 FOLDER = Path(__file__).parents[1] / "problems"
 FILES = sorted(FOLDER.glob("*.yaml"))
 PROVED_FAST = (
+    "camera-box",
     "edge-perception",
     "five-node",
     "heft-10",
@@ -30,6 +31,7 @@ PROVED_FAST = (
     "sensor-fusion-later",
     "vgg19",
     "vgg19-tight",
+    "workstation",
 )
 PIPELINES = ("four-stages", "llama-8b")
 GNMT = {"layers": 8, "width": 1024, "bidirectional": True, "batch": 128, "source_length": 25, "target_length": 25}
@@ -45,7 +47,7 @@ def test_documented_problems_exist() -> None:
     sizes = [
         f"{model}{network}" for model in ("vgg19", "resnet50", "inception") for network in ("", "-medium", "-tight")
     ]
-    small = ("edge-perception", "five-node", "heft-10", "peft-10", "sensor-fusion", "sensor-fusion-later")
+    small = (*("camera-box", "edge-perception", "five-node", "heft-10", "peft-10", "sensor-fusion"), "workstation")
     assert {path.stem for path in FILES} == {*small, "gnmt", *sizes, *PIPELINES}
 
 

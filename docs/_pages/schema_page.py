@@ -18,6 +18,7 @@ TITLES = {
     "MemorySpec": "memory of a task",
     "MigrationSpec": "migration of a task",
     "PipelineSpec": "pipeline",
+    "PoolSpec": "memory that devices share",
     "StageSpec": "pipeline of a device",
     "TaskSpec": "a task",
     "TierSpec": "memory tier of a device",

@@ -109,7 +109,7 @@ def problem_header(problem: Problem) -> dict[str, Any]:
         for key, of in (("resources", resources.renewable), ("budgets", ~resources.renewable)):
             if of.any():
                 places = np.flatnonzero(of).tolist()
-                document[key] = {resources.names[r]: _stated(resources, r, int(resources.capacity[r])) for r in places}
+                document[key] = {resources.names[r]: resources.stated(r, int(resources.capacity[r])) for r in places}
     document["links"] = {"overrides": _links(problem)}
     runs = problem.runs_before_next_change
     if problem.relocation.any() or runs != 1 or "relocation" in problem.objective.metrics:
@@ -168,11 +168,6 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
     return entry
 
 
-def _stated(resources: Resources, r: int, amount: int) -> int | float:
-    """An amount of a resource."""
-    return number(amount * resources.unit[r])
-
-
 def _uses(problem: Problem, resources: Resources, i: int) -> dict[str, Any]:
     """What a task uses of each resource, by device unless it is the same on all that may run it."""
     able = np.flatnonzero(problem.feasible[i]).tolist()
@@ -183,7 +178,7 @@ def _uses(problem: Problem, resources: Resources, i: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for r, amounts in sorted(used.items()):
         same = len(amounts) == len(able) and len(set(amounts.values())) == 1
-        by_device = {problem.device_names[d]: _stated(resources, r, amount) for d, amount in amounts.items()}
+        by_device = {problem.device_names[d]: resources.stated(r, amount) for d, amount in amounts.items()}
         found[resources.names[r]] = next(iter(by_device.values())) if same else by_device
     return found
 

@@ -10,16 +10,19 @@ Amounts are integers: multiples of the unit of their resource, the largest with 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from placeopt.errors import UsageError, counted, listing, suggestion, visible
+from placeopt.errors import UsageError, counted, suggestion, visible
 from placeopt.model.arrays import Bool, Int, Record, flags, names, whole_numbers
-from placeopt.model.units import exact, is_number
+from placeopt.model.units import exact, exact_size, is_number
+
+CORES, POOL = "cores of ", "memory of "
+"""How the names of resources that are cores of a device, or memory that devices share, begin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,19 +78,37 @@ class Resources(Record):
 
     def amounts(self, r: int) -> Int:
         """(n, m) what tasks use of resource r on devices."""
+        return self._of_entries(r)[self.need]
+
+    def placed(self, r: int, device: Int) -> Int:
+        """(n,) what each task uses of resource r on its device."""
+        return self._of_entries(r)[self.need[np.arange(len(device)), device]]
+
+    def _of_entries(self, r: int) -> Int:
+        """What each entry uses of resource r."""
         each = np.zeros(self.n_entries, dtype=np.int64)
         entry = np.repeat(np.arange(self.n_entries), np.diff(self.row))
         of = self.resource == r
         each[entry[of]] = self.amount[of]
-        return each[self.need]
+        return each
 
-    def stated(self, r: int, amount: int) -> Fraction:
+    def cores_of(self, device: str) -> int | None:
+        """The resource that is the cores of a device, by the name of the device; None if it has none."""
+        found = [r for r, name in enumerate(self.names) if self.renewable[r] and name.rstrip("'") == CORES + device]
+        return found[-1] if found else None
+
+    def is_memory(self, r: int) -> bool:
+        """Whether a resource is memory that devices share, in bytes."""
+        return not self.renewable[r] and self.names[r].startswith(POOL)
+
+    def stated(self, r: int, amount: int) -> int | float:
         """An amount of a resource as a problem file states it."""
-        return amount * self.unit[r]
+        value = amount * self.unit[r]
+        return value.numerator if value.denominator == 1 else float(value)
 
     def text(self, r: int, amount: int) -> str:
         """An amount of a resource for messages."""
-        return f"{float(self.stated(r, amount)):.10g}"
+        return exact_size(amount) if self.is_memory(r) else f"{self.stated(r, amount):.10g}"
 
     def part(self, tasks: Int, devices: Int) -> Resources:
         """The same for some tasks and devices, by their indices; all resources stay."""
@@ -122,11 +143,18 @@ class Resources(Record):
 
     def within_budgets(self, device: Int) -> bool:
         """Whether a placement (n,) keeps all budgets."""
-        return all(int(self.amounts(r)[np.arange(len(device)), device].sum()) <= self.capacity[r] for r in self.budgets)
+        return all(int(self.placed(r, device).sum()) <= self.capacity[r] for r in self.budgets)
 
     def columns(self, d: int) -> tuple[Any, ...]:
         """What a device class depends on besides the column of `need`."""
         return (bool(self.parallel[d]),)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """The name, or with primes, one that is not taken."""
+    while name in taken:
+        name += "'"
+    return name
 
 
 def read_only(**parts: Any) -> Resources:
@@ -241,15 +269,14 @@ def build_resources(
         ]
         scale[r] = math.lcm(scale[r], *(value.denominator for value in table[i, r]))
     found = []
-    try:
-        for r, (name, by, value) in enumerate(zip(known, scale, capacity, strict=True)):
-            used = np.zeros((n, m), dtype=np.int64)
-            for (i, resource), values in table.items():
-                if resource == r:
-                    used[i] = [int(each * by) for each in values]
-            found.append(Share(name, r < len(renewable or {}), int(np.int64(int(value * by))), used, Fraction(1, by)))
-    except OverflowError:
-        raise UsageError(f"amounts of {listing(known)} exceed 64 bits; expected fewer digits") from None
+    for r, (name, by, value) in enumerate(zip(known, scale, capacity, strict=True)):
+        stated = {i: values for (i, resource), values in table.items() if resource == r}
+        if max(value, *map(max, stated.values()), 0) * by >= 2**63:
+            raise UsageError(f"amounts of {visible(name)} exceed 64 bits; expected fewer digits")
+        used = np.zeros((n, m), dtype=np.int64)
+        for i, values in stated.items():
+            used[i] = [int(each * by) for each in values]
+        found.append(Share(name, r < len(renewable or {}), int(value * by), used, Fraction(1, by)))
     return assembled(found, several, n)
 
 

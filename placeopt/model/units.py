@@ -269,6 +269,12 @@ def size_text(amount: int) -> str:
     raise AssertionError("unreachable")
 
 
+def exact_size(amount: int) -> str:
+    """Format bytes, with the exact number if the text is rounded."""
+    text = size_text(amount)
+    return text if parse(text, MEMORY).value == amount else f"{text} ({amount:,} B)"
+
+
 _TIME_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 
 

@@ -15,6 +15,7 @@ from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.period import period
 from placeopt.model.problem import Problem, document_facts
+from placeopt.model.resource_use import resource_uses, use_facts
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import stage_uses
 from placeopt.model.units import size_text
@@ -298,6 +299,9 @@ class Result:
             "wall_time": asdict(self.wall_time),
             "process_memory": self.process_memory,
             "devices": [asdict(use) for use in self.devices],
+            "resources": []
+            if schedule is None or self.values is None
+            else [use.to_dict() for use in resource_uses(problem, schedule)],
             "passes": None if self.passes is None else self.passes.to_dict(),
             "consolidation": None if self.consolidation is None else self.consolidation.to_dict(),
             "stats": dict(self.stats),
@@ -373,6 +377,9 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
         facts.append(("consolidated", str(result.consolidation)))
     if result.period is not None and result.schedule is not None:
         facts += [(label, f"{value} {note}") for label, value, note in pipeline_facts(problem, result.schedule)]
+    if result.schedule is not None and result.values is not None:
+        used = use_facts(problem, result.schedule)
+        facts += [("" if k else "resources", f"{name}: {part}, {text}") for k, (name, part, text) in enumerate(used)]
     facts += _portfolio_facts(result)
     if result.bound is not None:
         facts.append(("bound", f"{value_text(result.bound, problem, metric)}, proved by {result.bound_source}"))

@@ -8,19 +8,19 @@ https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU)
                           sending and one for the receiving port of each device, or for its only port
     flow events (s, f)    transfers: from a producer to its consumers on other devices; under port contention from the
                           producer to the sending port, then to the receiving port, then to every consumer served
-    counter events (C)    live bytes on each device, in a separate process
+    counter events (C)    live bytes on each device, and what is in use of renewable resources, in separate processes
 
 The trace of a pipeline shows its first runs until three periods of the steady state are complete: one thread with the
 periods, and for each device one thread for each of its tracks (`placeopt.simulation.pipelines`). Its memory does not
 vary over time, so there are no counters.
 
 Viewers have further requirements. Slices of one thread never overlap (google/perfetto issues 928 and 4280), so tasks
-that overlap in an infeasible schedule are put on additional threads. Process 0 means the kernel (issue 394), so
-processes count from 1. A flow binds to the slice that was opened last on its thread at its time (flow_tracker.cc), so
-flow events follow their slice with the same time stamp, and the file is sorted by time. Arrows are still drawn from
-the end of one slice to the start of the next. Text is unescaped UTF-8. SQL queries in Perfetto 55 return the slices,
-times, flows and counters of the schedule, with one exception: of slices of one thread that start together, Perfetto
-opens the longest first, so arrows of a task may start at a slice of zero length.
+that overlap, on a parallel device or in an infeasible schedule, are put on additional threads. Process 0 means the
+kernel (issue 394), so processes count from 1. A flow binds to the slice that was opened last on its thread at its time
+(flow_tracker.cc), so flow events follow their slice with the same time stamp, and the file is sorted by time. Arrows
+are still drawn from the end of one slice to the start of the next. Text is unescaped UTF-8. SQL queries in Perfetto 55
+return the slices, times, flows and counters of the schedule, with one exception: of slices of one thread that start
+together, Perfetto opens the longest first, so arrows of a task may start at a slice of zero length.
 
 The format counts microseconds and viewers keep nanoseconds. Ticks of whole nanoseconds are written exactly. For finer
 ticks, starts and ends are rounded down, so that slices do not overlap; the arguments of each slice hold exact ticks.
@@ -39,13 +39,14 @@ from placeopt.io.files import StrPath, write_whole
 from placeopt.model.memory import memory_profiles
 from placeopt.model.period import sends
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.resource_use import lanes, use_over_time
 from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
 from placeopt.model.stages import rules
 from placeopt.simulation.steady import KINDS, runs_of, steady_periods
 from placeopt.views.facts import task_traffic
 
 NANO = 10**9
-SCHEDULE, MEMORY = 1, 2
+SCHEDULE, MEMORY, RESOURCES = 1, 2, 3
 """Process numbers of the trace; viewers treat process 0 as the kernel."""
 
 STEADY = 3
@@ -86,7 +87,7 @@ def trace_text(problem: Problem, schedule: Schedule) -> str:
     if periods is None:
         tracks = _Tracks(problem, schedule)
         other["makespan_ticks"] = makespan(problem, schedule)
-        events = [*tracks.names(), *tracks.slices(), *_counters(problem, schedule)]
+        events = [*tracks.names(), *tracks.slices(), *_counters(problem, schedule), *_uses(problem, schedule)]
     else:
         runs = max(1, min(periods + STEADY, MOST_SLICES // max(problem.n_tasks, 1)))
         many = _Runs(problem, schedule, runs, periods)
@@ -162,6 +163,7 @@ class _Threads:
         self._position = np.argsort(problem.order).tolist()
         self._all: list[_Slice] = []
         self._lanes: list[tuple[int, int]] = []
+        self._parallel: set[int] = set()  # threads whose slices may overlap
 
     def _finish(self, threads: Iterable[int]) -> None:
         """Sort the slices, and number the threads from the second one on; these `threads` exist even if empty."""
@@ -176,7 +178,8 @@ class _Threads:
         """Return the metadata events: names and order of processes and threads."""
         yield from _named("process", SCHEDULE, None, f"{title} of {self._problem.name or 'problem'}", 1)
         for count, (thread, lane) in enumerate(self._lanes, start=SCHEDULE + 1):
-            yield from _named("thread", SCHEDULE, count, _lane_name(name(thread), lane), count)
+            text = f"{name(thread)} {lane + 1}" if lane and thread in self._parallel else _lane_name(name(thread), lane)
+            yield from _named("thread", SCHEDULE, count, text, count)
 
     def slices(self) -> Iterator[str]:
         """Return the complete events by time, each followed by its flow events."""
@@ -198,6 +201,8 @@ class _Tracks(_Threads):
         if schedule.transfers is not None:
             self._added += [" transfers"] if problem.contention == "half_duplex" else [" sends", " receives"]
         self._per_device = len(self._added)
+        if problem.resources is not None:
+            self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.resources.parallel)}
         self._tasks = self._make_tasks(schedule)
         self._all = [*self._tasks, *self._make_flows(schedule)]
         self._finish(range(self._per_device * problem.n_devices))
@@ -206,6 +211,8 @@ class _Tracks(_Threads):
         """Return the metadata events."""
         yield from self._names("schedule", self._name)
         yield from _named("process", MEMORY, None, "memory", 2)
+        if self._problem.resources is not None:
+            yield from _named("process", RESOURCES, None, "resources", 3)
 
     def _name(self, thread: int) -> str:
         device, kind = divmod(thread, self._per_device)
@@ -378,17 +385,33 @@ def _bind(source: _Slice, target: _Slice, number: int) -> None:
 
 
 def _counters(problem: Problem, schedule: Schedule) -> Iterator[str]:
-    """Return counter events: live bytes on each device, at each change."""
+    """Return the live bytes on each device."""
     for name, capacity, (ticks, live) in zip(
         problem.device_names, problem.capacity.tolist(), memory_profiles(problem, schedule), strict=True
     ):
         limit = "unlimited" if capacity == UNLIMITED else f"{capacity} bytes"
-        label = f'"ph":"C","name":{_json(f"{name} (capacity {limit})")},"pid":{MEMORY},"tid":{MEMORY}'
-        moments: dict[int, int] = {}
-        for tick, amount in zip(ticks.tolist(), live.tolist(), strict=True):
-            moments[_nano(problem, tick)] = amount
-        for moment, amount in moments.items():
-            yield f'{{{label},"ts":{_micro(moment)},"args":{{"bytes":{amount}}}}}'
+        yield from _counter(problem, f"{name} (capacity {limit})", MEMORY, "bytes", ticks.tolist(), live.tolist())
+
+
+def _uses(problem: Problem, schedule: Schedule) -> Iterator[str]:
+    """Return what is in use of each renewable resource."""
+    resources = problem.resources
+    for r in [] if resources is None else np.flatnonzero(resources.renewable).tolist():
+        assert resources is not None
+        ticks, used = use_over_time(problem, schedule, r)
+        title = f"{resources.names[r]} (capacity {resources.text(r, int(resources.capacity[r]))})"
+        amounts = [resources.stated(r, amount) for amount in used.tolist()]
+        yield from _counter(problem, title, RESOURCES, "used", ticks.tolist(), amounts)
+
+
+def _counter(
+    problem: Problem, title: str, process: int, what: str, ticks: list[int], amounts: Sequence[float]
+) -> Iterator[str]:
+    """Return counter events: an amount at each change."""
+    label = f'"ph":"C","name":{_json(title)},"pid":{process},"tid":{process}'
+    moments = {_nano(problem, tick): amount for tick, amount in zip(ticks, amounts, strict=True)}
+    for moment, amount in moments.items():
+        yield f'{{{label},"ts":{_micro(moment)},"args":{{"{what}":{_json(amount)}}}}}'
 
 
 def _named(what: str, process: int, thread: int | None, name: str, order: int) -> Iterable[str]:
@@ -423,18 +446,3 @@ def _micro(nano: int) -> str:
     whole, rest = divmod(abs(nano), 1000)
     text = f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
     return f"-{text}" if nano < 0 else text
-
-
-def lanes(intervals: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
-    """Return track and lane of each interval (track, start, end), given in the order of starts.
-
-    An interval uses the first free lane of its track: lane 0 where nothing overlaps.
-    """
-    ends: dict[int, list[int]] = {}
-    found = []
-    for track, start, end in intervals:
-        busy = ends.setdefault(track, [])
-        lane = next((lane for lane, until in enumerate(busy) if until <= start), len(busy))
-        busy[lane : lane + 1] = [end]
-        found.append((track, lane))
-    return found

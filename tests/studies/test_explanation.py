@@ -197,6 +197,36 @@ class TestLines:
         assert places(found) == ["5: devices.gpu.memory"]
         assert found.members[0].repair.amount == 5 * 2**30  # b first, then a, whose output c still holds
 
+    def test_a_budget_and_a_pool(self, tmp_path: Path) -> None:
+        head = (
+            "placeopt: 1\nresolution: 1 ms\nbudgets: {error: 0.1}\ndevices: {cpu: {}, npu: {count: 2}}\n"
+            "pools: {board: {memory: 3 GiB, devices: npu}}\n"
+        )
+        task = "{time: {cpu: 9 ms, npu: 2 ms}, memory: 1 GiB, uses: {error: {npu: 0.03}}, deadline: 8 ms}"
+        found = explained(tmp_path, "".join(f"  t{i}: {task}\n" for i in range(4)), head)
+        assert [place for place in places(found) if "deadline" not in place] == ["3: budgets.error"]
+        assert found.members[0].text == "error has 0.1 in all"
+        assert repairs(found)[0] == "with 0.12 of error, 0.02 more (the minimum)"
+        assert found.members[0].to_dict()["repair"]["amount"] == 0.12
+        assert not found.members[0].repair.whole  # the pool conflicts as well
+        found = explained(tmp_path, "".join(f"  t{i}: {task}\n" for i in range(4)), head.replace("0.1}", "0.2}"))
+        assert found.members[0].text == "npu share 3 GiB of memory"
+        assert places(found)[0] == "5: pools.board.memory"
+        assert repairs(found)[0] == "with 4 GiB, 1 GiB more (the minimum)"
+
+    def test_cores_and_a_licence(self, tmp_path: Path) -> None:
+        head = "placeopt: 1\nresolution: 1 ms\nresources: {license: 1}\ndevices: {ws: {count: 2, cores: 4}}\n"
+        tasks = "".join(f"  t{i}: {{time: 5 ms, cores: 3, deadline: 9 ms}}\n" for i in range(3))
+        found = explained(tmp_path, tasks, head)
+        assert places(found)[0] == "4: devices.ws.cores"
+        assert found.members[0].text == "ws0 and ws1 have 4 cores each"
+        assert repairs(found)[0] == "with 6 cores, 2 more (the minimum)"
+        tasks = "".join(f"  t{i}: {{time: 5 ms, uses: {{license: 1}}, deadline: 9 ms}}\n" for i in range(2))
+        found = explained(tmp_path, tasks, head)
+        assert places(found)[0] == "3: resources.license"
+        assert found.members[0].text == "license has 1 at one time"
+        assert repairs(found)[0] == "with 2 of license, 1 more (the minimum)"
+
     def test_of_a_document_made_in_code(self) -> None:
         found = explain({
             "placeopt": 1, "devices": {"d": {"memory": 3}, "e": {"memory": 3}},
@@ -363,6 +393,27 @@ def random_document(rng: random.Random) -> dict[str, Any]:
     return document
 
 
+def with_shares(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """The document with resources, budgets, cores and shared memory."""
+    tasks, devices = document["tasks"], document["devices"]
+    for section, name, most in (("resources", "r", 4), ("budgets", "b", 7)):
+        if rng.random() < 0.7:
+            document[section] = {name: rng.randint(2, most)}
+            for task in tasks.values():
+                if rng.random() < 0.7:
+                    amounts = [rng.randint(0, 2), {"cpu": rng.randint(0, 2), "gpu": rng.randint(0, 2)}]
+                    task.setdefault("uses", {})[name] = rng.choice(amounts)
+    if rng.random() < 0.5:
+        devices["gpu"]["cores"] = 2
+        for task in tasks.values():
+            task["cores"] = rng.randint(1, 2)
+    if document["memory_model"] == "sum" and rng.random() < 0.5:
+        document["pools"] = {"p": {"memory": rng.randint(3, 9), "devices": rng.choice([["cpu"], ["cpu0", "gpu"]])}}
+    for task in rng.sample(list(tasks.values()), 2):
+        task["deadline"] = rng.randint(3, 6)
+    return document
+
+
 def feasible(system: System, active: Sequence[int], number: int | None = None, value: Any = None) -> bool:
     changed = {} if number is None else {number: value}
     return optimum(system.relaxed(active, changed)) is not None
@@ -391,6 +442,25 @@ class TestBruteForce:
                 kinds.update(member.kind for member in found.members)
         assert verdicts["feasible"] > 5
         assert len(kinds) >= 7
+
+    def test_random_problems_with_resources(self) -> None:
+        rng = random.Random(11)
+        kinds: set[str] = set()
+        infeasible = 0
+        while infeasible < 12 or not {"resource", "cores", "budget", "pool"} <= kinds:
+            document = with_shares(random_document(rng), rng)
+            try:
+                system = System(begin_compilation(Document(document)))
+            except SpecError:  # a contradiction that the compiler sees
+                continue
+            assert_same(system)
+            found = explain(document, time_limit=60, workers=1)
+            assert (found.status == "feasible") == feasible(system, range(len(system.constraints)))
+            if found.status == "infeasible":
+                infeasible += 1
+                self.check(system, found)
+                kinds.update(member.kind for member in found.members)
+                assert infeasible < 60, kinds
 
     @staticmethod
     def check(system: System, found: Explanation) -> None:

@@ -77,6 +77,44 @@ class TestChangedDocuments:
         devices = DOCUMENT["devices"] | {"gpu": {"count": 3, "memory": "7 B"}}
         assert of_compiled("devices:gpu").fingerprint() == po.compile(document(devices=devices)).fingerprint()
 
+    def test_a_further_device_has_cores_of_its_own_and_shares_the_rest(self) -> None:
+        resources = {"resources": {"power": 9}, "budgets": {"error": 0.5}}
+        host = {"type": "host", "cores": 4}
+        tasks = {"a": {"time": 3, "cores": 2, "uses": {"power": {"host": 3}, "error": {"host": 0.2}}}}
+        before = document(devices={"host0": host, "host1": host}, tasks=tasks, links={}, **resources)
+        after = document(devices={f"host{k}": host for k in range(4)}, tasks=tasks, links={}, **resources)
+        found = changed(po.compile(before), "devices:host", Amounts(devices=2)).problem
+        expected = po.compile(after).resources
+        assert found.resources is not None
+        assert expected is not None
+        for r, name in enumerate(expected.names):  # the order of resources differs
+            place = found.resources.names.index(name)
+            assert found.resources.capacity[place] == expected.capacity[r]
+            assert found.resources.amounts(place).tolist() == expected.amounts(r).tolist()
+        assert sorted(found.resources.names) == sorted(expected.names)
+        assert found.resources.parallel.all()
+
+    def test_capacities_of_resources(self) -> None:
+        resources = {"resources": {"license": 1, "power": 300}, "budgets": {"error": 0.1}}
+        devices = {"host": {"cores": 20}, "gpu": {}}
+        uses = {"license": 1, "power": 30, "error": {"gpu": 0.05}}
+        before = document(devices=devices, tasks={"a": {"time": 3, "uses": uses}}, links={}, **resources)
+        found, notes = make_changes(po.compile(before), ["resources", "budgets"])
+        assert [each.text for each in found] == [
+            "one more license", "10% more power", "2 more cores of host", "50% more error",
+        ]  # fmt: skip
+        resources["resources"] = {"license": 1, "power": 330}
+        assert notes == ()
+        after = po.compile(document(devices=devices, tasks={"a": {"time": 3, "uses": uses}}, links={}, **resources))
+        assert found[1].name == "resources:power"
+        assert found[1].problem.fingerprint() == after.fingerprint()
+        with pytest.raises(po.UsageError, match=r'resources: no renewable resource "licens"; did you mean license\?'):
+            make_changes(po.compile(before), ["resources:licens"])
+        with pytest.raises(po.UsageError, match='budgets: no budget "x"; the problem has none'):
+            make_changes(po.compile(document()), ["budgets:x"])
+        with pytest.raises(po.UsageError, match=r"resource_factor is 0\.9; expected a number from 1"):
+            make_amounts(resource_factor=0.9)
+
     def test_two_more_devices(self) -> None:
         devices = DOCUMENT["devices"] | {"gpu": {"count": 4, "memory": "7 B"}}
         found = of_compiled("devices:gpu", Amounts(devices=2))
@@ -287,7 +325,7 @@ class TestWhichChanges:
         [
             (
                 "device",
-                'no change "device"; expected devices, speed, memory, bandwidth, latency, network; did you mean d',
+                'no change "device"; expected devices, speed, memory, resources, budgets, bandwidth, latency, network',
             ),
             ("devices:gpuu", 'devices: no device type "gpuu"; did you mean gpu\\?'),
             ("speed:cpu0", 'speed: no device type "cpu0"; did you mean cpu\\?'),

@@ -965,9 +965,9 @@ class Naive:
         self.stores()
         self.shares()
         self.groups()
-        if not self.broken & {Rule.PLACEMENT, Rule.FEASIBILITY}:
-            if any(getattr(self, metric)() > most for metric, most in problem.limits):
-                self.broken.add(Rule.LIMIT)
+        known = not self.broken & {Rule.PLACEMENT, Rule.FEASIBILITY}
+        if known and any(getattr(self, metric)() > most for metric, most in problem.limits):
+            self.broken.add(Rule.LIMIT)
 
     def crowded(self, intervals: list[tuple[int, int, int]]) -> bool:
         """Whether two (resource, start, end) run in one tick, or one of no length starts in the midst of one."""

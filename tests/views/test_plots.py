@@ -148,7 +148,7 @@ class TestNumbers:
 
     def test_the_path_runs_from_row_to_row(self) -> None:
         problem, schedule = two_devices()
-        assert path_line(problem, schedule, critical_path(problem, schedule)) == [
+        assert path_line(problem, critical_path(problem, schedule)) == [
             ("task", 0, 4, 0, 0),
             ("transfer", 4, 6, 0, 1),
             ("task", 6, 8, 1, 1),

@@ -7,8 +7,8 @@ least R and tails of at least Q need a makespan of at least
 
     R + Q + sum of min_c f(a[i, c]) p[i, c] / K.
 
-The best R and Q are found as in `placeopt.bounding.quick.jackson`. The functions are those of S. P. Fekete, J. Schepers,
-"New classes of fast lower bounds for bin packing problems", Mathematical Programming 91 (2001),
+The best R and Q are found as in `placeopt.bounding.quick.jackson`. The functions are those of S. P. Fekete and J.
+Schepers, "New classes of fast lower bounds for bin packing problems", Mathematical Programming 91 (2001),
 doi:10.1007/s101070100243: amounts above K - l count as K, those below l as 0, for l up to K / 2; l = 0 changes nothing.
 With l = K / 2, tasks of which no two fit at one time run one after another.
 """
@@ -55,13 +55,13 @@ def _shared(amount: Int, duration: Int, allowed: Int, head: Int, tail: Int, capa
     if len(small) > THRESHOLDS:
         small = np.unique(np.quantile(small, (np.arange(THRESHOLDS) + 1) / THRESHOLDS, method="lower"))
     half = np.where(amount > capacity - amount, capacity, np.where(amount < capacity - amount, 0, amount))
-    functions = [amount, half]
-    for level in small.tolist():
-        functions.append(np.where(amount > capacity - level, capacity, np.where(amount < level, 0, amount)))
+    functions = [
+        np.where(amount > capacity - level, capacity, np.where(amount < level, 0, amount)) for level in small.tolist()
+    ]
     by_tail = np.argsort(-tail, kind="stable")
     rank = np.argsort(np.argsort(head, kind="stable"))
     best = 0
-    for mapped in functions:
+    for mapped in (amount, half, *functions):
         work, scale = _work(mapped, duration, allowed, capacity, int(head.max()) + int(tail.max()))
         best = max(best, -(-engine.best_window(by_tail, rank, head, tail, work, scale) // scale))
     return best

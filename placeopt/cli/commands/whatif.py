@@ -42,8 +42,8 @@ def whatif(
             "--change",
             "-c",
             metavar="KIND[:TARGET]",
-            help="Examine only these changes; may be repeated. Kinds: devices, speed, memory, bandwidth, latency, "
-            "network; a target restricts a kind, such as devices:gpu. The default is all changes.",
+            help="Examine only these changes; may be repeated. Kinds: devices, speed, memory, resources, budgets, "
+            "bandwidth, latency, network; a target restricts a kind, such as devices:gpu. The default is all changes.",
         ),
     ] = None,
     solver: Solver = "auto",
@@ -53,6 +53,7 @@ def whatif(
     memory_factor: Annotated[float, Option(help="Factor for memory; 1.2 adds 20%.")] = 1.2,
     bandwidth_factor: Annotated[float, Option(help="Factor for bandwidths.")] = 2,
     latency_factor: Annotated[float, Option(help="Factor for latencies.")] = 0.5,
+    resource_factor: Annotated[float, Option(help="Factor for the capacity of a resource or budget.")] = 1.1,
     gap: Gap = None,
     bound_time: BoundTime = None,
     seed: Seed = 0,
@@ -78,6 +79,7 @@ def whatif(
         memory_factor=memory_factor,
         bandwidth_factor=bandwidth_factor,
         latency_factor=latency_factor,
+        resource_factor=resource_factor,
         option=lambda argument: f"--{argument.replace('_', '-')}",
     )
     wanted = wanted_plots(plots, ("gains",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +16,7 @@ from placeopt.errors import counted, listing, visible
 from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
 from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, document_facts
+from placeopt.model.resource_use import SHOWN, amount_text
 from placeopt.model.units import size_text, time_text
 from placeopt.orchestration.result import number
 from placeopt.passes import EXACT_PASSES, apply_passes
@@ -67,14 +69,60 @@ def inspection(problem: Problem) -> dict[str, Any]:
                 "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
                 "tiers": [] if problem.tiers is None else problem.tiers.sizes(members[0]),
                 "unavailable": [] if problem.unavailable is None else problem.unavailable.of(members[0]),
+                **_running(problem, members[0]),
                 "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
             }
             for members in devices_by_class(problem)
         ],
+        "resources": _resources(problem),
         "exact_passes": chain.applied.to_dict() | {"steps": steps},
         "infeasible": None if proof is None else proof.reason,
         "bounds": [] if proof is not None else bounds_data(bounds(problem)),
     }
+
+
+def _running(problem: Problem, d: int) -> dict[str, Any]:
+    """Return whether a device runs several tasks at once, and its cores."""
+    resources = problem.resources
+    r = None if resources is None else resources.cores_of(problem.device_names[d])
+    return {
+        "parallel": resources is not None and bool(resources.parallel[d]),
+        "cores": None if resources is None or r is None else resources.stated(r, int(resources.capacity[r])),
+    }
+
+
+def _resources(problem: Problem) -> list[dict[str, Any]]:
+    """Return each resource: its capacity, what one task uses at most, and what all tasks use at least and at most."""
+    resources, found = problem.resources, []
+    for r, name in enumerate(() if resources is None else resources.names):
+        assert resources is not None
+        amounts = resources.amounts(r)
+        most = amounts.max(axis=1, initial=0)
+        figures = {
+            "capacity": resources.capacity[r],
+            "largest_task": most.max(initial=0),
+            "least": np.where(problem.feasible, amounts, most[:, None]).min(axis=1).sum(),
+            "most": most.sum(),
+        }
+        found.append({
+            "name": name,
+            "renewable": bool(resources.renewable[r]),
+            "memory": resources.is_memory(r),
+            "tasks": int((most > 0).sum()),
+            **{key: resources.stated(r, int(amount)) for key, amount in figures.items()},
+        })  # fmt: skip
+    return found
+
+
+def _resource_text(found: dict[str, Any]) -> str:
+    """Describe a resource in one line."""
+    keys = ("capacity", "largest_task", "least", "most")
+    capacity, largest, least, most = (amount_text(found[key], memory=found["memory"]) for key in keys)
+    users = counted(found["tasks"], "task")
+    if found["renewable"]:
+        return f"{capacity} at one time; {users} use{'s' * (found['tasks'] == 1)} it, up to {largest} each"
+    total = least if least == most else f"{least} to {most}"
+    return f"{capacity} in all; {users} use{'s' * (found['tasks'] == 1)} {total}"
 
 
 def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) -> None:
@@ -99,6 +147,10 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
             windows = [[time_text(tick, problem.resolution) for tick in window] for window in device["unavailable"]]
             when = listing([f"{begin} to {end}" for begin, end in windows], 4)
             facts.append(("unavailable", f"{listing(device['devices'], 3)}: {when}"))
+    for k, each in enumerate(found["resources"][:SHOWN]):
+        facts.append(("" if k else "resources", f"{visible(each['name'], 40)}: {_resource_text(each)}"))
+    if len(found["resources"]) > SHOWN:
+        facts.append(("", f"{counted(len(found['resources']) - SHOWN, 'other resource')}; --json lists all"))
     if found["tasks_with_relocation"]:
         moving, runs = counted(found["tasks_with_relocation"], "task"), counted(found["runs_before_next_change"], "run")
         facts.append(("relocation", f"{moving} may move at a cost, shared by {runs}"))
@@ -107,7 +159,9 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     facts.append(("memory", f"{amounts}; largest task {memory['largest_task']}"))
     console.print(facts_table(facts))
     console.print("\n[bold]device classes[/bold] (interchangeable devices)")
-    headers = ("devices", "type", "capacity each", "may run")
+    headers: tuple[str, ...] = ("devices", "type", "capacity each", "may run")
+    if any(group["parallel"] for group in found["device_classes"]):
+        headers += ("runs at once",)
     table = new_table(*headers, wrap=headers, indent=2)
     for group in found["device_classes"]:
         names = group["devices"]
@@ -115,7 +169,11 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         sizes = group["tiers"] or [group["capacity"]]
         capacity = " + ".join("unlimited" if size is None else size_text(size) for size in sizes)
         may_run = f"{group['feasible_tasks']:,} of {problem.n_tasks:,} tasks"
-        table.add_row(Text(visible(label)), Text(visible(group["type"], 20)), capacity, may_run)
+        at_once = "several tasks" if group["parallel"] else "one task"
+        if group["cores"] is not None:
+            at_once = counted(group["cores"], "core")
+        cells = (visible(label), visible(group["type"], 20), capacity, may_run, at_once)
+        table.add_row(*map(Text, cells[: len(headers)]))
     console.print(table)
     _print_exact_passes(console, found["exact_passes"])
     if found["infeasible"] is not None:

@@ -16,7 +16,7 @@ from placeopt.io.scalars import Use
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED
-from placeopt.model.resources import Resources, Share, assembled, build_resources
+from placeopt.model.resources import CORES, POOL, Resources, Share, assembled, build_resources, free_name
 
 
 def shared_resources(
@@ -110,11 +110,9 @@ def _shares(
     """Yield the cores and pools, and the devices that modes occupy; `held` and `cores` (n, m) are for each member."""
     devices, taken = parts.index.devices, {*parts.spec.resources, *parts.spec.budgets}
 
-    def free_name(name: str) -> str:
-        while name in taken:
-            name += "'"
-        taken.add(name)
-        return name
+    def share(name: str, renewable: bool, capacity: int, amount: Int) -> Share:
+        taken.add(free := free_name(name, taken))
+        return Share(free, renewable, capacity, amount)
 
     def inside(places: set[int]) -> Int:
         """(m,) number of members of each device among some devices of the file."""
@@ -122,19 +120,19 @@ def _shares(
 
     for d, device in enumerate(devices):
         if device.spec.cores is not None:
-            yield Share(free_name(f"cores of {device.name}"), True, device.spec.cores, cores * inside({d}))
+            yield share(CORES + device.name, True, device.spec.cores, cores * inside({d}))
     for name, pool in parts.spec.pools.items():
         path = ("pools", name)
         if parts.spec.memory_model != "sum":
             parts.issues.add(f"{parts.spec.memory_model} is not supported with pools; expected sum", ("memory_model",))
         places = {d for k, word in enumerate(pool.devices) for d in parts.index.find(word, (*path, "devices", k))}
         room = parts.scales.capacity(pool.memory, (*path, "memory"))
-        yield Share(free_name(f"memory of {name}"), False, room, held * inside(places))
+        yield share(POOL + name, False, room, held * inside(places))
     for d in [] if modes is None else modes.occupied:
         if not several[d]:
-            yield Share(free_name(devices[d].name), True, 1, np.ones_like(held) * inside({d}))
+            yield share(devices[d].name, True, 1, np.ones_like(held) * inside({d}))
         if capacity[d] != UNLIMITED:
-            yield Share(free_name(f"memory of {devices[d].name}"), False, int(capacity[d]), held * inside({d}))
+            yield share(POOL + devices[d].name, False, int(capacity[d]), held * inside({d}))
 
 
 def _check_capacity(parts: Parts, share: Share, feasible: Bool) -> None:

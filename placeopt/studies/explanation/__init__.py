@@ -225,7 +225,7 @@ def _file_order(member: Member) -> tuple[str, int, int]:
 # The order of deletion: capacities and deadlines come last, since they explain more than labels of single tasks.
 _LAST: tuple[Kind, ...] = (
     "release", "unavailable", "separate", "colocate", "requires", "devices", "pin", "placement", "in_flight", "stages",
-    "deadline", "memory",
+    "deadline", "resource", "cores", "budget", "pool", "memory",
 )  # fmt: skip
 _SHARE = 0.25
 """Share of the remaining time that one question may use."""

@@ -4,10 +4,12 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
 
 - a restriction: a_c implies not x[i, d] on the devices that it excludes;
 - the capacity of devices: a_c implies that the sum of need[i] x[i, d] is at most the capacity, on each of them;
+- the capacity of a budget likewise, and that of a renewable resource for each task alone;
 - a task i in a colocation label L: a_c and x[i, d] imply y[L, d], where exactly one y[L, d] is true;
 - a task i in a separation label L: a_c and x[i, d] imply w[i, L, d], at most one of which is true for each d;
-- with times (`timed`): starts, ends, no overlap on a device, end[i] + transfer <= start[j] for each edge, and a_c
-  implies the deadline, the release time, or that a window in which devices are unavailable counts as a task.
+- with times (`timed`): starts, ends, no overlap on a device unless it is parallel, the use of resources at one time,
+  end[i] + transfer <= start[j] for each edge, and a_c implies the deadline, the release time, or that a window in which
+  devices are unavailable counts as a task.
 
 need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. Contention and
 live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep. The model is
@@ -30,7 +32,7 @@ from ortools.sat.python import cp_model
 from placeopt.bounding.engines import cp_sat
 from placeopt.model.arrays import Int
 from placeopt.model.unavailability import last_end
-from placeopt.studies.explanation.constraints import RESTRICTIONS, Constraint, System
+from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 
 LITERALS = 400_000
 """Maximum number of placement literals and transfer rows of a model; building these takes a few seconds in Python."""
@@ -65,11 +67,13 @@ class Model:
             self.x.append(literals)
         self._need = (problem.memory if problem.memory_model == "sum" else problem.resident).tolist()
         self._unit = max(1, int(np.gcd.reduce(np.array(self._need, dtype=np.int64), initial=0)))
-        self._rooms: dict[str, Any] = {}
+        self._rooms: dict[int, tuple[Any, int]] = {}  # by constraint, its capacity and the size of a unit of it
         crowds: dict[tuple[str, str], list[tuple[int, Constraint]]] = {}
         for number, constraint in enumerate(system.constraints):
             if constraint.kind == "memory":
                 self._capacity(number, constraint)
+            elif constraint.resources:
+                self._resource(number, constraint)
             elif constraint.kind in RESTRICTIONS:
                 assert constraint.task is not None
                 assert constraint.allowed is not None
@@ -126,8 +130,10 @@ class Model:
         for literal in self.literals:
             at = copy.get_bool_var_from_proto_index(literal.index)
             copy.add(at == int(literal.index in wanted))
-        if constraint.kind == "memory":
-            target, sign = copy.get_int_var_from_proto_index(self._rooms[constraint.label].index), 1
+        unit = 1
+        if constraint.kind in CAPACITIES:
+            room, unit = self._rooms[number]
+            target, sign = copy.get_int_var_from_proto_index(room.index), 1
         else:
             assert constraint.task is not None
             late = constraint.kind == "deadline"
@@ -138,7 +144,7 @@ class Model:
         if not outcome.solved or outcome.bound is None:
             return None
         bound = outcome.bound * sign  # what is proved, regardless of the best solution
-        return bound * self._unit if constraint.kind == "memory" else bound
+        return bound * unit
 
     def _solved(self, model: cp_model.CpModel, seconds: float) -> cp_sat.Outcome:
         return cp_sat.run(model, largest=None, seconds=seconds, seed=0, workers=1, should_stop=self._should_stop)
@@ -147,12 +153,32 @@ class Model:
         """Add a variable for the capacity of a pool, at most the stated one if the constraint is enforced."""
         total = sum(self._need) // self._unit
         room = self.cp.new_int_var(0, total, "")
-        self._rooms[constraint.label] = room
+        self._rooms[number] = room, self._unit
         assert constraint.amount is not None
         self.cp.add(room <= min(total, constraint.amount // self._unit)).only_enforce_if(self.literals[number])
         for d in self.system.pools[constraint.label]:
             used = [(row[d], need // self._unit) for row, need in zip(self.x, self._need, strict=True) if d in row]
             self.cp.add(sum(literal * need for literal, need in used if need) <= room)
+
+    def _resource(self, number: int, constraint: Constraint) -> None:
+        """Add a variable for the capacity of resources, at most the stated one if the constraint is enforced."""
+        resources = self.system.resources
+        assert resources is not None
+        assert constraint.amount is not None
+        amounts = [resources.amounts(r) for r in constraint.resources]
+        unit = max(1, int(np.gcd.reduce(np.concatenate([each.ravel() for each in amounts]))))
+        total = max(int(each.max(axis=1, initial=0).sum()) for each in amounts) // unit
+        room = self.cp.new_int_var(0, total, "")
+        self._rooms[number] = room, unit
+        self.cp.add(room <= min(total, constraint.amount // unit)).only_enforce_if(self.literals[number])
+        for each, r in zip(amounts, constraint.resources, strict=True):
+            units = (each // unit).tolist()
+            used = [(literal, units[i][d]) for i, row in enumerate(self.x) for d, literal in row.items() if units[i][d]]
+            if not resources.renewable[r]:
+                self.cp.add(sum(literal * need for literal, need in used) <= room)
+            else:
+                for literal, need in used:
+                    self.cp.add(room >= need).only_enforce_if(literal)
 
     def _together(self, members: Sequence[tuple[int, Constraint]]) -> None:
         where = [self.cp.new_bool_var("") for _ in range(self.system.problem.n_devices)]
@@ -176,7 +202,8 @@ class Model:
     def _times(self) -> None:
         system, problem, cp = self.system, self.system.problem, self.cp
         horizon = _horizon(system)
-        intervals: list[list[Any]] = [[] for _ in range(problem.n_devices)]
+        intervals: list[dict[int, Any]] = [{} for _ in range(problem.n_devices)]
+        windows: list[list[Any]] = [[] for _ in range(problem.n_devices)]
         for i, row in enumerate(self.x):
             start, end = cp.new_int_var(0, horizon, ""), cp.new_int_var(0, horizon, "")
             ticks = system.ticks[i].tolist()
@@ -185,15 +212,28 @@ class Model:
             self.ends.append(end)
             for d, literal in row.items():
                 if ticks[d]:  # tasks of zero duration overlap nothing
-                    intervals[d].append(cp.new_optional_fixed_size_interval_var(start, ticks[d], literal, ""))
+                    intervals[d][i] = cp.new_optional_fixed_size_interval_var(start, ticks[d], literal, "")
         for number, constraint in enumerate(system.constraints):
             if constraint.window is not None:
                 begin, until = constraint.window
                 closed = cp.new_optional_fixed_size_interval_var(begin, until - begin, self.literals[number], "")
                 for d in system.pools[constraint.label]:
-                    intervals[d].append(closed)
-        for group in intervals:
-            cp.add_no_overlap(group)
+                    windows[d].append(closed)
+        resources = system.resources
+        for d, group in enumerate(intervals):
+            if resources is None or not resources.parallel[d]:
+                cp.add_no_overlap([*group.values(), *windows[d]])
+            elif windows[d]:
+                for interval in group.values():
+                    cp.add_no_overlap([interval, *windows[d]])
+        for number, (room, unit) in self._rooms.items():
+            for r in system.constraints[number].resources:
+                assert resources is not None
+                if resources.renewable[r]:
+                    amounts = (resources.amounts(r) // unit).tolist()
+                    used = [(i, d) for d, group in enumerate(intervals) for i in group if amounts[i][d]]
+                    demands = [amounts[i][d] for i, d in used]
+                    cp.add_cumulative([intervals[d][i] for i, d in used], demands, room)
         everywhere = np.arange(problem.n_devices)
         columns = problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist()
         for i, j, payload in zip(*columns, strict=True):

@@ -13,28 +13,37 @@ import numpy as np
 
 from placeopt.errors import Issue, UnsupportedError, counted, listing, visible
 from placeopt.io.compiler import Compilation
+from placeopt.io.compiler.checks import TaskMemory
 from placeopt.io.compiler.durations import DurationTable, feasibility
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.network import DeviceIndex
+from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
-from placeopt.io.compiler.tasks import Tasks
+from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.document import Document
 from placeopt.io.spec import TaskSpec
+from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import simplest, with_changes
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.ranges import LARGEST
+from placeopt.model.resource_use import use_over_time
+from placeopt.model.resources import POOL, Resources
+from placeopt.model.schedule import Schedule
 from placeopt.model.unavailability import build_unavailability
 from placeopt.model.units import size_text, time_text
 
 Kind = Literal[
     "memory", "placement", "pin", "devices", "requires", "colocate", "separate", "deadline", "release", "stages",
-    "in_flight", "unavailable",
+    "in_flight", "unavailable", "resource", "cores", "budget", "pool",
 ]  # fmt: skip
 
 RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires")
 """Kinds that exclude devices for a task."""
+
+CAPACITIES: tuple[Kind, ...] = ("memory", "resource", "cores", "budget", "pool")
+"""Kinds that limit what tasks use together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +56,8 @@ class Constraint:
     task: int | None = None  # the constrained task; None for the memory of devices
     label: str = ""  # the colocation or separation label, the feature, or the key of the devices
     allowed: Bool | None = None  # (m,) the devices that a restriction allows
-    amount: int | None = None  # bytes of `memory`, ticks of `deadline` and `release`
+    amount: int | None = None  # bytes of `memory`, ticks of `deadline` and `release`, units of a resource
+    resources: tuple[int, ...] = ()  # those that a capacity other than `memory` limits
     window: tuple[int, int] | None = None  # ticks from and to which devices are unavailable
 
 
@@ -71,6 +81,7 @@ class System:
         self._scratch = Issues(Document({}))
         self._index = DeviceIndex(compilation.spec.devices, self._scratch)
         self.ticks, self.runnable = self._durations()
+        self.resources = self._resources()
         self.pools: dict[str, list[int]] = {}
         for d, device in enumerate(self._index.devices):
             self.pools.setdefault(device.pool, []).append(d)
@@ -91,6 +102,7 @@ class System:
         apart: dict[str, list[int]] = {}
         limits: set[Kind] = set()
         windows: list[list[tuple[int, int]]] = [[] for _ in range(m)]
+        amounts: dict[int, int] = {}
         for number in sorted(active):
             constraint = self.constraints[number]
             if constraint.kind in ("stages", "in_flight"):
@@ -108,10 +120,13 @@ class System:
                 labels = together if constraint.kind == "colocate" else apart
                 assert constraint.task is not None
                 labels.setdefault(constraint.label, []).append(constraint.task)
+            elif constraint.resources:
+                amounts |= dict.fromkeys(constraint.resources, int(value))
             elif constraint.kind == "memory":
                 capacity[self.pools[constraint.label]] = value
             else:
                 (deadline if constraint.kind == "deadline" else release)[constraint.task] = value
+        resources = None if self.resources is None else _limited(self.resources, amounts, feasible)
         if problem.pipeline is None:
             rules: dict[str, Any] = {"forward": None}
             group = _joined(n, together)
@@ -130,6 +145,7 @@ class System:
             separation=[(a, b) for rows in apart.values() for i, a in enumerate(rows) for b in rows[i + 1 :]],
             relocation=None,
             unavailable=build_unavailability(windows),
+            resources=resources,
             **rules,
         )
 
@@ -149,6 +165,26 @@ class System:
         table.feasible &= problem.feasible | (table.duration <= LARGEST // max(1, problem.n_tasks))
         return np.where(table.feasible, table.duration, 0), table.feasible
 
+    def _resources(self) -> Resources | None:
+        """Return the resources, with what tasks use of them wherever durations exist."""
+        if self.problem.resources is None:
+            return None
+        compilation, problem, unused = self._compilation, self.problem, Issues(Document({}))
+        scales = Scales(problem.resolution, compilation.spec.units, unused)
+        parts = Parts(compilation.spec, compilation.tasks, self._index, scales, compilation.gaps, unused)
+        memory = TaskMemory(problem.resident, problem.output, problem.scratch)
+        return shared_resources(parts, memory, self.runnable.copy())
+
+    def needed(self, constraint: Constraint, problem: Problem, schedule: Schedule) -> int:
+        """Return what a schedule needs of resources that a constraint limits, in units; for several, the most."""
+        assert problem.resources is not None
+        return max(
+            int(use_over_time(problem, schedule, r)[1].max())
+            if problem.resources.renewable[r]
+            else int(problem.resources.placed(r, schedule.device).sum())
+            for r in constraint.resources
+        )
+
     def _constraints(self) -> Iterator[Constraint]:
         """Return every relevant constraint: those of devices first, then those of tasks in order."""
         compilation, problem = self._compilation, self.problem
@@ -162,6 +198,7 @@ class System:
                 yield Constraint("memory", issues.place(("devices", pool, "memory")), text, label=pool, amount=amount)
             yield from self._windows(pool, members)
         yield from self._limits()
+        yield from self._capacities()
         fixed = compilation.placement.devices(tasks, self._index, compilation.gaps)
         crowds = {key: _members(tasks, key) for key in ("colocate", "separate")}
         for row, (name, task) in enumerate(tasks.items()):
@@ -206,6 +243,40 @@ class System:
             text = f"{names} {'is' if len(members) == 1 else 'are'} unavailable from {times[0]} to {times[1]}"
             place = issues.place(("devices", pool, "unavailable"))
             yield Constraint("unavailable", place, text, label=pool, window=(begin, end))
+
+    def _capacities(self) -> Iterator[Constraint]:
+        """Return the capacities of resources that some task uses."""
+        resources, spec, issues = self.resources, self._compilation.spec, self._compilation.issues
+        if resources is None:
+            return
+        found: dict[Path, tuple[Kind, str, list[int]]] = {}
+        for r, name in enumerate(resources.names):
+            if not resources.amounts(r).any():
+                continue
+            amount = int(resources.capacity[r])
+            owner = next(
+                (d for d, device in enumerate(self._index.devices) if resources.cores_of(device.name) == r), None
+            )
+            pool = name.removeprefix(POOL).rstrip("'")
+            if owner is not None:
+                key = self._index.devices[owner].pool
+                names = listing([self._index.devices[d].name for d in self.pools[key]], 3)
+                many = len(self.pools[key]) > 1
+                text = f"{names} {'have' if many else 'has'} {counted(amount, 'core')}{' each' * many}"
+                found.setdefault(("devices", key, "cores"), ("cores", text, []))[2].append(r)
+            elif name in spec.resources or name in spec.budgets:
+                section, when = ("resources", "at one time") if resources.renewable[r] else ("budgets", "in all")
+                text = f"{visible(name)} has {resources.text(r, amount)} {when}"
+                kind: Kind = "resource" if resources.renewable[r] else "budget"
+                found[section, name] = (kind, text, [r])
+            else:
+                text = f"{visible(listing(spec.pools[pool].devices, 3))} share {size_text(amount)} of memory"
+                found["pools", pool, "memory"] = ("pool", text, [r])
+        for path, (kind, text, members) in found.items():
+            amount = int(resources.capacity[members[0]])
+            yield Constraint(
+                kind, issues.place(path), text, label=str(path[1]), amount=amount, resources=tuple(members)
+            )
 
     def _limits(self) -> Iterator[Constraint]:
         """Return what limits the stages of a pipeline, and the runs whose outputs it keeps."""
@@ -261,6 +332,16 @@ def _others(crowd: list[str], name: str) -> str:
     first = [other for other in crowd[:5] if other != name][:4]
     more = len(crowd) - 1 - len(first)
     return listing(first) + (f" and {more} more" if more else "")
+
+
+def _limited(resources: Resources, amounts: Mapping[int, int], feasible: Bool) -> Resources:
+    """Return resources with these capacities and no other limit; a task that exceeds one is not `feasible` there."""
+    capacity = resources.capacity.copy()
+    for r in range(len(capacity)):
+        used = resources.amounts(r)
+        capacity[r] = amounts.get(r, used.max(axis=1, initial=0).sum())
+        feasible &= used <= capacity[r]
+    return resources.changed(capacity=capacity)
 
 
 def _pipeline(pipeline: Pipeline, limits: Collection[Kind]) -> Pipeline:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import listing, visible
+from placeopt.errors import counted, listing, visible
 from placeopt.model.memory import used_memory
 from placeopt.model.schedule import Schedule
-from placeopt.model.units import MEMORY, TIME, parse, size_text, time_text
-from placeopt.studies.explanation.constraints import RESTRICTIONS, Constraint, System
+from placeopt.model.units import TIME, exact_size, parse, time_text
+from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
 
 _SHARE = 0.2
@@ -29,7 +29,7 @@ class Repair:
     text
         The change as a clause.
     amount
-        The new amount (bytes, or ticks of a deadline or release time), if the constraint has one.
+        The new amount (bytes, ticks of a deadline or release time, or as the file states it), if there is one.
     least
         Whether no smaller change suffices, or whether `devices` is complete.
     devices
@@ -41,7 +41,7 @@ class Repair:
     """
 
     text: str
-    amount: int | None
+    amount: int | float | None
     least: bool
     devices: tuple[str, ...]
     whole: bool
@@ -142,11 +142,14 @@ class _Search:
                 sure = False
             probe = (least + best) // 2
         amount = sign * best
-        return self._mend(self._amount_text(amount, sure), schedule, amount=amount, least=sure)
+        return self._mend(self._amount_text(amount, sure), schedule, amount=self._stated(amount), least=sure)
 
     def _need(self) -> Callable[[Schedule], int]:
         """Return a function that computes the amount that a schedule needs."""
         constraint = self.constraint
+        if constraint.resources:
+            rest = self.system.relaxed([number for number in self.active if number != self.number])
+            return lambda schedule: self.system.needed(constraint, rest, schedule)
         if constraint.kind == "memory":
             pool = self.system.pools[constraint.label]
             unlimited = self.system.relaxed([n for n in self.active if self.system.constraints[n].kind != "memory"])
@@ -159,18 +162,29 @@ class _Search:
     def _bound(self) -> int | None:
         """Return a bound: no better amount suffices; None if unknown."""
         deadlines = any(self.system.constraints[number].kind == "deadline" for number in self.active)
-        timed = self.constraint.kind != "memory" or deadlines
+        timed = self.constraint.kind not in CAPACITIES or deadlines
         model = self.oracle.model(timed=timed)
         if model is None or self.oracle.over:
             return None
         return model.least(self.number, self.active, self.oracle.seconds(_SHARE))
 
+    def _stated(self, amount: int) -> int | float:
+        """Return an amount as the file states it."""
+        if not self.constraint.resources:
+            return amount
+        assert self.system.resources is not None
+        return self.system.resources.stated(self.constraint.resources[0], amount)
+
     def _amount_text(self, amount: int, sure: bool) -> str:
         constraint, resolution = self.constraint, self.system.problem.resolution
         assert constraint.amount is not None
         more = abs(amount - constraint.amount)
-        if constraint.kind == "memory":
-            text = f"with {_bytes(amount)}, {_bytes(more)} more"
+        if constraint.kind in ("resource", "budget"):
+            text = f"with {self._stated(amount):.10g} of {visible(constraint.label)}, {self._stated(more):.10g} more"
+        elif constraint.kind == "cores":
+            text = f"with {counted(amount, 'core')}, {more} more"
+        elif constraint.kind in ("memory", "pool"):
+            text = f"with {exact_size(amount)}, {exact_size(more)} more"
         elif constraint.kind == "deadline":
             text = f"with the deadline {_time(amount, resolution)}, {_time(more, resolution)} later"
         else:
@@ -178,15 +192,15 @@ class _Search:
         return text + (" (the minimum)" if sure else " (less may suffice)")
 
     def _mend(
-        self, text: str, schedule: Schedule, *, least: bool, amount: int | None = None, devices: tuple[str, ...] = ()
+        self,
+        text: str,
+        schedule: Schedule,
+        *,
+        least: bool,
+        amount: int | float | None = None,
+        devices: tuple[str, ...] = (),
     ) -> Repair:
         return Repair(text, amount, least, devices, self.whole, schedule)
-
-
-def _bytes(amount: int) -> str:
-    """Format bytes, with the exact number if the text is rounded."""
-    text = size_text(amount)
-    return text if parse(text, MEMORY).value == amount else f"{text} ({amount:,} B)"
 
 
 def _time(ticks: int, resolution: Fraction) -> str:

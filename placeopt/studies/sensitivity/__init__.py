@@ -37,6 +37,7 @@ def whatif(
     memory_factor: float = 1.2,
     bandwidth_factor: float = 2,
     latency_factor: float = 0.5,
+    resource_factor: float = 1.1,
     on_change: Callable[[int, int, str], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     **options: Any,
@@ -47,15 +48,16 @@ def whatif(
     ----------
     changes
         Kinds of changes, or single ones: "devices" (one more of each type), "devices:gpu", "speed" (each device type in
-        turn), "memory" (of all devices), "memory:gpu", "bandwidth" (each link class in turn), "bandwidth:gpu <-> cpu",
-        "latency" (of all links), "network" (transfers take no time: the limit of any faster network). None: all kinds.
+        turn), "memory" (of all devices), "memory:gpu", "resources", "budgets" (each in turn), "resources:license",
+        "bandwidth" (each link class in turn), "bandwidth:gpu <-> cpu", "latency" (of all links), "network" (transfers
+        take no time: the limit of any faster network). None: all kinds.
     solver
         Any that supports the problem. A solver with warm start starts from the schedule of the unchanged problem.
     time_limit
         Seconds for the unchanged problem and for each change; None for no limit.
     more_devices
         Devices that `devices` adds.
-    speed_factor, memory_factor, bandwidth_factor
+    speed_factor, memory_factor, bandwidth_factor, resource_factor
         At least 1.
     latency_factor
         From 0 to 1.
@@ -83,6 +85,7 @@ def whatif(
         memory_factor=memory_factor,
         bandwidth_factor=bandwidth_factor,
         latency_factor=latency_factor,
+        resource_factor=resource_factor,
     )
     made, notes = make_changes(problem, changes, amounts)
     return examine(

@@ -5,7 +5,11 @@
     memory       the stated capacities of all devices, or of a type, times f; of the first memory tier
     bandwidth    the bandwidth of a link class times f (`link_classes`)
     latency      the latency of all links, or of a class, times q <= 1
+    resources    the capacity of a renewable resource times f, and one unit more at least (see `model.resources`)
+    budgets      the capacity of a budget likewise
     network      all links without latency and with infinite bandwidth: the limit of any faster network
+
+A task that alone exceeds the present capacity on a device stays excluded from it, as in the compiled problem.
 
 Power per tick, energy per byte, ports, groups, separations, release times, deadlines and relocation stay as they are.
 
@@ -30,17 +34,21 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from placeopt.errors import UsageError, listing, suggestion, visible
+from placeopt.model import ranges
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import by_first_appearance, with_changes
 from placeopt.model.problem import COARSE, UNLIMITED, Problem, ratio_ceil
+from placeopt.model.resources import CORES
 from placeopt.model.tiers import build_tiers
 from placeopt.model.units import exact, is_real, size_text, time_text
 from placeopt.studies.sensitivity.devices import more_devices
 
-Kind = Literal["devices", "speed", "memory", "bandwidth", "latency", "network"]
+Kind = Literal["devices", "speed", "memory", "resources", "budgets", "bandwidth", "latency", "network"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 OF_TYPES: tuple[Kind, ...] = ("devices", "speed", "memory")
-"""Kinds that change devices of a type; the others change links."""
+"""Kinds that change devices of a type."""
+OF_RESOURCES: tuple[Kind, ...] = ("resources", "budgets")
+"""Kinds that change a resource; the others change links."""
 AS_A_WHOLE: tuple[Kind, ...] = ("memory", "latency", "network")
 """Kinds that change all devices or links at once unless a target is given."""
 
@@ -58,6 +66,7 @@ class Amounts:
     memory: Fraction = Fraction(6, 5)
     bandwidth: Fraction = Fraction(2)
     latency: Fraction = Fraction(1, 2)
+    resource: Fraction = Fraction(11, 10)
 
 
 def make_amounts(
@@ -67,6 +76,7 @@ def make_amounts(
     memory_factor: float = 1.2,
     bandwidth_factor: float = 2,
     latency_factor: float = 0.5,
+    resource_factor: float = 1.1,
     option: Callable[[str], str] = str,
 ) -> Amounts:
     """Check amounts and return them; `option` maps the name of an argument to its name in messages.
@@ -91,6 +101,7 @@ def make_amounts(
         factor("memory_factor", memory_factor, 1, LARGEST),
         factor("bandwidth_factor", bandwidth_factor, 1, LARGEST),
         factor("latency_factor", latency_factor, 0, 1),
+        factor("resource_factor", resource_factor, 1, LARGEST),
     )
 
 
@@ -99,7 +110,7 @@ class Change:
     """A change, and the changed problem, in which devices keep their indices and new devices come last."""
 
     kind: Kind
-    target: str  # the device type or link class; "" for all of them
+    target: str  # the device type, link class or resource; "" for all devices or links
     text: str  # the change in words: "one more gpu"
     problem: Problem
     notes: tuple[str, ...] = ()  # assumptions and rounding
@@ -138,12 +149,18 @@ def make_changes(
     own = np.array(problem.device_types)
     types = {name: np.flatnonzero(own == name) for name in dict.fromkeys(problem.device_types)}
     classes = {each.name: each for each in link_classes(problem)}
+    resources = () if problem.resources is None else problem.resources.names
     changes: list[Change] = []
     notes: list[str] = []
     for kind, chosen in _wanted(wanted).items():
         known: Sequence[str] = list(types if kind in OF_TYPES else classes)
+        if kind in OF_RESOURCES:
+            known = [name for r, name in enumerate(resources) if _is_of(problem, r, kind)]
         for target in _targets(kind, chosen, known, classes):
-            made = _make(problem, kind, types.get(target), classes.get(target), target, amounts)
+            if kind in OF_RESOURCES:
+                made: _Made | None = _resource(problem, resources.index(target), amounts.resource)
+            else:
+                made = _make(problem, kind, types.get(target), classes.get(target), target, amounts)
             changed = None if made is None else with_changes(problem, **made.arrays)
             if made is None or changed is None or changed.fingerprint() == problem.fingerprint():
                 notes.append(f"{kind}{f' of {visible(target)}' if target else ''}: {_IDLE[kind]}")
@@ -159,6 +176,8 @@ _IDLE: dict[Kind, str] = {
     "devices": "no task may run on every device of the type",
     "speed": "no task takes less time, in whole ticks",
     "memory": "no device has a memory limit to raise",
+    "resources": "no task uses it",
+    "budgets": "no task uses it",
     "bandwidth": "no link has a limited bandwidth",
     "latency": "no latency becomes shorter, in whole ticks",
     "network": "transfers take no time already",
@@ -185,6 +204,9 @@ def _wanted(names: Sequence[str] | None) -> dict[Kind, list[str] | None]:
     return {kind: found[kind] for kind in KINDS if kind in found}
 
 
+_WORDS: dict[Kind, str] = {"resources": "renewable resource", "budgets": "budget"}
+
+
 def _targets(
     kind: Kind, chosen: list[str] | None, known: Sequence[str], classes: dict[str, LinkClass]
 ) -> Sequence[str]:
@@ -192,11 +214,12 @@ def _targets(
     if chosen is None and kind in AS_A_WHOLE:
         return [""]
     if chosen is None:
-        return [name for name in known if kind in OF_TYPES or classes[name].num]
-    what = "device type" if kind in OF_TYPES else "link class"
+        return [name for name in known if kind != "bandwidth" or classes[name].num]
+    what = "device type" if kind in OF_TYPES else _WORDS.get(kind, "link class")
     for name in chosen:
         if name not in known:
-            hint = suggestion(name, known) or f"; expected {listing(known)}"
+            expected = f"; expected {listing(known)}" if known else "; the problem has none"
+            hint = suggestion(name, known) or expected
             raise UsageError(f'{kind}: no {what} "{visible(name)}"{hint}')
     return [name for name in known if name in chosen]
 
@@ -243,6 +266,27 @@ def _memory(problem: Problem, members: Int, target: str, factor: Fraction) -> _M
         arrays = {"capacity": tiers.capacity, "tiers": tiers}
     more = f"{float(100 * (factor - 1)):.4g}% more" if factor < 2 else f"{_times(factor)} the"
     return _Made(f"{more} memory{f' of {visible(target)}' if target else ''}", arrays)
+
+
+def _is_of(problem: Problem, r: int, kind: Kind) -> bool:
+    return problem.resources is not None and bool(problem.resources.renewable[r]) == (kind == "resources")
+
+
+def _resource(problem: Problem, r: int, factor: Fraction) -> _Made:
+    """Raise a capacity by a factor, up to the next whole amount if all amounts are whole, and by one unit at least."""
+    resources = problem.resources
+    assert resources is not None
+    capacity = resources.capacity.copy()
+    before = int(capacity[r])
+    capacity[r] = min(max(math.ceil(before * factor), before + (factor > 1)), ranges.LARGEST)
+    more, name = resources.stated(r, int(capacity[r]) - before), visible(resources.names[r])
+    text = f"{100 * (int(capacity[r]) / before - 1):.4g}% more {name}" if before else f"{more:.10g} more {name}"
+    if name.startswith(CORES):
+        text = f"{'one more core' if more == 1 else f'{more} more cores'} of {name.removeprefix(CORES)}"
+    elif more == 1:
+        text = f"one more {name}"
+    arrays = {} if not resources.amounts(r).any() else {"resources": resources.changed(capacity=capacity)}
+    return _Made(text, arrays)
 
 
 def _bandwidth(problem: Problem, links: LinkClass, factor: Fraction) -> _Made:

@@ -8,6 +8,8 @@ A new device is like the *model*, the first device of the largest class of inter
 - Links are the model's. The link between the two is the link from the model to another device of the type, of the same
   class if there is one. If the type has one device, the new link has the largest latency, time per byte and energy per
   byte of that device's links; if the problem has one device, the new link is free.
+- Tasks use as much of resources on the new device as on the model, and share them with the other devices. Only the
+  cores of a device are its own: the new device has as many.
 - Relocating a task to the new device costs as much as to the most expensive device of the type. If the type costs
   nothing, as for a task on its only device, it costs as much as to the most expensive of all devices.
 """
@@ -15,6 +17,7 @@ A new device is like the *model*, the first device of the largest class of inter
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +26,7 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.pipeline import OF_DEVICES
 from placeopt.model.problem import Problem
+from placeopt.model.resources import CORES, Resources, assembled, free_name
 
 _LINKS = ("latency", "byte_ticks_num", "byte_ticks_den", "byte_energy_num", "byte_energy_den")
 
@@ -55,6 +59,8 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         changed["tiers"] = problem.tiers.part(source)
     if problem.unavailable is not None:
         changed["unavailable"] = problem.unavailable.part(source)
+    if problem.resources is not None:
+        changed["resources"] = _resources(problem, problem.resources, model, source, changed["device_names"])
     changed["feasible"][:, new] = np.all(problem.feasible[:, members], axis=1, keepdims=True)
     of_type, dearest = problem.relocation[:, members].max(axis=1), problem.relocation.max(axis=1)
     changed["relocation"][:, new] = np.where(of_type == 0, dearest, of_type)[:, None]
@@ -62,6 +68,22 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
     if "relocation" in problem.objective.metrics and (dearest > of_type)[of_type == 0].any():
         notes += ("a task that relocates to the type for free pays the price of its dearest device",)
     return changed, notes
+
+
+def _resources(problem: Problem, given: Resources, model: int, source: Int, device_names: Sequence[str]) -> Resources:
+    """Return the resources of the devices `source`, of which those after the first m are copies of the model."""
+    m = problem.n_devices
+    more = given.part(np.arange(problem.n_tasks), source)
+    own = given.cores_of(problem.device_names[model])
+    if own is None:
+        return more
+    shares, places = more.shares(), np.arange(len(source))
+    cores = shares[own]
+    for d in range(m, len(source)):
+        name = free_name(CORES + device_names[d], [share.name for share in shares])
+        shares.append(cores._replace(name=name, amount=np.where(places == d, cores.amount, 0)))
+    shares[own] = cores._replace(amount=np.where(places < m, cores.amount, 0))
+    return assembled(shares, more.parallel, problem.n_tasks)
 
 
 def _model(problem: Problem, members: Int) -> tuple[int, int | None]:

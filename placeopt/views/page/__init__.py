@@ -33,6 +33,7 @@ from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import memory_profiles, sum_memory
 from placeopt.model.metrics import device_uses
 from placeopt.model.problem import Problem
+from placeopt.model.resource_use import task_lanes, use_over_time
 from placeopt.model.schedule import Schedule, durations, edge_ticks, makespan
 from placeopt.orchestration.result import Result
 from placeopt.simulation.steady import steady_state
@@ -143,10 +144,12 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
     """Return the data of the charts; long arrays go into `packing`."""
     if problem.pipeline is not None and (found := steady_state(problem, schedule)) is not None:
         return pipeline_data(problem, schedule, found, packing)
-    order, rank = _tasks(problem, schedule, packing)
+    rows, row = _rows(problem, schedule)
+    order, rank = _tasks(problem, schedule, row, len(rows), packing)
     packing.add("edge_source", rank[problem.edge_source])
     packing.add("edge_target", rank[problem.edge_target])
-    _transfers(problem, schedule, packing)
+    _transfers(problem, schedule, row, packing)
+    resources = _resources(problem, schedule, packing)
     _memory(problem, schedule, packing)
     path = critical_path(problem, schedule)
     packing.add("critical_kind", [_STEPS[step.kind] for step in path])
@@ -158,9 +161,27 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
     note = "live bytes over time; dashed: capacity, where it fits the scale"
     if counted is not None:
         note += "; dotted: total of all tasks on the device, which is compared with the capacity"
+    devices = [
+        {
+            "name": use.name,
+            "type": use.type,
+            "color": colors[d],
+            "text": text_on(colors[d]),
+            "tasks": use.tasks,
+            "busy": use.busy,
+            "memory": use.memory,
+            "capacity": use.capacity,
+            "unavailable": [] if problem.unavailable is None else problem.unavailable.of(d),
+            "counted": None if counted is None else counted[d],
+        }
+        for d, use in enumerate(device_uses(problem, schedule))
+    ]
+    lanes = [{**devices[d], "label": f"{devices[d]['name']} {lane + 1}" if lane else None} for d, lane in rows]
     return {
         "resolution": float(problem.resolution),
         "makespan": makespan(problem, schedule),
+        "resources": resources,
+        **({} if len(rows) == len(devices) else {"rows": lanes}),
         "ports": schedule.transfers is not None,
         "memory_note": note,
         "names": [problem.task_names[task] for task in order.tolist()],
@@ -168,28 +189,47 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
             {"label": swatch.label, "colors": list(swatch.colors)}
             for swatch in legend(problem.device_names, problem.device_types)
         ],
-        "devices": [
-            {
-                "name": use.name,
-                "type": use.type,
-                "color": colors[d],
-                "text": text_on(colors[d]),
-                "tasks": use.tasks,
-                "busy": use.busy,
-                "memory": use.memory,
-                "capacity": use.capacity,
-                "unavailable": [] if problem.unavailable is None else problem.unavailable.of(d),
-                "counted": None if counted is None else counted[d],
-            }
-            for d, use in enumerate(device_uses(problem, schedule))
-        ],
+        "devices": devices,
     }
 
 
-def _tasks(problem: Problem, schedule: Schedule, packing: Packing) -> tuple[Int, Int]:
-    """Pack the tasks sorted by device, start and end; return the order (n,) and the rank (n,) of each task in it."""
+def _rows(problem: Problem, schedule: Schedule) -> tuple[list[tuple[int, int]], Int]:
+    """Return the rows (device, lane) of the chart, and the row (n,) of each task; a parallel device has several."""
+    lane, lanes = task_lanes(problem, schedule), np.ones(problem.n_devices, dtype=np.int64)
+    np.maximum.at(lanes, schedule.device, lane + 1)
+    first = np.cumsum(lanes) - lanes
+    rows = [(d, each) for d, count in enumerate(lanes.tolist()) for each in range(count)]
+    return rows, first[schedule.device] + lane
+
+
+def _resources(problem: Problem, schedule: Schedule, packing: Packing) -> list[dict[str, Any]]:
+    """Pack what is in use of renewable resources over time, concatenated; return the rows of their chart."""
+    resources, found = problem.resources, []
+    offset, ticks, amounts = [0], list[int](), list[int]()
+    for r in [] if resources is None else np.flatnonzero(resources.renewable).tolist():
+        assert resources is not None
+        moments, units = use_over_time(problem, schedule, r)
+        ticks += moments.tolist()
+        amounts += units.tolist()
+        offset.append(len(ticks))
+        found.append({
+            "name": resources.names[r],
+            "color": MUTED,
+            "unit": resources.stated(r, 1),
+            "capacity": int(resources.capacity[r]),
+            "used": int(units.max()),
+            "counted": None,
+        })  # fmt: skip
+    packing.add("resource_offset", offset)
+    packing.add("resource_ticks", ticks)
+    packing.add("resource_amounts", amounts)
+    return found
+
+
+def _tasks(problem: Problem, schedule: Schedule, row: Int, rows: int, packing: Packing) -> tuple[Int, Int]:
+    """Pack the tasks sorted by row, start and end; return the order (n,) and the rank (n,) of each task in it."""
     end = schedule.start + durations(problem, schedule.device)
-    order = np.lexsort((np.arange(problem.n_tasks), end, schedule.start, schedule.device))
+    order = np.lexsort((np.arange(problem.n_tasks), end, schedule.start, row))
     rank = np.empty(problem.n_tasks, dtype=np.int64)
     rank[order] = np.arange(problem.n_tasks)
     sent, received = task_traffic(problem, schedule.device)
@@ -198,18 +238,18 @@ def _tasks(problem: Problem, schedule: Schedule, packing: Packing) -> tuple[Int,
         ("scratch", problem.scratch), ("sent", sent), ("received", received),
     ):  # fmt: skip
         packing.add(name, values[order])
-    packing.add("offset", np.searchsorted(schedule.device[order], np.arange(problem.n_devices + 1)).astype(np.int64))
+    packing.add("offset", np.searchsorted(row[order], np.arange(rows + 1)).astype(np.int64))
     return order, rank
 
 
-def _transfers(problem: Problem, schedule: Schedule, packing: Packing) -> None:
-    """Pack the scheduled transfers by start; without port contention there are none."""
+def _transfers(problem: Problem, schedule: Schedule, row: Int, packing: Packing) -> None:
+    """Pack the scheduled transfers by start, in the rows of their tasks; without port contention there are none."""
     table, none = schedule.transfers, np.empty(0, dtype=np.int64)
     edges, start = (none, none) if table is None else (table.edge, table.start)
     by_start = np.argsort(start, kind="stable")
     edges, start = edges[by_start], start[by_start]
-    packing.add("transfer_from", schedule.device[problem.edge_source[edges]])
-    packing.add("transfer_to", schedule.device[problem.edge_target[edges]])
+    packing.add("transfer_from", row[problem.edge_source[edges]])
+    packing.add("transfer_to", row[problem.edge_target[edges]])
     packing.add("transfer_start", start)
     packing.add("transfer_end", start + edge_ticks(problem, schedule.device)[edges])
 

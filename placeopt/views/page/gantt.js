@@ -7,7 +7,7 @@ const DRAG = 4; // pixels that the pointer must move before the chart pans
 
 function makeGantt(canvas, schedule, view) {
   const { names, start, end, offset, resolution, ports } = schedule;
-  const devices = schedule.rows ?? schedule.devices; // the rows of a pipeline are tracks of devices
+  const devices = schedule.rows ?? schedule.devices; // the rows of a pipeline are tracks of devices, those of parallel devices lanes
   const styleOf = (task, row) => (schedule.color ? schedule.colors[schedule.color[task]] : devices[row]);
   const rowHeight = heightOfRows(devices.length, 46, 30, 18) + (ports ? 12 : 0);
   const gap = devices.length <= 16 ? 6 : Math.min(2, rowHeight / 8);
@@ -77,7 +77,7 @@ function makeGantt(canvas, schedule, view) {
     drawMarks(context);
     context.restore();
     devices.forEach((device, row) => {
-      if (row % labelled === 0) drawLabel(context, colors, device.name, left, topOf(row) + boxHeight / 2);
+      if (row % labelled === 0) drawLabel(context, colors, device.label ?? device.name, left, topOf(row) + boxHeight / 2);
     });
   }
 

@@ -34,7 +34,6 @@ function showSchedule(schedule, arrays) {
   for (const name of ["start", "end", "offset", "resident", "output", "scratch", "sent", "received"]) schedule[name] = arrays[name];
   schedule.edge = { source: arrays.edge_source, target: arrays.edge_target };
   schedule.transfer = { from: arrays.transfer_from, to: arrays.transfer_to, start: arrays.transfer_start, end: arrays.transfer_end };
-  schedule.memory = { offset: arrays.memory_offset, ticks: arrays.memory_ticks, bytes: arrays.memory_bytes };
   schedule.critical = { kind: arrays.critical_kind, task: arrays.critical_task, start: arrays.critical_start, end: arrays.critical_end };
   schedule.color = arrays.color;
   schedule.run = arrays.run;
@@ -44,10 +43,17 @@ function showSchedule(schedule, arrays) {
   }
   const view = makeView(Math.max(schedule.makespan, 1));
   const gantt = makeGantt(byId("gantt"), schedule, view);
-  if (schedule.memory.bytes.some((amount) => amount > 0)) {
+  if (arrays.memory_bytes.some((amount) => amount > 0)) {
     reveal("memory-frame");
-    makeMemory(byId("memory"), schedule, view, gantt);
+    const levels = { offset: arrays.memory_offset, ticks: arrays.memory_ticks, amounts: arrays.memory_bytes };
+    const rows = schedule.devices.map((device) => ({ ...device, used: device.memory }));
+    makeAmounts(byId("memory"), rows, levels, sizeText, "live", schedule.resolution, view, gantt);
   } else schedule.memory_note = schedule.stages ? schedule.memory_note : "no task states a memory requirement";
+  if (schedule.resources?.length) {
+    reveal("resource-part");
+    const levels = { offset: arrays.resource_offset, ticks: arrays.resource_ticks, amounts: arrays.resource_amounts };
+    makeAmounts(byId("resources"), schedule.resources, levels, (amount, { unit }) => short(amount * unit, 8), "in use", schedule.resolution, view, gantt);
+  }
   view.add(() => {
     const text = (tick) => secondsText(Math.max(tick, 0) * schedule.resolution, 4);
     byId("range").textContent = `${text(view.from)} – ${text(Math.min(view.to, schedule.makespan))} of ${text(schedule.makespan)}`;

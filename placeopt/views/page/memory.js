@@ -1,22 +1,22 @@
-// Live memory of each device on the time axis of the Gantt chart.
+// Amounts on the time axis of the Gantt chart: live memory of each device, what is in use of each resource.
 
-function makeMemory(canvas, schedule, view, gantt) {
-  const { resolution, memory } = schedule;
-  // With many devices, those without live memory are left out.
-  const holds = (row) => memory.bytes.subarray(memory.offset[row], memory.offset[row + 1]).some((amount) => amount > 0);
-  const shown = schedule.devices.map((_, row) => row).filter((row) => schedule.devices.length <= 16 || holds(row));
-  const devices = shown.map((row) => schedule.devices[row]);
+/** Draws a row for each of `all`; `levels` has their steps, `text` formats an amount of a row, `word` says what it is. */
+function makeAmounts(canvas, all, levels, text, word, resolution, view, gantt) {
+  // Of many rows, those without an amount are left out.
+  const holds = (row) => levels.amounts.subarray(levels.offset[row], levels.offset[row + 1]).some((amount) => amount > 0);
+  const shown = all.map((_, row) => row).filter((row) => all.length <= 16 || holds(row));
+  const devices = shown.map((row) => all[row]);
   const rowHeight = heightOfRows(devices.length, 52, 36, 22);
   const labelled = Math.ceil(14 / rowHeight);
   const height = devices.length * rowHeight + 26;
-  // A row is scaled to the capacity if that is at most four times the used memory, else to the used memory.
+  // A row is scaled to the capacity if that is at most four times what is used, else to what is used.
   const tops = devices.map((device, place) => {
     let most = 1;
-    for (let k = memory.offset[shown[place]]; k < memory.offset[shown[place] + 1]; k += 1) most = Math.max(most, memory.bytes[k]);
+    for (let k = levels.offset[shown[place]]; k < levels.offset[shown[place] + 1]; k += 1) most = Math.max(most, levels.amounts[k]);
     const used = Math.max(most, device.counted ?? 0);
     return device.capacity !== null && device.capacity <= 4 * used ? Math.max(device.capacity, used) * 1.1 : used * 1.1;
   });
-  const indexAt = (row, tick) => Math.max(firstAbove(memory.ticks, tick, memory.offset[row], memory.offset[row + 1]) - 1, memory.offset[row]);
+  const indexAt = (row, tick) => Math.max(firstAbove(levels.ticks, tick, levels.offset[row], levels.offset[row + 1]) - 1, levels.offset[row]);
   let width = 0;
   let left = 0;
 
@@ -60,24 +60,24 @@ function makeMemory(canvas, schedule, view, gantt) {
     }
   }
 
-  /** Draws one step per pixel: the largest live memory within it. */
+  /** Draws one step per pixel: the largest amount within it. */
   function drawArea(context, row, y, floor, color) {
-    const last = memory.offset[row + 1];
+    const last = levels.offset[row + 1];
     const perPixel = (view.to - view.from) / (width - left);
     context.beginPath();
     context.moveTo(left, floor);
     let k = indexAt(row, view.from);
-    let level = memory.ticks[k] <= view.from ? memory.bytes[k] : 0;
-    if (memory.ticks[k] <= view.from) k += 1;
+    let level = levels.ticks[k] <= view.from ? levels.amounts[k] : 0;
+    if (levels.ticks[k] <= view.from) k += 1;
     context.lineTo(left, y(level));
-    while (k < last && memory.ticks[k] <= view.to) {
-      const x = Math.floor((memory.ticks[k] - view.from) / perPixel);
-      const next = Math.max(firstFrom(memory.ticks, view.from + (x + 1) * perPixel, k + 1, last), k + 1);
+    while (k < last && levels.ticks[k] <= view.to) {
+      const x = Math.floor((levels.ticks[k] - view.from) / perPixel);
+      const next = Math.max(firstFrom(levels.ticks, view.from + (x + 1) * perPixel, k + 1, last), k + 1);
       let most = level;
-      for (; k < next; k += 1) most = Math.max(most, memory.bytes[k]);
+      for (; k < next; k += 1) most = Math.max(most, levels.amounts[k]);
       context.lineTo(left + x, y(level));
       context.lineTo(left + x, y(most));
-      level = memory.bytes[next - 1];
+      level = levels.amounts[next - 1];
       context.lineTo(left + x + 1, y(most));
       context.lineTo(left + x + 1, y(level));
     }
@@ -89,14 +89,14 @@ function makeMemory(canvas, schedule, view, gantt) {
     context.globalAlpha = 1;
   }
 
-  /** Draws required memory and capacity below the name of a device. */
+  /** Draws what is used, and the capacity, below the name of a row. */
   function drawNote(context, colors, device, y) {
-    const over = device.capacity !== null && device.memory > device.capacity;
-    const limit = device.capacity === null ? "" : ` of ${sizeText(device.capacity)}`;
+    const over = device.capacity !== null && device.used > device.capacity;
+    const limit = device.capacity === null ? "" : ` of ${text(device.capacity, device)}`;
     context.font = `10.5px ${colors.font}`;
     context.textAlign = "left";
     context.fillStyle = over ? colors.limit : colors.muted;
-    context.fillText(fitted(context, sizeText(device.memory) + limit, left - 12), 8, y);
+    context.fillText(fitted(context, text(device.used, device) + limit, left - 12), 8, y);
   }
 
   canvas.addEventListener("pointermove", (event) => {
@@ -109,9 +109,9 @@ function makeMemory(canvas, schedule, view, gantt) {
     const k = indexAt(shown[place], tick);
     gantt.state.time = tick;
     view.redraw();
-    const pairs = [["at", secondsText(tick * resolution, 7)], ["live", sizeText(memory.ticks[k] <= tick ? memory.bytes[k] : 0)]];
-    if (device.counted !== null) pairs.push(["counted", sizeText(device.counted)]);
-    pairs.push(["capacity", device.capacity === null ? "unlimited" : sizeText(device.capacity)]);
+    const pairs = [["at", secondsText(tick * resolution, 7)], [word, text(levels.ticks[k] <= tick ? levels.amounts[k] : 0, device)]];
+    if (device.counted !== null) pairs.push(["counted", text(device.counted, device)]);
+    pairs.push(["capacity", device.capacity === null ? "unlimited" : text(device.capacity, device)]);
     showTip(event.clientX, event.clientY, element("strong", { text: oneLine(device.name) }), termList(pairs));
   });
   canvas.addEventListener("pointerleave", () => {

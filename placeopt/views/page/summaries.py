@@ -8,6 +8,7 @@ from typing import Any
 from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import Value
 from placeopt.model.problem import Metric, Objective, Problem
+from placeopt.model.resource_use import use_facts
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import time_text
 from placeopt.orchestration.result import Result, number, relative_gap
@@ -37,6 +38,8 @@ def result_summary(result: Result) -> dict[str, Any]:
     facts = _values(problem, result.values) + _bounds(problem, result.bound, result.bound_source, result.gap)
     if result.period is not None and result.schedule is not None:
         facts += pipeline_facts(problem, result.schedule)
+    if result.schedule is not None and result.values is not None:
+        facts += use_facts(problem, result.schedule)
     facts.append(("solver", result.solver, solved))
     facts.append(("termination", MEANING[result.termination], ""))
     if result.passes is not None and result.passes.names:
@@ -55,6 +58,8 @@ def plan_summary(problem: Problem, schedule: Schedule, report: Report) -> dict[s
     if report.feasible and report.objective:
         bound = best_bound(problem)
         facts += _bounds(problem, bound.value, bound.name, relative_gap(report.objective[0], bound.value))
+    if report.objective is not None:
+        facts += use_facts(problem, schedule)
     return _summary(problem, facts, problem.description, report.feasible, report.violations)
 
 

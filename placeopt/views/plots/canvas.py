@@ -183,15 +183,21 @@ def time_axis(axes: Axes, clock: Clock, end: float) -> None:
     axes.grid(axis="x")
 
 
-def label_rows(axes: Axes, names: Sequence[str], numbers: Sequence[str]) -> Any:
-    """Label rows 0, 1, ... from the top: names on the left, numbers on the right; return the axis on the right."""
+def label_rows(
+    axes: Axes, names: Sequence[str], numbers: Sequence[str], places: Sequence[float] | None = None, end: float = 0.0
+) -> Any:
+    """Label rows from the top: names on the left, numbers on the right; return the axis on the right.
+
+    The middles of rows are 0, 1, ... unless `places` states them, with the `end` of the last row.
+    """
     size = 8.5 if len(names) <= 16 else 7.0 if len(names) <= 36 else 5.5
-    axes.set_ylim(max(len(names), 1) - 0.45, -0.55)
-    axes.set_yticks(range(len(names)), distinct(names, 24), fontsize=size)
+    places = range(len(names)) if places is None else places
+    axes.set_ylim(max(end, len(names), 1) - 0.45, -0.55)
+    axes.set_yticks(places, distinct(names, 24), fontsize=size)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(names)), numbers, fontsize=size)
+    right.set_yticks(places, numbers, fontsize=size)
     right.tick_params(axis="y", length=0, labelcolor=palette.MUTED)
     right.spines["right"].set_visible(False)
     return right

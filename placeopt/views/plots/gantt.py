@@ -1,21 +1,25 @@
 """Draw a schedule as a Gantt chart: a row per device, transfers between rows, the critical path as a line.
 
-Up to `DETAILED` tasks each have a bar, with a name if it fits. With more tasks a row shows how busy its device is over
-time, and a chart below the rows shows the number of transfers in progress.
+Up to `DETAILED` tasks each have a bar, with a name if it fits; a parallel device has a lane for each task that it runs
+at once. With more tasks a row shows how busy its device is over time, and a chart below the rows shows the number of
+transfers in progress. Further charts below show what is in use of renewable resources.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from placeopt.model.arrays import Int
+from placeopt.errors import counted
+from placeopt.model.arrays import Float, Int
 from placeopt.model.critical_path import Step, critical_path, critical_ticks
 from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
+from placeopt.model.resource_use import amount_text, resource_uses, task_lanes, use_over_time
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
 from placeopt.model.unavailability import Unavailability
 from placeopt.views.plots import palette
@@ -35,7 +39,7 @@ from placeopt.views.plots.canvas import (
     time_axis,
 )
 from placeopt.views.plots.names import distinct, short
-from placeopt.views.plots.timelines import busy_shares, mean_active, path_line, slices, step_area
+from placeopt.views.plots.timelines import busy_shares, highest, mean_active, path_line, slices, step_area
 
 DETAILED = 2500
 """Maximum number of tasks that are drawn as bars."""
@@ -46,50 +50,103 @@ SLICES = 900
 IDLE_ROWS = 12
 """Maximum number of devices for which idle devices have rows too."""
 
+RESOURCES = 3
+"""Maximum number of renewable resources with a chart: those of which the largest share is used."""
+
 _HALF = 0.36  # of a bar's height; rows are 1 apart
-_PATH = 0.43  # the path runs just below the bars
+_BELOW, _ABOVE = 0.07, 0.06  # the path runs just below the bars, and within those of lanes
+_LANE = 0.55  # the height of a lane of a parallel device
+_TALLEST = 8.0  # the largest height of a row
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of devices, in the order of the chart.
+
+    Attributes
+    ----------
+    devices
+        The devices that have a row.
+    middle, half
+        (m,) the middle of each row and half the height of its bars; rows of one lane are 1 apart.
+    lanes
+        (m,) lanes of each row, one below the other.
+    low, high
+        (n,) where the bar of each task begins and ends.
+    path
+        (n,) where the critical path passes it.
+    end
+        Where the last row ends.
+    """
+
+    devices: list[int]
+    middle: Float
+    half: Float
+    lanes: Int
+    low: Float
+    high: Float
+    path: Float
+    end: float
+
+
+def make_rows(problem: Problem, schedule: Schedule, *, detailed: bool) -> Rows:
+    """Return the rows of a chart; in one that is not `detailed`, all rows have the same height."""
+    devices = shown_devices(problem, schedule)
+    lane, lanes = task_lanes(problem, schedule), np.ones(problem.n_devices, dtype=np.int64)
+    np.maximum.at(lanes, schedule.device, lane + 1)
+    height = np.where(lanes > 1, np.clip(lanes * _LANE, 1.0, _TALLEST), 1.0) if detailed else np.ones(len(lanes))
+    middle, half = np.zeros(len(lanes)), height / 2 - 0.5 + _HALF
+    tops = np.concatenate(([0.0], np.cumsum(height[devices])))
+    middle[devices] = tops[:-1] + height[devices] / 2 - 0.5
+    each = 2 * half / lanes
+    low = (middle - half)[schedule.device] + lane * each[schedule.device]
+    high = low + each[schedule.device]
+    path = high + np.where(lanes > 1, -_ABOVE, _BELOW)[schedule.device]
+    return Rows(devices, middle, half, lanes, low, high, path, float(tops[-1]))
 
 
 @styled()
 def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: float | None = None) -> Picture:
     """Draw the chart; `bound` is a lower bound in ticks."""
     end = makespan(problem, schedule)
-    clock, devices = Clock(end, problem.resolution), shown_devices(problem, schedule)
+    clock = Clock(end, problem.resolution)
     path = critical_path(problem, schedule)
     detailed = problem.n_tasks <= DETAILED
+    rows = make_rows(problem, schedule, detailed=detailed)
     _, sent, arrived = transfer_times(problem, schedule)
     flows = len(sent) > 0 and (not detailed or len(sent) > LINES)
-    row_height = min(0.42, max(0.17, 5.5 / max(len(devices), 1)))
-    height = 1.5 + row_height * max(len(devices), 2) + (0.9 if flows else 0.0)
-    idle = problem.n_devices - len(devices)
+    shared, unshown = _shown_resources(problem, schedule)
+    row_height = min(0.42, max(0.17, 5.5 / max(rows.end, 1)))
+    ratios = [row_height * max(rows.end, 1), *[0.8] * flows, *[0.45] * len(shared)]
+    height = 1.5 + row_height * max(rows.end, 2) + 0.9 * flows + 0.55 * len(shared)
+    idle = problem.n_devices - len(rows.devices)
     note = f"{idle} more devices have no tasks" if idle else ""
-    notes = " · ".join(filter(None, (_path_text(path, clock), note)))
+    more = f"{counted(unshown, 'other resource')} of which less is used" if unshown else ""
+    notes = " · ".join(filter(None, (_path_text(path, clock), note, more)))
     picture = new_picture(height, title or problem.name or "schedule", notes)
-    if flows:
-        ratios = [row_height * len(devices), 0.8]
-        axes, below = picture.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": ratios})
-    else:
-        axes, below = picture.subplots(), None
+    panels: list[Axes] = list(
+        picture.subplots(len(ratios), 1, sharex=True, squeeze=False, gridspec_kw={"height_ratios": ratios})[:, 0]
+    )
+    axes = panels[0]
 
-    row_of = {device: row for row, device in enumerate(devices)}
-    _draw_rows(axes, problem, schedule, devices, end)
+    _draw_rows(axes, problem, schedule, rows, end)
     limit = max(end, bound or 0)
     time_axis(axes, clock, limit)
     if detailed:
-        _draw_bars(axes, problem, schedule, row_of, clock, row_height)
+        _draw_bars(axes, problem, schedule, rows, clock, row_height)
     else:
-        _draw_shares(axes, problem, schedule, devices, clock, end)
+        _draw_shares(axes, problem, schedule, rows, clock, end)
     entries: list[tuple[Any, str]] = []
-    if problem.tiers is not None and _draw_swapping(axes, problem, schedule, row_of, clock):
+    if problem.tiers is not None and _draw_swapping(axes, problem, schedule, rows, clock):
         entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
     if problem.unavailable is not None:
-        _draw_windows(axes, problem.unavailable, row_of, clock, limit)
+        _draw_windows(axes, problem.unavailable, rows, clock, limit)
         entries.append((patch_sample(palette.PAPER, hatch="....."), "unavailable"))
     if len(sent) and not flows:
-        _draw_transfers(axes, problem, schedule, row_of, clock)
+        _draw_transfers(axes, problem, schedule, rows, clock)
         entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
     if path:
-        _draw_path(axes, path_line(problem, schedule, path), row_of, clock, plain=detailed)
+        _draw_path(axes, path_line(problem, path), rows, clock, plain=detailed)
         entries.append((line_sample(palette.INK, width=2.0), "critical path"))
         if any(step.kind in ("wait", "release", "swap") and step.ticks for step in path):
             entries.append((line_sample(palette.INK, width=2.0, dashes=(1, 1)), "wait on the critical path"))
@@ -98,11 +155,16 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
         _mark(axes, clock(float(bound)), "--")
         entries.append((line_sample(palette.INK, width=1.0, dashes=(4, 2)), f"lower bound {clock.text(float(bound))}"))
     if not detailed:
-        entries.insert(0, (patch_sample(palette.MUTED), "height: share of time that the device computes"))
-    if below is not None:
-        axes.set_xlabel("")
-        axes.tick_params(labelbottom=False)
-        _draw_flows(below, sent, arrived, clock, end)
+        lane = ", or each of its lanes," if rows.lanes.max(initial=1) > 1 else ""
+        entries.insert(0, (patch_sample(palette.MUTED), f"height: share of time that the device{lane} computes"))
+    if flows:
+        _draw_flows(panels[1], sent, arrived, clock, end)
+    for panel, r in zip(panels[1 + flows :], shared, strict=True):
+        _draw_use(panel, problem, schedule, r, clock, end)
+    for panel in panels[:-1]:
+        panel.set_xlabel("")
+        panel.tick_params(labelbottom=False)
+    panels[-1].set_xlabel(f"time ({clock.unit})")
     if not problem.n_tasks:
         axes.text(0.5, 0.5, "no tasks", transform=axes.transAxes, ha="center", va="center", color=palette.MUTED)
     line_legend(picture, entries)
@@ -131,15 +193,23 @@ def _path_text(path: tuple[Step, ...], clock: Clock) -> str:
     return f"makespan {clock.text(total)}" + (f", critical path: {', '.join(parts)}" if parts else "")
 
 
-def _draw_rows(axes: Axes, problem: Problem, schedule: Schedule, devices: list[int], end: int) -> None:
-    """Draw the background of the rows, with names and the share of the makespan that each device computes."""
-    busy = np.zeros(problem.n_devices, dtype=np.int64)
+def _shown_resources(problem: Problem, schedule: Schedule) -> tuple[list[int], int]:
+    """Return the renewable resources that have a chart, and the number of others in use."""
+    used = [(r, each) for r, each in enumerate(resource_uses(problem, schedule)) if each.renewable and each.used]
+    most = sorted(used, key=lambda found: -found[1].share)[:RESOURCES]
+    return sorted(r for r, _ in most), len(used) - len(most)
+
+
+def _draw_rows(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, end: int) -> None:
+    """Draw the background of the rows, with names and how much of the makespan each device computes."""
+    busy, devices = np.zeros(problem.n_devices, dtype=np.int64), rows.devices
     np.add.at(busy, schedule.device, durations(problem, schedule.device))
     shares = [f"{busy[d] / end:.0%}" if end else "" for d in devices]
-    right = label_rows(axes, [problem.device_names[d] for d in devices], shares)
+    names, middle = [problem.device_names[d] for d in devices], rows.middle[devices]
+    right = label_rows(axes, names, shares, middle.tolist(), rows.end)
     right.set_ylabel("busy", color=palette.MUTED, fontsize=8.5, rotation=270, va="bottom")
-    rows, whole = range(len(devices)), axes.get_yaxis_transform()
-    axes.barh(rows, 1.0, height=2 * _HALF, color=palette.IDLE, transform=whole, zorder=0.5)
+    whole = axes.get_yaxis_transform()
+    axes.barh(middle, 1.0, height=2 * rows.half[devices], color=palette.IDLE, transform=whole, zorder=0.5)
 
 
 def _dots(axes: Axes) -> float:
@@ -148,75 +218,71 @@ def _dots(axes: Axes) -> float:
     return (WIDTH - 1.7) * POINTS / (high - low)
 
 
-def _draw_bars(
-    axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock, height: float
-) -> None:
+def _draw_bars(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock, height: float) -> None:
     colors = palette.device_colors(problem.device_types)
     start = clock(schedule.start)
     end = clock(schedule.start + durations(problem, schedule.device))
-    rows = np.array([row_of[d] for d in schedule.device.tolist()], dtype=np.float64)
     wide = (end - start) * _dots(axes)
     separators = np.where(wide > 4, 0.5, np.where(wide > 1.5, 0.2, 0.0))
     filled = [colors[d] for d in schedule.device.tolist()]
-    corners = boxes(start, end, rows - _HALF, rows + _HALF)
-    fill(axes, corners, filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2)
-    size = min(7.5, height * 2 * _HALF * POINTS * 0.8)
-    if size < 4.5:
-        return
+    fill(
+        axes, boxes(start, end, rows.low, rows.high), filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2
+    )
+    sizes = np.minimum(7.5, height * (rows.high - rows.low) * POINTS * 0.8)
     names = distinct(problem.task_names, 28)
-    for i in np.flatnonzero(wide > 3.2 * 0.62 * size).tolist():
+    for i in np.flatnonzero((sizes >= 4.5) & (wide > 3.2 * 0.62 * sizes)).tolist():
+        size = float(sizes[i])
         room, name = int((wide[i] - 4) / (0.64 * size)), names[i]
         if room >= min(len(name), 6):
             color = palette.text_on(colors[int(schedule.device[i])])
-            axes.text((start[i] + end[i]) / 2, rows[i], short(name, room), fontsize=size, color=color,
-                      ha="center", va="center_baseline", clip_on=True, zorder=3)  # fmt: skip
+            place = (start[i] + end[i]) / 2, (rows.low[i] + rows.high[i]) / 2
+            axes.text(*place, short(name, room), fontsize=size, color=color, ha="center", va="center_baseline",
+                      clip_on=True, zorder=3)  # fmt: skip
 
 
-def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> bool:
+def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> bool:
     """Hatch the time before the first task in which a device swaps; return whether any does."""
     swap = swap_times(problem, schedule.device)
-    devices = [d for d in row_of if swap[d]]
-    rows = np.array([row_of[d] for d in devices], dtype=np.float64)
-    corners = boxes(np.zeros(len(devices)), clock(swap[devices]), rows - _HALF, rows + _HALF)
+    devices = [d for d in rows.devices if swap[d]]
+    middle, half = rows.middle[devices], rows.half[devices]
+    corners = boxes(np.zeros(len(devices)), clock(swap[devices]), middle - half, middle + half)
     fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
     return bool(devices)
 
 
-def _draw_windows(axes: Axes, windows: Unavailability, row_of: dict[int, int], clock: Clock, limit: float) -> None:
+def _draw_windows(axes: Axes, windows: Unavailability, rows: Rows, clock: Clock, limit: float) -> None:
     """Dot the windows in which devices are unavailable, up to the end of the axis."""
-    found = [(row, *window) for d, row in row_of.items() for window in windows.of(d) if window[0] < limit]
-    rows, begin, end = (np.array([each[k] for each in found], dtype=np.float64) for k in range(3))
-    corners = boxes(clock(begin), clock(np.minimum(end, limit)), rows - _HALF, rows + _HALF)
+    found = [(d, *window) for d in rows.devices for window in windows.of(d) if window[0] < limit]
+    device, begin, end = np.array(found, dtype=np.int64).reshape(-1, 3).T
+    middle, half = rows.middle[device], rows.half[device]
+    corners = boxes(clock(begin), clock(np.minimum(end, limit)), middle - half, middle + half)
     fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch=".....", zorder=2)
 
 
-def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, row_of: dict[int, int], clock: Clock) -> None:
+def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> None:
+    """Draw lines between the edges of bars that face each other."""
     edges, sent, arrived = transfer_times(problem, schedule)
-    source = [row_of[d] for d in schedule.device[problem.edge_source[edges]].tolist()]
-    target = [row_of[d] for d in schedule.device[problem.edge_target[edges]].tolist()]
-    ends = [_facing(a, b) for a, b in zip(source, target, strict=True)]
-    lines = [((begin, a), (end, b)) for begin, end, (a, b) in zip(clock(sent), clock(arrived), ends, strict=True)]
+    source, target = problem.edge_source[edges], problem.edge_target[edges]
+    down = rows.low[target] > rows.low[source]
+    begin = np.where(down, rows.high[source], rows.low[source])
+    end = np.where(down, rows.low[target], rows.high[target])
+    lines = np.stack((np.stack((clock(sent), begin), axis=1), np.stack((clock(arrived), end), axis=1)), axis=1)
     width, alpha = (0.5, 0.35) if len(lines) > 150 else (0.8, 0.5)
-    axes.add_collection(LineCollection(lines, colors=palette.INK, linewidths=width, alpha=alpha, zorder=4))
-
-
-def _facing(source: int, target: int) -> tuple[float, float]:
-    """Return the ends of a line between two rows, at the edges that face each other."""
-    side = _HALF if target > source else -_HALF
-    return source + side, target - side
+    axes.add_collection(LineCollection(list(lines), colors=palette.INK, linewidths=width, alpha=alpha, zorder=4))
 
 
 def _draw_path(
-    axes: Axes, pieces: list[tuple[str, int, int, int, int]], row_of: dict[int, int], clock: Clock, *, plain: bool
+    axes: Axes, pieces: list[tuple[str, int, int, int, int]], rows: Rows, clock: Clock, *, plain: bool
 ) -> None:
     """Draw the path as one line: below the bars of its tasks, slanted for transfers, dotted for waits."""
     lines: dict[bool, list[list[tuple[float, float]]]] = {False: [], True: []}
     last = None
+    below = rows.path
     for kind, start, end, source, target in pieces:
         waits = kind in ("wait", "release", "swap")
         if waits is not last:
-            lines[waits].append([(clock(start), row_of[source] + _PATH)])
-        lines[waits][-1] += [(clock(start), row_of[source] + _PATH), (clock(end), row_of[target] + _PATH)]
+            lines[waits].append([(clock(start), below[source])])
+        lines[waits][-1] += [(clock(start), below[source]), (clock(end), below[target])]
         last = waits
     width = 2.0 if plain else 1.2
     both = lines[False] + lines[True]
@@ -227,25 +293,38 @@ def _draw_path(
     )
 
 
-def _draw_shares(axes: Axes, problem: Problem, schedule: Schedule, devices: list[int], clock: Clock, end: int) -> None:
+def _draw_shares(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock, end: int) -> None:
     edges = slices(end, SLICES)
-    shares = np.minimum(busy_shares(problem, schedule, edges), 1.0)
+    shares = np.minimum(busy_shares(problem, schedule, edges) / rows.lanes[:, None], 1.0)
     colors = palette.device_colors(problem.device_types)
     areas = [
         step_area(clock(edges), row + _HALF - 2 * _HALF * shares[device], row + _HALF)
-        for row, device in enumerate(devices)
+        for row, device in enumerate(rows.devices)
     ]
-    fill(axes, areas, [colors[device] for device in devices], zorder=2)
+    fill(axes, areas, [colors[device] for device in rows.devices], zorder=2)
 
 
 def _draw_flows(axes: Axes, sent: Int, arrived: Int, clock: Clock, end: int) -> None:
     edges = slices(end, SLICES)
     under_way = mean_active(sent, arrived, edges)
     fill(axes, [step_area(clock(edges), under_way, 0.0)], [palette.MUTED], zorder=2)
-    axes.set_xlabel(f"time ({clock.unit})")
     axes.set_ylabel("transfers\nin progress")
     axes.set_ylim(0.0, 1.05 * float(under_way.max()) or 1.0)
     axes.locator_params(axis="y", nbins=3)
+    axes.grid(axis="x")
+
+
+def _draw_use(axes: Axes, problem: Problem, schedule: Schedule, r: int, clock: Clock, end: int) -> None:
+    """Draw what is in use of a renewable resource over time, up to its capacity."""
+    assert problem.resources is not None
+    edges, capacity = slices(end, SLICES), int(problem.resources.capacity[r])
+    used = highest(*use_over_time(problem, schedule, r), edges)
+    fill(axes, [step_area(clock(edges), used.astype(np.float64), 0.0)], [palette.MUTED], zorder=2)
+    axes.axhline(capacity, color=palette.LIMIT, linewidth=0.9, linestyle="--", zorder=3)
+    most = max(capacity, int(used.max()), 1)
+    axes.set_ylim(0.0, 1.08 * most)
+    axes.set_yticks([0, capacity], ["0", amount_text(problem.resources.stated(r, capacity), memory=False)], fontsize=7)
+    axes.set_ylabel(short(problem.resources.names[r], 18), rotation=0, ha="right", va="center", fontsize=8.5)
     axes.grid(axis="x")
 
 

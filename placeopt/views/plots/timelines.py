@@ -68,10 +68,7 @@ def step_area(edges: Float, values: Float, floor: float) -> Float:
     )
 
 
-def path_line(problem: Problem, schedule: Schedule, path: Sequence[Step]) -> list[tuple[str, int, int, int, int]]:
-    """Return the steps of a path as (kind, start, end, device at the start, device at the end), ticks and indices."""
-    device = schedule.device.tolist()
+def path_line(problem: Problem, path: Sequence[Step]) -> list[tuple[str, int, int, int, int]]:
+    """Return the steps of a path as (kind, start, end, task at the start, task at the end), ticks and indices."""
     ends = [step.task if step.edge is None else int(problem.edge_target[step.edge]) for step in path]
-    return [
-        (step.kind, step.start, step.end, device[step.task], device[end]) for step, end in zip(path, ends, strict=True)
-    ]
+    return [(step.kind, step.start, step.end, step.task, end) for step, end in zip(path, ends, strict=True)]

@@ -1,0 +1,134 @@
+"""What a schedule uses: of renewable resources at one time, of budgets in all, and the lanes of parallel devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import counted, visible
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, check_schedule, durations
+from placeopt.model.units import size_text
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceUse:
+    """Use of one resource by a schedule, in the unit of the problem file.
+
+    Attributes
+    ----------
+    renewable
+        Whether `used` is the most at one time; else it is the sum over all tasks, of a budget.
+    memory
+        Whether it is memory that devices share, in bytes.
+    """
+
+    name: str
+    renewable: bool
+    memory: bool
+    capacity: int | float
+    used: int | float
+
+    @property
+    def share(self) -> float:
+        """The used share of the capacity."""
+        return self.used / self.capacity if self.capacity else 0.0
+
+    @property
+    def text(self) -> str:
+        """The use in words, as "0.08 of 0.1"."""
+        used, capacity = (amount_text(amount, memory=self.memory) for amount in (self.used, self.capacity))
+        return f"{'at most ' * self.renewable}{used} of {capacity}{' at one time' * self.renewable}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the use as plain data."""
+        return asdict(self)
+
+
+def resource_uses(problem: Problem, schedule: Schedule) -> tuple[ResourceUse, ...]:
+    """Compute the use of each resource by a schedule; O(r n log n)."""
+    check_schedule("resource_uses", problem, schedule)
+    resources, found = problem.resources, []
+    for r, name in enumerate(() if resources is None else resources.names):
+        assert resources is not None
+        renewable = bool(resources.renewable[r])
+        used = (
+            int(use_over_time(problem, schedule, r)[1].max())
+            if renewable
+            else int(resources.placed(r, schedule.device).sum())
+        )
+        amounts = (resources.stated(r, amount) for amount in (int(resources.capacity[r]), used))
+        found.append(ResourceUse(name, renewable, resources.is_memory(r), *amounts))
+    return tuple(found)
+
+
+def use_over_time(problem: Problem, schedule: Schedule, r: int) -> tuple[Int, Int]:
+    """Ticks of change (k,) of the use of a renewable resource, and the units in use from each of them on (k,).
+
+    The first tick is 0, or the first start before it.
+    """
+    assert problem.resources is not None
+    amount = problem.resources.placed(r, schedule.device)
+    end = schedule.start + durations(problem, schedule.device)
+    own = np.flatnonzero((amount > 0) & (schedule.start < end))
+    times = np.concatenate(([0], schedule.start[own], end[own]))
+    ticks, position = np.unique(times, return_inverse=True)
+    steps = np.zeros(len(ticks), dtype=np.int64)
+    np.add.at(steps, position, np.concatenate(([0], amount[own], -amount[own])))
+    return ticks, np.cumsum(steps)
+
+
+def lanes(intervals: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    """Track and lane of each interval (track, start, end), given in the order of starts; O(n log n).
+
+    An interval uses the first free lane of its track: lane 0 where nothing overlaps.
+    """
+    busy: dict[int, list[tuple[int, int]]] = {}  # by track, ends and lanes
+    free: dict[int, list[int]] = {}
+    found = []
+    for track, start, end in intervals:
+        taken, idle = busy.setdefault(track, []), free.setdefault(track, [])
+        while taken and taken[0][0] <= start:
+            heappush(idle, heappop(taken)[1])
+        lane = heappop(idle) if idle else len(taken)
+        heappush(taken, (end, lane))
+        found.append((track, lane))
+    return found
+
+
+def task_lanes(problem: Problem, schedule: Schedule) -> Int:
+    """(n,) the lane of each task among those that a parallel device runs at once; 0 on other devices."""
+    found = np.zeros(problem.n_tasks, dtype=np.int64)
+    if problem.resources is None or not problem.resources.parallel.any():
+        return found
+    end = schedule.start + durations(problem, schedule.device)
+    tasks = np.flatnonzero(problem.resources.parallel[schedule.device])
+    tasks = tasks[np.lexsort((tasks, end[tasks], schedule.start[tasks]))]
+    columns = schedule.device[tasks].tolist(), schedule.start[tasks].tolist(), end[tasks].tolist()
+    found[tasks] = [lane for _, lane in lanes(zip(*columns, strict=True))]
+    return found
+
+
+def amount_text(amount: float, *, memory: bool) -> str:
+    """An amount of a resource for people; bytes in a suitable unit."""
+    return size_text(int(amount)) if memory else f"{amount:,.10g}"
+
+
+SHOWN = 12
+"""Maximum number of resources that texts name one by one."""
+
+
+def use_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Names of resources, the used share of each, and the use in words; those used most if there are many."""
+    uses = resource_uses(problem, schedule)
+    chosen = sorted(sorted(range(len(uses)), key=lambda r: -uses[r].share)[:SHOWN])
+    facts = [(visible(uses[r].name, 40), f"{uses[r].share:.1%}", uses[r].text) for r in chosen]
+    if len(uses) > SHOWN:
+        rest = max(use.share for r, use in enumerate(uses) if r not in chosen)
+        facts.append((counted(len(uses) - SHOWN, "other resource"), f"{rest:.1%}", "at most; --json lists all"))
+    return facts

@@ -1,0 +1,161 @@
+"""Parallel devices and resources in pictures, reports, traces and on the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import NoBrowserError, chromium
+from commandline import run
+from pages import embedded
+
+import placeopt as po
+from placeopt.model.resource_use import use_over_time
+from placeopt.model.schedule import durations
+from placeopt.views.page import plan_page
+from placeopt.views.plots.gantt import DETAILED, RESOURCES, draw_gantt, make_rows
+from placeopt.views.traces import trace_text
+
+PROBLEMS = Path(__file__).parents[2] / "problems"
+
+
+def planned(name: str) -> tuple[po.Problem, po.Schedule]:
+    problem = po.load(PROBLEMS / f"{name}.yaml")
+    return problem, po.read_plan(PROBLEMS / "plans" / f"{name}.json", problem).schedule
+
+
+def crowd(n: int) -> tuple[po.Problem, po.Schedule]:
+    """Tasks on a workstation with four cores, and on a GPU."""
+    tasks = {f"t{i}": {"time": 1 + i % 7, "cores": 1 + i % 3, "uses": {"r": i % 2, "s": 1}} for i in range(n)}
+    devices = {"ws": {"cores": 4}, "gpu": {}}
+    more = {"resources": {"r": 2, "s": 9, "unused": 3, "t": 5}, "budgets": {"b": 1}}
+    tasks["t0"]["uses"]["t"] = 1
+    problem = po.compile({"placeopt": 1, "name": "crowd", "devices": devices, "tasks": tasks, **more})
+    return problem, po.simulate(problem, [int(i % 5 == 4) for i in range(n)])
+
+
+@pytest.mark.parametrize("n", [20, 400])
+def test_bars_never_overlap(n: int) -> None:
+    problem, schedule = crowd(n)
+    rows = make_rows(problem, schedule, detailed=True)
+    end = schedule.start + durations(problem, schedule.device)
+    for i in range(n):
+        together = (schedule.start < end[i]) & (end > schedule.start[i])
+        below = (rows.low < rows.high[i] - 1e-9) & (rows.high > rows.low[i] + 1e-9)
+        assert np.flatnonzero(together & below).tolist() == [i]
+        d = schedule.device[i]
+        assert rows.middle[d] - rows.half[d] <= rows.low[i] + 1e-9
+        assert rows.high[i] <= rows.middle[d] + rows.half[d] + 1e-9
+    assert rows.lanes.tolist() == [3, 1]
+    assert rows.low[schedule.device == 1].min() > rows.high[schedule.device == 0].max()
+
+
+def test_rows_without_lanes_are_one_apart() -> None:
+    problem, schedule = planned("five-node")
+    rows = make_rows(problem, schedule, detailed=True)
+    assert rows.middle.tolist() == list(range(problem.n_devices))
+    assert np.allclose(rows.high - rows.low, 0.72)
+    many, schedule = crowd(30)
+    assert make_rows(many, schedule, detailed=False).middle.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("n", [12, DETAILED + 1])
+def test_resources_have_charts_below(n: int, tmp_path: Path) -> None:
+    problem, schedule = crowd(n)
+    picture = draw_gantt(problem, schedule)
+    names = [axes.get_ylabel() for axes in picture.axes if axes.get_ylabel() not in ("", "transfers\nin progress")]
+    assert names == ["r", "s", "cores of ws"]  # not t, of which less is used, and not those that are not used
+    assert len(names) == RESOURCES
+    assert any("1 other resource of which less is used" in text.get_text() for text in picture.texts)
+    picture.write(tmp_path / "gantt.png")
+    assert (tmp_path / "gantt.png").stat().st_size > 10_000
+
+
+def test_a_report_has_a_row_for_each_lane() -> None:
+    problem, schedule = crowd(40)
+    data, arrays = embedded(plan_page(problem, schedule, po.verify(problem, schedule)))
+    found = data["schedule"]
+    assert [row["label"] or row["name"] for row in found["rows"]] == ["ws", "ws 2", "ws 3", "gpu"]
+    row = np.repeat(np.arange(4), np.diff(arrays["offset"]))
+    for k in range(4):
+        mine = row == k
+        assert (arrays["start"][mine][1:] >= arrays["end"][mine][:-1]).all()
+    assert Counter(found["names"]) == Counter(problem.task_names)
+    names = [each["name"] for each in found["resources"]]
+    assert names == ["r", "s", "unused", "t", "cores of ws"]
+    for r, name in enumerate(names):
+        ticks, used = use_over_time(problem, schedule, problem.resources.names.index(name))
+        part = slice(arrays["resource_offset"][r], arrays["resource_offset"][r + 1])
+        assert np.array_equal(arrays["resource_ticks"][part], ticks)
+        assert np.array_equal(arrays["resource_amounts"][part], used)
+    facts = {term: (said, small) for term, said, small in data["summary"]["facts"]}
+    assert facts["r"] == ("100.0%", "at most 2 of 2 at one time")
+    alone, plan = planned("five-node")
+    data, _ = embedded(plan_page(alone, plan, po.verify(alone, plan)))
+    assert "rows" not in data["schedule"]
+    assert data["schedule"]["resources"] == []
+
+
+def test_a_report_shows_lanes_and_resources_in_a_browser(tmp_path: Path) -> None:
+    problem, schedule = planned("workstation")
+    page = tmp_path / "page.html"
+    page.write_text(plan_page(problem, schedule, po.verify(problem, schedule)), encoding="utf-8")
+    try:
+        with chromium() as browser:
+            tab, complaints = browser.new_page(), list[str]()
+            tab.on("pageerror", lambda error: complaints.append(str(error)))
+            tab.goto(page.as_uri())
+            tab.wait_for_selector("[data-ready]", state="attached")
+            assert complaints == []
+            assert tab.locator("#resources").is_visible()
+            place = problem.task_names.index("call0")
+            tick, lane = int(schedule.start[place]) + 1, "[report.gantt.xOf({0}), report.gantt.middleOf({1})]"
+            hits = [
+                tab.evaluate(f"report.schedule.names[report.gantt.taskAt(...{lane.format(tick, row)})]")
+                for row in range(4)
+            ]
+            assert "call0" in hits
+            tab.hover("#resources", position={"x": 500, "y": 50})
+            assert "in use" in tab.locator("#tip").inner_text()
+    except NoBrowserError as error:
+        pytest.skip(f"reports are NOT tested in a browser: {error}")
+
+
+def test_traces_have_lanes_and_counters() -> None:
+    problem, schedule = crowd(40)
+    events = json.loads(trace_text(problem, schedule))["traceEvents"]
+    threads = {each["tid"]: each["args"]["name"] for each in events if each["name"] == "thread_name"}
+    assert list(threads.values()) == ["ws", "ws 2", "ws 3", "gpu"]
+    slices: dict[int, list[dict[str, Any]]] = {}
+    for each in events:
+        if each["ph"] == "X":
+            slices.setdefault(each["tid"], []).append(each)
+    for mine in slices.values():
+        for before, after in pairwise(mine):
+            assert round(before["ts"] + before["dur"], 6) <= after["ts"]
+    counted = {each["name"]: 0 for each in events if each["ph"] == "C" and "used" in each["args"]}
+    for each in events:
+        if each["name"] in counted:
+            counted[each["name"]] = max(counted[each["name"]], each["args"]["used"])
+    uses = {use.name: use for use in po.resource_uses(problem, schedule) if use.renewable}
+    assert counted == {f"{name} (capacity {use.capacity})": use.used for name, use in uses.items()}
+
+
+def test_the_command_line_describes_resources() -> None:
+    told = [" ".join(line.split()) for line in run("inspect", PROBLEMS / "camera-box.yaml").out.splitlines()]
+    assert "resources decoder: 1 at one time; 2 tasks use it, up to 1 each" in told
+    assert "accuracy: 0.1 in all; 4 tasks use 0 to 0.16" in told
+    assert "memory of board: 3 GiB in all; 6 tasks use 0 B to 4.163 GiB" in told
+    data = json.loads(run("inspect", PROBLEMS / "workstation.yaml", "--json").out)
+    assert data["resources"][0] == {
+        "name": "disk", "renewable": True, "memory": False, "tasks": 8, "capacity": 2, "largest_task": 1, "least": 8,
+        "most": 8,
+    }  # fmt: skip
+    host, gpu = data["device_classes"]
+    assert (host["cores"], host["parallel"], gpu["cores"], gpu["parallel"]) == (16, True, None, False)
+    assert "16 cores" in run("inspect", PROBLEMS / "workstation.yaml").out
