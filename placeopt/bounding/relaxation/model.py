@@ -31,20 +31,23 @@ placement miss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from placeopt.bounding.engines.linear_program import LinearProgram
-from placeopt.bounding.quick.classes import by_group
+from placeopt.bounding.quick.classes import by_group, clipped
 from placeopt.bounding.quick.deadlines import horizon
 from placeopt.bounding.relaxation.kinds import Kinds
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.objective import METRICS, Value
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.schedule import Schedule
+
+EXACT_FLOATS = 2**50
+"""Products of amounts and ticks from here on are left out: floats would round them."""
 
 ROOM_BITS, BALANCE_BITS = 24, 20
 """Bits for amounts of memory in capacity rows, and in those of `memory_balance`, which multiply them by PARTS."""
@@ -164,6 +167,9 @@ class Relaxation:
         for k in np.flatnonzero(kinds.room < UNLIMITED).tolist():
             held, room = _coarse(memory, int(kinds.room[k]), ROOM_BITS)
             add(self.y[:, k], -held, -room)
+        for uses, room in self._alike(renewable=False):
+            held, most = _coarse(by_group(self.problem, uses, np.add).reshape(-1), room, ROOM_BITS)
+            add(self.y.reshape(-1), -held, -most)
         single = np.flatnonzero(kinds.size == 1).tolist()
         problem = self.problem
         for g, h in np.unique(problem.group[problem.separation], axis=0).tolist():
@@ -203,7 +209,31 @@ class Relaxation:
         for i in last.tolist():
             add([span, self.s[i], *self.y[problem.group[i]]], [1, -1, *-kinds.duration[i]])
         self._share(span)
+        self._share_resources(span)
         return span
+
+    def _alike(self, *, renewable: bool) -> Iterator[tuple[Int, int]]:
+        """What tasks (n, k) use at least of each resource, and of all with one capacity, and their capacity."""
+        resources, kinds = self.problem.resources, self.kinds
+        if resources is None:
+            return
+        chosen = np.flatnonzero(resources.renewable == renewable).tolist()
+        alike = [
+            [r for r in chosen if resources.capacity[r] == most] for most in {*resources.capacity[chosen].tolist()}
+        ]
+        for together in [*([r] for r in chosen), *(each for each in alike if len(each) > 1)]:
+            room = int(resources.capacity[together].sum())
+            of_class = np.sum([clipped(resources.amounts(r)[:, kinds.classes.leader]) for r in together], axis=0)
+            least = np.stack([of_class[:, list(kind)].min(axis=1) for kind in kinds.members], axis=1)
+            if least.any():
+                yield least, room
+
+    def _share_resources(self, span: int) -> None:
+        """Limit what tasks use of renewable resources, each for its duration, to the capacity for `span` ticks."""
+        for uses, room in self._alike(renewable=True):
+            if int(uses.max()) * max(int(self.kinds.duration.max()), 1) * self.problem.n_tasks < EXACT_FLOATS:
+                work = by_group(self.problem, uses * self.kinds.duration, np.add)
+                self.program.add_row([span, *self.y.reshape(-1)], [room, *-work.reshape(-1)])
 
     def _max_load(self) -> int:
         busiest = self._value("max_load", horizon(self.kinds.classes))
