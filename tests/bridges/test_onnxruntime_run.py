@@ -178,10 +178,12 @@ def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path) -> 
 def test_costs_of_transfers(tmp_path: Path) -> None:
     """A copy ends at 10 us, and the next one begins 1 us later, or 2 us later after it has sent a tensor."""
     turns = fitting.Turns()
-    transfers = fitting.Transfers(lambda jobs: Pool(jobs, tmp_path, Settings()), turns, [1000], tmp_path, Settings())
+    transfers = fitting.Transfers(
+        lambda jobs: Pool(jobs, tmp_path, Settings()), turns, [1000], tmp_path, Settings(), ("cpu", "cpu")
+    )
     sent = [np.array([[[0, 10], [12 + k, 20], [30 + k, 40]]] * 3) * 1e-6 for k in range(2)]
     plain = np.array([[[0, 10], [11, 14]]] * 3) * 1e-6
-    costs = transfers.costs([*sent, plain])
+    costs = fitting.Transfers.costs([transfers], [*sent, plain])
     assert (costs.segment, costs.pause) == pytest.approx((3e-6, 1e-6))
     assert costs.transfer.seconds(np.array([4, 1000])).tolist() == pytest.approx([20e-6, 21e-6])
     assert costs.sending.seconds(np.array([4, 1000])).tolist() == pytest.approx([1e-6, 2e-6])

@@ -43,7 +43,7 @@ class Prediction:
     tasks
         Makespan of the plan itself, where each task sends its output at its own end.
     one_device
-        Time of all tasks on the first device that may run them all; None without one.
+        Time of all tasks on the device of the unsplit model; None without one that may run them all.
     period
         Time between two results of a pipeline; None for other problems.
     """
@@ -75,8 +75,8 @@ class Fit:
     """Measurements that predict the times on this machine."""
 
     problem: Problem
-    seconds: Mapping[str, float]
-    """Measured durations by task; other tasks keep that of the problem."""
+    seconds: Mapping[str, tuple[float | None, ...]]
+    """Measured durations by task, on each device; other tasks keep that of the problem, as does a device with None."""
     costs: Costs
     slowdown: tuple[float, ...]
     """Factor of the durations while 1, 2, ... processes are busy."""
@@ -101,16 +101,19 @@ class Fit:
         document["tasks"] = {name: {"time": self._time(seconds)} for name, seconds in self.seconds.items()}
         return document
 
-    def _time(self, seconds: float) -> str | dict[str, str]:
+    def _time(self, seconds: Sequence[float | None]) -> str | dict[str, str]:
         """The duration of a task, by device where they differ."""
-        if len(set(self.factors)) == 1:
-            return seconds_text(seconds * self.factors[0], DIGITS)
-        named = zip(self.problem.device_names, self.factors, strict=True)
-        return {name: seconds_text(seconds * factor, DIGITS) for name, factor in named}
+        stated = {
+            name: seconds_text(each * factor, DIGITS)
+            for name, each, factor in zip(self.problem.device_names, seconds, self.factors, strict=True)
+            if each is not None
+        }
+        texts = set(stated.values())
+        return texts.pop() if len(texts) == 1 and len(stated) == len(seconds) else stated
 
 
-def predict(problem: Problem, schedule: Schedule, split: CutModel) -> Prediction:
-    """Predict the times of the segments of a schedule."""
+def predict(problem: Problem, schedule: Schedule, split: CutModel, home: int | None) -> Prediction:
+    """Predict the times of the segments of a schedule, and of all tasks on the device `home`."""
     segments = segment_problem(problem, schedule, split)
     run = simulate(segments, split.segments.device, discipline="order", order=np.arange(segments.n_tasks))
     tick = float(problem.resolution)
@@ -120,19 +123,19 @@ def predict(problem: Problem, schedule: Schedule, split: CutModel) -> Prediction
         fixed(busy.astype(np.float64) * tick),
         makespan(segments, run) * tick,
         makespan(problem, schedule) * tick,
-        _one_device(problem),
+        _seconds_on(problem, home),
         None if problem.pipeline is None else period(problem, schedule) * tick,
     )
 
 
-def predict_fitted(problem: Problem, schedule: Schedule, split: CutModel, fit: Fit) -> Prediction:
+def predict_fitted(problem: Problem, schedule: Schedule, split: CutModel, fit: Fit, home: int | None) -> Prediction:
     """Predict the times of the segments of a schedule with measured durations, transfers and contention."""
     stated = fitted_problem(problem, fit, fit.factors)
     again = retime(stated, Schedule(schedule.device, schedule.start))
     alone = fitted_problem(problem, fit, (1.0,) * problem.n_devices)
     segments = segment_problem(alone, again, split, round(fit.costs.segment * NANO))
     start, end = execute(segments, split.segments.device, fit)
-    one_device = _one_device(alone)
+    one_device = _seconds_on(alone, home)
     return Prediction(
         fixed(start / NANO),
         fixed((end - start) / NANO),
@@ -143,10 +146,9 @@ def predict_fitted(problem: Problem, schedule: Schedule, split: CutModel, fit: F
     )
 
 
-def _one_device(problem: Problem) -> float | None:
-    """Seconds of all tasks on the first device that may run them all."""
-    whole = np.flatnonzero(problem.feasible.all(axis=0))
-    return float(problem.duration[:, whole[0]].sum()) * float(problem.resolution) if len(whole) else None
+def _seconds_on(problem: Problem, device: int | None) -> float | None:
+    """Seconds of all tasks on a device."""
+    return None if device is None else float(problem.duration[:, device].sum()) * float(problem.resolution)
 
 
 def execute(segments: Problem, device: Int, fit: Fit) -> tuple[Float, Float]:
@@ -250,9 +252,9 @@ def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Prob
     scale = problem.resolution * NANO
     duration = _scaled(problem.duration, scale)
     for i, name in enumerate(problem.task_names):
-        if name in fit.seconds:
-            measured = np.round(fit.seconds[name] * NANO * np.array(factors)).astype(np.int64)
-            duration[i] = np.where(problem.feasible[i], measured, duration[i])
+        for d, each in enumerate(fit.seconds.get(name, ())):
+            if each is not None and problem.feasible[i, d]:
+                duration[i, d] = round(each * NANO * factors[d])
     distinct = ~np.eye(problem.n_devices, dtype=np.bool_)
     rate = Fraction(link.seconds_per_byte * NANO).limit_denominator(_DENOMINATOR)
     made, _ = rebuilt(

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
+from torch.utils._pytree import tree_map_only
 
 from placeopt.bridges.costs.aten_rules import mutates, tensor_bytes, tensors_in
 from placeopt.bridges.cut_models import CutModel
@@ -138,9 +139,12 @@ def write_split(split: TorchSplit, source: Path, placed: PlacedModel, folder: Pa
     return [f"device-{device}.pt/segment-{k:03}" for k, device in enumerate(devices)]
 
 
-def read_segments(file: Path) -> tuple[dict[int, tuple[GraphModule, dict[Node, str]]], bool]:
-    """Read the segments of a device by number, with the names of their calls, and whether operators write in place."""
-    found = torch.load(file)
+def read_segments(file: Path, place: torch.device) -> tuple[dict[int, tuple[GraphModule, dict[Node, str]]], bool]:
+    """Read the segments of a device by number, with the names of their calls, and whether operators write in place.
+
+    Weights and constants are moved to `place`; segments that share them still do.
+    """
+    found = torch.load(file, map_location=place)
     program = read_program(found["program"])
     module, callback = module_of(program), SplitCallback((), found["parts"], found["calls"])
     called = _names(module, callback)
@@ -153,8 +157,19 @@ def read_segments(file: Path) -> tuple[dict[int, tuple[GraphModule, dict[Node, s
                 graph._parameters.pop(name, None)
                 graph._buffers.pop(name, None)
                 graph.register_buffer(name, found["weights"][k][name])
+            set_device(graph, place)
             parts[k] = graph, dict(zip(_calls(graph.graph), called[k], strict=True))
     return parts, changes(program)
+
+
+def set_device(module: GraphModule, place: torch.device) -> None:
+    """Make the operators of a graph create tensors on a device; an exported graph names the device of its export."""
+    for graph in module.modules():
+        if not isinstance(graph, GraphModule):
+            continue
+        for node in graph.graph.nodes:
+            node.args, node.kwargs = tree_map_only(torch.device, lambda _: place, (node.args, node.kwargs))
+        graph.recompile()
 
 
 def changes(program: ExportedProgram) -> bool:
