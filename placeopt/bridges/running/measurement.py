@@ -37,8 +37,6 @@ Rounding errors of bf16 and fp16 are 65,536 and 8,192 times as large as those of
 tensors to 8 bits, a rounding error can move an element to the next level, as optimizations of ONNX Runtime do, too."""
 TOLERANCE = 1e-4
 """That of models without these formats."""
-GPU_TOLERANCE = 0.01
-"""The least on a GPU: convolutions of cuDNN round to TF32, whose fraction is as long as that of fp16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,6 @@ def measure(
     split, runs, warmup, tolerance = model.split, options.runs, options.warmup, options.tolerance
     if tolerance is None:
         tolerance = next((limit for element, limit in TOLERANCES.items() if element in elements), TOLERANCE)
-        tolerance = tolerance if set(places) == {HOST} else max(tolerance, GPU_TOLERANCE)
     kinds = _kinds(problem, places)
     if options.in_plan and len(set(kinds)) > 1:
         raise UsageError(

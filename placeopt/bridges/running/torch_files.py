@@ -16,11 +16,10 @@ import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
-from torch.utils._pytree import tree_map_only
 
 from placeopt.bridges.costs.aten_rules import mutates, tensor_bytes, tensors_in
 from placeopt.bridges.cut_models import CutModel
-from placeopt.bridges.exporters.fx_parts import SplitCallback, callback_of
+from placeopt.bridges.exporters.fx_parts import SplitCallback, callback_of, move_graph
 from placeopt.bridges.onnx_models.view import Tensor
 from placeopt.bridges.pytorch.archives import read_program
 from placeopt.bridges.pytorch.section import PlacedModel
@@ -157,19 +156,9 @@ def read_segments(file: Path, place: torch.device) -> tuple[dict[int, tuple[Grap
                 graph._parameters.pop(name, None)
                 graph._buffers.pop(name, None)
                 graph.register_buffer(name, found["weights"][k][name])
-            set_device(graph, place)
+            move_graph(graph, place)
             parts[k] = graph, dict(zip(_calls(graph.graph), called[k], strict=True))
     return parts, changes(program)
-
-
-def set_device(module: GraphModule, place: torch.device) -> None:
-    """Make the operators of a graph create tensors on a device; an exported graph names the device of its export."""
-    for graph in module.modules():
-        if not isinstance(graph, GraphModule):
-            continue
-        for node in graph.graph.nodes:
-            node.args, node.kwargs = tree_map_only(torch.device, lambda _: place, (node.args, node.kwargs))
-        graph.recompile()
 
 
 def changes(program: ExportedProgram) -> bool:

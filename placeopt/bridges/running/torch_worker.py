@@ -96,7 +96,8 @@ class Torch:
         torch.set_num_threads(config["threads"])
         torch.set_num_interop_threads(1)
         self._config = config
-        self._folder, self._place = Path(config["folder"]), torch.device(config["place"])
+        self._folder, place = Path(config["folder"]), torch.device(config["place"])
+        self._place = torch.device(place.type) if place.type == "cpu" else place  # no file is read to cpu:0
         self._devices: dict[str, dict[int, tuple[GraphModule, dict[Node, str]]]] = {}
         self._changes = False
         self._segments: list[Callable[..., Iterable[Any]]] = []
@@ -105,6 +106,7 @@ class Torch:
         """Of the nodes of a run on a GPU: their times, and the events before and after them."""
         if self._place.type == "cuda":
             torch.cuda.set_device(self._place)
+            torch.backends.cudnn.allow_tf32 = False  # as for products: outputs are compared with those of the CPU
 
     def read(self, file: Path) -> Any:
         """Read an input of the model."""
@@ -115,7 +117,8 @@ class Torch:
         if file == "copy":
             self._segments.append(lambda x: [x.clone()])
             return
-        from placeopt.bridges.running.torch_files import changes, read_segments, set_device
+        from placeopt.bridges.exporters.fx_parts import move_graph
+        from placeopt.bridges.running.torch_files import changes, read_segments
 
         if Path(file).is_absolute():
             program = torch.export.load(file)
@@ -123,8 +126,7 @@ class Torch:
             module, spec = program.module(), program.call_spec.in_spec
             assert isinstance(module, GraphModule)
             assert spec is not None
-            set_device(module, self._place)
-            module.to(self._place)
+            move_graph(module, self._place)
 
             def whole(*values: Any) -> Any:
                 args, kwargs = pytree.tree_unflatten(list(values), spec)
