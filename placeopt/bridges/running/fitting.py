@@ -113,17 +113,21 @@ class Transfers:
         return arrived, sent, float(np.median(plain[:, 1, 1] - plain[:, 1, 0])), gap
 
     @staticmethod
-    def costs(measured: Sequence[Transfers], times: Sequence[Float]) -> Costs:
-        """Return what transfers and segments take, as the mean of several measurements of the same sizes."""
-        arrived, sent, segment, gap = (
-            np.mean(each, axis=0) for each in zip(*(each.seconds(times) for each in measured), strict=True)
-        )
-        sizes = np.array(measured[0]._sizes, dtype=np.float64)
+    def costs(measured: Mapping[str, Transfers], times: Sequence[Float], kinds: Sequence[str]) -> Costs:
+        """Return what transfers and segments take: the mean over the measurements, and segments where they were sent.
+
+        `measured` has the measurement from each kind of device, and `kinds` the kind of each device.
+        """
+        found = {kind: each.seconds(times) for kind, each in measured.items()}
+        arrived, sent, _, gap = (np.mean(each, axis=0) for each in zip(*found.values(), strict=True))
+        sizes = np.array(next(iter(measured.values()))._sizes, dtype=np.float64)
 
         def line(seconds: Float) -> TransferModel:
             return fit_transfers(TransferTimes(sizes, np.maximum(seconds, 0.0)))
 
-        return Costs(line(arrived), line(sent), float(segment), float(gap))
+        least = min(segment for _, _, segment, _ in found.values())
+        segments = {kind: segment for kind, (_, _, segment, _) in found.items()}
+        return Costs(line(arrived), line(sent), tuple(segments.get(kind, least) for kind in kinds), float(gap))
 
 
 class Contention:

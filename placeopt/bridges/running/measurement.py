@@ -151,7 +151,7 @@ def measure(
                     pool.run()
                     stack.push(attempt.pop_all())
             except ExecutionError as error:
-                notes = (*notes, f"the unsplit model does not run on {kind}: {error}")
+                notes = (*notes, f"the unsplit model does not run on {kind}: {str(error).partition('. ')[0]}")
             else:
                 alone[kind] = turns.add(pool)
         able = np.flatnonzero(problem.feasible.all(axis=0)).tolist()
@@ -298,7 +298,7 @@ class _Fitting:
         moved = [self._split.size(name) for name in self._split.crossing]
         several = list(dict.fromkeys(kinds))[:2]
         pairs = [(several[0], several[-1]), (several[-1], several[0])][: len(several)]
-        self._transfers = [Transfers(opened, turns, moved, folder, settings, pair) for pair in pairs]
+        self._transfers = {pair[0]: Transfers(opened, turns, moved, folder, settings, pair) for pair in pairs}
         whole = replace(alone, name="contention", segments=(model.timed,))
         # All segments in one process: what each of them takes in addition to its tasks, in the state of the caches and
         # of the memory that the tasks leave.
@@ -306,10 +306,10 @@ class _Fitting:
             Segment(model.files[k], submodel.inputs, submodel.outputs)
             for k, submodel in enumerate(model.split.submodels)
         ]
-        self._serial = None
+        self._serial: dict[str, int] = {}
         if len(serial) > 1:
             job = replace(alone, name="serial", segments=tuple(serial), inputs=_used(model.inputs, serial))
-            self._serial = turns.add(opened([job]))
+            self._serial = {kind: turns.add(opened([replace(job, place=kind)])) for kind in self._nodes}
         copies = [replace(whole, cores=cores) for cores in processes(problem.n_devices, settings.threads)]
         measured = not options.in_plan and len(copies) > 1 and set(kinds) == {HOST}
         self._contention = Contention(opened, turns, copies) if measured else None
@@ -319,17 +319,20 @@ class _Fitting:
     ) -> tuple[Prediction, Fit]:
         """Return the prediction and the measurements; `unsplit` has the times of the unsplit model by place."""
         problem, split = self._problem, self._split
-        costs = Transfers.costs(self._transfers, times)
-        if self._serial is not None:
-            serial = np.diff(times[self._serial], axis=2)[..., 0]
-            cut = (float(np.median(serial.sum(axis=1))) - float(np.median(unsplit[self._own]))) / (serial.shape[1] - 1)
-            costs = replace(costs, segment=max(costs.segment, cut))
+        costs = Transfers.costs(self._transfers, times, self._kinds)
+        segment = dict(zip(self._kinds, costs.segment, strict=True))
+        for kind, turn in self._serial.items():
+            serial = np.diff(times[turn], axis=2)[..., 0]
+            # Turns follow each other, so a difference within a run is that of the same speed of the machine.
+            cut = float(np.median(serial.sum(axis=1) - unsplit[kind])) / (serial.shape[1] - 1)
+            segment[kind] = max(segment[kind], cut)
+        costs = replace(costs, segment=tuple(segment[kind] for kind in self._kinds))
         found: dict[str, dict[str, float]] = {}
         for kind, nodes in self._nodes.items():
             seconds = nodes.seconds(self._options.runs)
             if not self._options.in_plan and (total := sum(seconds.values())):
                 # The profiler slows nodes down, and the framework takes time between them.
-                scale = max(0.0, float(np.median(unsplit[kind])) - costs.segment) / total
+                scale = max(0.0, float(np.median(unsplit[kind])) - segment[kind]) / total
                 seconds = {name: each * scale for name, each in seconds.items()}
             found[kind] = seconds
         by_device = [found.get(kind, {}) for kind in self._kinds]

@@ -64,10 +64,15 @@ class Costs:
     """From the end of the segment that writes a tensor to the start of the segment that reads it."""
     sending: TransferModel
     """The part of it for which the sender does nothing else; the receiver does nothing else during the other part."""
-    segment: float
-    """Seconds that each segment takes in addition to its tasks."""
+    segment: tuple[float, ...]
+    """Seconds that each segment takes in addition to its tasks, by device."""
     pause: float
     """Seconds between two segments of a device."""
+
+    @property
+    def mean_segment(self) -> float:
+        """The mean over the devices of what each segment takes in addition to its tasks."""
+        return sum(self.segment) / len(self.segment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +96,13 @@ class Fit:
     def profile(self) -> dict[str, Any]:
         """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`.
 
-        A transfer begins another segment, so the latency of the link contains what a segment takes besides its tasks.
+        A transfer begins another segment, so the latency of the link contains what a segment takes besides its tasks,
+        as the mean over the devices.
         """
         document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
         if self.problem.n_devices > 1:
             transfer = self.costs.transfer
-            latency = transfer.latency + self.costs.segment + self.costs.pause
+            latency = transfer.latency + self.costs.mean_segment + self.costs.pause
             document["links"] = {"default": replace(transfer, latency=latency).link()}
         document["tasks"] = {name: {"time": self._time(seconds)} for name, seconds in self.seconds.items()}
         return document
@@ -112,7 +118,7 @@ class Fit:
         return texts.pop() if len(texts) == 1 and len(stated) == len(seconds) else stated
 
 
-def predict(problem: Problem, schedule: Schedule, split: CutModel, home: int | None) -> Prediction:
+def predict(problem: Problem, schedule: Schedule, split: CutModel, home: int | None = None) -> Prediction:
     """Predict the times of the segments of a schedule, and of all tasks on the device `home`."""
     segments = segment_problem(problem, schedule, split)
     run = simulate(segments, split.segments.device, discipline="order", order=np.arange(segments.n_tasks))
@@ -128,12 +134,14 @@ def predict(problem: Problem, schedule: Schedule, split: CutModel, home: int | N
     )
 
 
-def predict_fitted(problem: Problem, schedule: Schedule, split: CutModel, fit: Fit, home: int | None) -> Prediction:
+def predict_fitted(
+    problem: Problem, schedule: Schedule, split: CutModel, fit: Fit, home: int | None = None
+) -> Prediction:
     """Predict the times of the segments of a schedule with measured durations, transfers and contention."""
     stated = fitted_problem(problem, fit, fit.factors)
     again = retime(stated, Schedule(schedule.device, schedule.start))
     alone = fitted_problem(problem, fit, (1.0,) * problem.n_devices)
-    segments = segment_problem(alone, again, split, round(fit.costs.segment * NANO))
+    segments = segment_problem(alone, again, split, [round(each * NANO) for each in fit.costs.segment])
     start, end = execute(segments, split.segments.device, fit)
     one_device = _seconds_on(alone, home)
     return Prediction(
@@ -141,7 +149,7 @@ def predict_fitted(problem: Problem, schedule: Schedule, split: CutModel, fit: F
         fixed((end - start) / NANO),
         float(end.max(initial=0.0)) / NANO,
         makespan(stated, again) / NANO,
-        None if one_device is None else one_device + fit.costs.segment,
+        None if home is None or one_device is None else one_device + fit.costs.segment[home],
         None if problem.pipeline is None else period(stated, again) / NANO,
     )
 
@@ -200,15 +208,17 @@ def execute(segments: Problem, device: Int, fit: Fit) -> tuple[Float, Float]:
     return start, end
 
 
-def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overhead: int = 0) -> Problem:
+def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overhead: Sequence[int] = ()) -> Problem:
     """Return the problem whose tasks are the segments, each feasible only on its device.
+
+    `overhead` are the ticks that each segment takes in addition to its tasks, by device.
 
     A tensor moves once to each other device. The first segment there that reads it waits for it, and later segments of
     that device run after it anyway.
     """
     segments = split.segments
     count, device = len(segments), segments.device
-    ticks = np.full(count, overhead, dtype=np.int64)
+    ticks = np.array(overhead or [0] * problem.n_devices, dtype=np.int64)[device]
     np.add.at(ticks, segments.member, durations(problem, schedule.device))
     release = np.zeros(count, dtype=np.int64)
     np.maximum.at(release, segments.member, problem.release)

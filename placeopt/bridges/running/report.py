@@ -210,7 +210,7 @@ def _fit_data(fit: Fit) -> dict[str, Any]:
     return {
         "measured_tasks": fit.measured_tasks,
         "tasks": fit.problem.n_tasks,
-        "overhead": costs.segment,
+        "overhead": costs.mean_segment,
         "pause": costs.pause,
         "slowdown": list(fit.slowdown),
         "transfer": None if fit.problem.n_devices == 1 else _line(costs.transfer),

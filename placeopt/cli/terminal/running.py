@@ -114,7 +114,7 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         if len(report.device_names) > 1:
             rate = "" if costs.transfer.bandwidth is None else f" and {costs.transfer.bandwidth / 1e9:.3g} GB/s"
             measured += f"; a transfer takes {_time(costs.transfer.latency)}{rate}"
-        facts.append(("measured", f"{measured}; a segment adds {_time(costs.segment + costs.pause)}"))
+        facts.append(("measured", f"{measured}; a segment adds {_time(costs.mean_segment + costs.pause)}"))
         if (slowest := report.fit.slowdown[-1]) > 1:
             busy = f"{len(report.fit.slowdown)} processes"
             facts.append(("contention", f"segments take {slowest:.2f} times as long while {busy} are busy"))
