@@ -178,13 +178,25 @@ def test_durations_of_nodes_exclude_the_work_of_the_profiler(tmp_path: Path) -> 
 def test_costs_of_transfers(tmp_path: Path) -> None:
     """A copy ends at 10 us, and the next one begins 1 us later, or 2 us later after it has sent a tensor."""
     turns = fitting.Turns()
-    transfers = fitting.Transfers(lambda jobs: Pool(jobs, tmp_path, Settings()), turns, [1000], tmp_path, Settings())
+    transfers = fitting.Transfers(
+        lambda jobs: Pool(jobs, tmp_path, Settings()), turns, [1000], tmp_path, Settings(), ("cpu", "cpu")
+    )
     sent = [np.array([[[0, 10], [12 + k, 20], [30 + k, 40]]] * 3) * 1e-6 for k in range(2)]
     plain = np.array([[[0, 10], [11, 14]]] * 3) * 1e-6
-    costs = transfers.costs([*sent, plain])
-    assert (costs.segment, costs.pause) == pytest.approx((3e-6, 1e-6))
+    costs = fitting.Transfers.costs({"cpu": transfers}, [*sent, plain], ["cpu"])
+    assert (*costs.segment, costs.pause) == pytest.approx((3e-6, 1e-6))
     assert costs.transfer.seconds(np.array([4, 1000])).tolist() == pytest.approx([20e-6, 21e-6])
     assert costs.sending.seconds(np.array([4, 1000])).tolist() == pytest.approx([1e-6, 2e-6])
+    # From the other kind of device, a transfer takes twice as long, and a segment without work 7 us instead of 3.
+    opposite = fitting.Transfers(
+        lambda jobs: Pool(jobs, tmp_path, Settings()), turns, [1000], tmp_path, Settings(), ("gpu", "cpu")
+    )
+    later = [np.array([[[0, 10], [12 + k, 20], [50 + k, 60]]] * 3) * 1e-6 for k in range(2)]
+    slower = np.array([[[0, 10], [11, 18]]] * 3) * 1e-6
+    times = [*sent, plain, *later, slower]
+    costs = fitting.Transfers.costs({"cpu": transfers, "gpu": opposite}, times, ["gpu", "cpu", "gpu"])
+    assert costs.segment == pytest.approx((7e-6, 3e-6, 7e-6))
+    assert costs.transfer.seconds(np.array([4, 1000])).tolist() == pytest.approx([30e-6, 31e-6])
 
 
 def test_contention_is_measured_by_the_number_of_busy_processes(tmp_path: Path) -> None:
@@ -205,7 +217,7 @@ def test_durations_on_each_device_state_contention() -> None:
 def fit_of(problem: po.Problem, slowdown: tuple[float, ...], **costs: Any) -> Fit:
     """Measurements that change only what is stated."""
     free = TransferModel(0.0, 0.0, 0.0, 1)
-    known = {"transfer": free, "sending": free, "segment": 0.0, "pause": 0.0, **costs}
+    known = {"transfer": free, "sending": free, "segment": (0.0,) * problem.n_devices, "pause": 0.0, **costs}
     return Fit(problem, {}, Costs(**known), slowdown, (1.0,) * problem.n_devices)
 
 

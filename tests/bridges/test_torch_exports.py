@@ -93,6 +93,23 @@ class TestParts:
         expected = copy.deepcopy(program.module())(x)
         assert all(torch.equal(one, other) for one, other in zip(split, expected, strict=True))
 
+    def test_parts_run_where_they_are_moved(self) -> None:
+        """Tensors without data stand for those of a GPU: no operator takes them together with tensors of the CPU."""
+        model = small_llama()
+        imported, problem, schedule = placed(model, IDS)
+        callback = po.split_callback(problem, schedule, imported)
+        program = torch.export.export(model, (IDS,), strict=False)
+        assert any("device" in node.kwargs for node in program.graph.nodes)
+        with pytest.raises(po.UsageError, match="places: gpu1 missing; state a device of PyTorch"):
+            callback.move(callback.split(program.module()), {"gpu0": "cpu"})
+        for place in ("cpu", "meta"):
+            parts = callback.split(program.module())
+            callback.move(parts, {"gpu0": place, "gpu1": place})
+            found = parts(IDS)
+            assert found.device.type == place
+            assert found.shape == model(IDS).shape
+            assert place == "meta" or torch.equal(found, model(IDS))
+
     def test_the_callback_serves_split_module(self) -> None:
         from torch.fx.passes.split_module import split_module
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch_models import ConvNet, Mlp, small_llama
 
+from placeopt.bridges.running import torch_execution
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings
 from placeopt.bridges.running.torch_files import write_values
 from placeopt.io.formats.documents import to_yaml
@@ -208,3 +209,42 @@ def test_another_program_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "broken.pt2").write_bytes(b"PK")
     with pytest.raises(po.DocumentError, match=r"broken\.pt2: cannot be read as a zip archive"):
         po.run_torch(problem, schedule, imported, tmp_path / "broken.pt2")
+
+
+def test_devices_of_two_kinds_are_measured_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second name of the CPU stands for a GPU."""
+
+    class Clock(nn.Module):
+        """Creates tensors on the device of its input: the exported graph names it."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Linear(6, 8), nn.Linear(8, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.one(x).relu() + torch.arange(8, device=x.device)
+            return self.two(y) * torch.ones(3, device=x.device)
+
+    path = saved(tmp_path, Clock(), torch.randn(4, 6))
+    rates = {"speed": "1 GFLOP/s", "memory_bandwidth": "1 GB/s"}
+    network = {**NETWORK, "devices": {name: {"type": name[:3], **rates} for name in ("cpu0", "gpu0")}}
+    imported = po.from_torch(torch.export.load(path), devices=network)
+    problem = po.compile(imported.document)
+    halves = np.zeros(problem.n_tasks, dtype=np.int64)
+    halves[problem.order] = np.arange(problem.n_tasks) * 2 >= problem.n_tasks
+    schedule = po.simulate(problem, halves)
+    with pytest.raises(po.UsageError, match=r"devices gpu0=cuda:99: this machine runs plans on cpu"):
+        po.run_torch(problem, schedule, imported, path, devices={"gpu0": "cuda:99"})
+    monkeypatch.setattr(torch_execution, "_places", lambda *_: ["cpu", "cpu:0"])
+    with pytest.raises(po.UsageError, match="in-plan measures each task only where the plan runs it, but cpu, cpu:0"):
+        po.run_torch(problem, schedule, imported, path, fit=True, in_plan=True)
+    report = po.run_torch(problem, schedule, imported, path, runs=2, threads=THREADS, fit=True)
+    assert report.equal
+    assert report.places == {"cpu0": "cpu", "gpu0": "cpu:0"}
+    assert list(report.elsewhere) == ["cpu:0"]
+    assert "the unsplit model on cpu:0" in report.alternatives
+    assert report.fit is not None
+    assert report.fit.slowdown == (1, 1)
+    assert all(len(seconds) == 2 and None not in seconds for seconds in report.fit.seconds.values())
+    times = [each["time"] for each in report.fit.profile()["tasks"].values()]
+    assert all(set(each) == {"cpu0", "gpu0"} for each in times)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placeopt.bridges.exporters.exported import document_of
 from placeopt.bridges.extras import require
@@ -15,7 +16,9 @@ from placeopt.model.schedule import Schedule
 from placeopt.model.segments import Segments, cut_segments
 
 if TYPE_CHECKING:
+    import torch
     from torch.fx import Graph, GraphModule, Node
+    from torch.nn import Module
 
 
 class SplitCallback:
@@ -81,6 +84,34 @@ class SplitCallback:
                 delattr(whole, name)
         return whole
 
+    def move(self, parts: GraphModule, places: Mapping[str, str]) -> None:
+        """Move the parts that `split` returns to devices of PyTorch, so that a call runs each part on its own.
+
+        Parameters
+        ----------
+        places
+            The device of PyTorch for each device that the plan uses: `{"cpu0": "cpu", "gpu0": "cuda:0"}`.
+
+        Raises
+        ------
+        UsageError
+            If a device has no place.
+        """
+        import torch
+        from torch.utils._pytree import tree_map_only
+
+        if missing := [name for name in dict.fromkeys(self.devices) if name not in places]:
+            raise UsageError(f"places: {listing(missing)} missing; state a device of PyTorch, such as cuda:0")
+        for call in [node for node in parts.graph.nodes if node.op == "call_module"]:
+            part = parts.get_submodule(str(call.target))
+            place = torch.device(places[self.devices[int(str(call.target).rpartition("_")[2])]])
+
+            def fetch(_: object, values: tuple[Any, ...], place: torch.device = place) -> Any:
+                return tree_map_only(torch.Tensor, lambda value: value.to(place), values)
+
+            move_graph(part, place)
+            part.register_forward_pre_hook(fetch)
+
     def _parts(self, graph: Graph) -> dict[str, int]:
         """The part of each node that is not a task: that of its inputs, or else of its first consumer."""
         names = {node.name for node in graph.nodes}
@@ -124,6 +155,20 @@ def split_callback(problem: Problem, schedule: Schedule, imported: Imported) -> 
     """
     require("torch", "torch", "parts of a graph")
     return callback_of(placed_model(problem, schedule, document_of(imported)), cut_segments(problem, schedule))
+
+
+def move_graph(module: Module, place: torch.device) -> None:
+    """Move weights to a device, and make operators create tensors there: exported graphs name that of their export."""
+    import torch
+    from torch.fx import GraphModule
+    from torch.utils._pytree import tree_map_only
+
+    for graph in module.modules():
+        if isinstance(graph, GraphModule):
+            for node in graph.graph.nodes:
+                node.args, node.kwargs = tree_map_only(torch.device, lambda _: place, (node.args, node.kwargs))
+            graph.recompile()
+    module.to(place)
 
 
 def callback_of(model: PlacedModel, segments: Segments) -> SplitCallback:

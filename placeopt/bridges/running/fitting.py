@@ -75,7 +75,15 @@ class Transfers:
     the plan moves.
     """
 
-    def __init__(self, opened: Open, turns: Turns, moved: Sequence[int], folder: Path, settings: Settings) -> None:
+    def __init__(
+        self,
+        opened: Open,
+        turns: Turns,
+        moved: Sequence[int],
+        folder: Path,
+        settings: Settings,
+        places: tuple[str, str],
+    ) -> None:
         cores = core_shares(2, settings.threads)
         self._sizes = measured_sizes(moved)
         sender, receiver, inputs = [], [], {}
@@ -87,22 +95,39 @@ class Transfers:
         count = len(sender)
         files, inputs["u"] = _write_copies(folder, 2, ("u", "v", "w"), settings)
         sender += [Segment(files[0], ("u",), ("v",)), Segment(files[1], ("v",), ("w",), results=("w",))]
-        jobs = [Job("sender", tuple(sender), inputs, cores[0]), Job("receiver", tuple(receiver), {}, cores[1])]
+        jobs = [
+            Job("sender", tuple(sender), inputs, cores[0], places[0]),
+            Job("receiver", tuple(receiver), {}, cores[1], places[1]),
+        ]
         pool = opened(jobs)
         self._turns = [turns.add(pool, [[(0, k), (0, count)], [(0, k)]]) for k in range(count)]
         self._plain = turns.add(pool, [[(0, count), (0, count + 1)], []])
 
-    def costs(self, times: Sequence[Float]) -> Costs:
-        """Return what transfers and segments take."""
+    def seconds(self, times: Sequence[Float]) -> tuple[Float, Float, float, float]:
+        """Return what transfers of each size take, what sending takes of that, a segment without work, and a pause."""
         spans = [times[turn] for turn in self._turns]
         plain = times[self._plain]
         gap = max(float(np.median(plain[:, 1, 0] - plain[:, 0, 1])), 0.0)
-        arrived = [float(np.median(each[:, 2, 0] - each[:, 0, 1])) for each in spans]
-        sent = [float(np.median(each[:, 1, 0] - each[:, 0, 1])) - gap for each in spans]
-        return Costs(self._line(arrived), self._line(sent), float(np.median(plain[:, 1, 1] - plain[:, 1, 0])), gap)
+        arrived = np.array([np.median(each[:, 2, 0] - each[:, 0, 1]) for each in spans])
+        sent = np.array([np.median(each[:, 1, 0] - each[:, 0, 1]) for each in spans]) - gap
+        return arrived, sent, float(np.median(plain[:, 1, 1] - plain[:, 1, 0])), gap
 
-    def _line(self, seconds: Sequence[float]) -> TransferModel:
-        return fit_transfers(TransferTimes(np.array(self._sizes, dtype=np.float64), np.maximum(seconds, 0.0)))
+    @staticmethod
+    def costs(measured: Mapping[str, Transfers], times: Sequence[Float], kinds: Sequence[str]) -> Costs:
+        """Return what transfers and segments take: the mean over the measurements, and segments where they were sent.
+
+        `measured` has the measurement from each kind of device, and `kinds` the kind of each device.
+        """
+        found = {kind: each.seconds(times) for kind, each in measured.items()}
+        arrived, sent, _, gap = (np.mean(each, axis=0) for each in zip(*found.values(), strict=True))
+        sizes = np.array(next(iter(measured.values()))._sizes, dtype=np.float64)
+
+        def line(seconds: Float) -> TransferModel:
+            return fit_transfers(TransferTimes(sizes, np.maximum(seconds, 0.0)))
+
+        least = min(segment for _, _, segment, _ in found.values())
+        segments = {kind: segment for kind, (_, _, segment, _) in found.items()}
+        return Costs(line(arrived), line(sent), tuple(segments.get(kind, least) for kind in kinds), float(gap))
 
 
 class Contention:

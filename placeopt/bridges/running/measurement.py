@@ -18,12 +18,12 @@ from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.exporters.exported import stage_notes
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
 from placeopt.bridges.running.fitting import Contention, NodeTimes, Open, Transfers, time_factors
-from placeopt.bridges.running.pool import Job, Orders, Pool, Segment, Settings, Turns, core_shares, processes
+from placeopt.bridges.running.pool import HOST, Job, Orders, Pool, Segment, Settings, Turns, core_shares, processes
 from placeopt.bridges.running.prediction import Fit, Prediction, predict, predict_fitted
 from placeopt.bridges.running.report import RunReport
 from placeopt.bridges.running.tensors import Difference, difference
 from placeopt.bridges.running.worker import LEVELS
-from placeopt.errors import UsageError, alternatives, counted, listing
+from placeopt.errors import ExecutionError, UsageError, alternatives, counted, listing
 from placeopt.model.arrays import Float
 from placeopt.model.period import period
 from placeopt.model.problem import Problem
@@ -106,17 +106,26 @@ def measure(
     options: Options,
     elements: Collection[str],
     notes: Sequence[str],
+    places: Sequence[str] | None = None,
 ) -> RunReport:
     """Run the segments and the unsplit model, and return their times and the differences of their outputs.
 
-    `elements` are the types of the tensors that the model computes. All processes execute the same number of runs,
-    because a model may keep values from run to run.
+    `elements` are the types of the tensors that the model computes, and `places` the devices of PyTorch by device of
+    the problem: by default, a CPU for each. All processes execute the same number of runs, because a model may keep
+    values from run to run. The reference is the output of the unsplit model on the CPU.
     """
+    places = places or [HOST] * problem.n_devices
     split, runs, warmup, tolerance = model.split, options.runs, options.warmup, options.tolerance
     if tolerance is None:
         tolerance = next((limit for element, limit in TOLERANCES.items() if element in elements), TOLERANCE)
+    kinds = _kinds(problem, places)
+    if options.in_plan and len(set(kinds)) > 1:
+        raise UsageError(
+            f"in-plan measures each task only where the plan runs it, but {listing(list(dict.fromkeys(kinds)))} differ "
+            "in speed; leave it out"
+        )
     devices = list(dict.fromkeys(split.segments.device.tolist()))
-    jobs = _jobs(problem, model, devices, settings.threads)
+    jobs = _jobs(problem, model, devices, settings.threads, places)
     fill = 0 if problem.pipeline is None else warmup + _fill(problem, schedule, len(split.segments))
     streamed = runs + 2 * fill if fill else 0
     orders = stream_orders(problem, schedule, split, devices, streamed) if fill else None
@@ -129,14 +138,30 @@ def measure(
             return stack.enter_context(Pool(jobs, folder, settings, profile=profile))
 
         whole = opened([_job("the unsplit model", model.whole, model.inputs, settings.threads)])
-        alone = turns.add(whole)
+        alone = {HOST: turns.add(whole)}
         if model.timed is not model.whole:
-            alone = turns.add(opened([_job("the unsplit model", model.timed, model.inputs, settings.threads)]))
+            alone[HOST] = turns.add(opened([_job("the unsplit model", model.timed, model.inputs, settings.threads)]))
+        for kind in dict.fromkeys(kinds):
+            if kind in alone:
+                continue
+            job = _job("the unsplit model", model.timed, model.inputs, settings.threads, kind)
+            try:
+                with contextlib.ExitStack() as attempt:
+                    pool = attempt.enter_context(Pool([job], folder, settings))
+                    pool.run()
+                    stack.push(attempt.pop_all())
+            except ExecutionError as error:
+                notes = (*notes, f"the unsplit model does not run on {kind}: {str(error).partition('. ')[0]}")
+            else:
+                alone[kind] = turns.add(pool)
+        able = np.flatnonzero(problem.feasible.all(axis=0)).tolist()
+        home = next((d for d in able if kinds[d] in alone), None)
+        own = HOST if home is None else kinds[home]
         if cores > settings.threads:
             job = _job("the unsplit model", model.timed, model.inputs, cores)
             several = turns.add(opened([job], replace(settings, threads=cores)))
         if options.fit:
-            fitting = _Fitting(opened, turns, problem, model, jobs, folder, settings, options)
+            fitting = _Fitting(opened, turns, problem, model, jobs, folder, settings, options, kinds, alone, home)
         pool = opened(jobs)
         planned = turns.add(pool)
         spans = turns.take(runs, warmup)
@@ -144,9 +169,9 @@ def measure(
         for _ in range(streamed):
             whole.run()
         outputs, reference = pool.outputs(), whole.outputs()
-        times, one_device = spans[planned], spans[alone][:, 0, 1]
+        times, unsplit = spans[planned], {kind: spans[turn][:, 0, 1] for kind, turn in alone.items()}
         one_session = None if several is None else spans[several][:, 0, 1]
-        fitted, measured = (None, None) if fitting is None else fitting.result(schedule, spans, one_device)
+        fitted, measured = (None, None) if fitting is None else fitting.result(schedule, spans, unsplit)
     differences = _differences(outputs, reference)
     unequal = any(each.relative > tolerance for each in differences)
     again = _again(model, folder, settings, runs + warmup + streamed) if unequal else reference
@@ -158,18 +183,20 @@ def measure(
         device_names=problem.device_names,
         segment_device=split.segments.device,
         segment_tasks=tuple(submodel.tasks for submodel in split.submodels),
-        predicted=predict(problem, schedule, split),
+        predicted=predict(problem, schedule, split, home),
         fitted=fitted,
         fit=measured,
         start=ordered[..., 0],
         end=ordered[..., 1],
-        one_device=one_device,
+        one_device=unsplit[own],
+        elsewhere={kind: unsplit[kind] for kind in dict.fromkeys(kinds) if kind in unsplit and kind != own},
         one_session=one_session,
         session_threads=cores,
         results=results,
         differences=differences,
         tolerance=tolerance,
         cores={job.name: job.cores for job in jobs},
+        places={job.name: job.place for job in jobs},
         notes=(
             *notes,
             *stage_notes(problem, schedule, "placeopt run"),
@@ -224,9 +251,18 @@ def _again(model: Executable, folder: Path, settings: Settings, runs: int) -> di
         return pool.outputs()
 
 
-def _job(name: str, segment: Segment, inputs: Mapping[str, str], threads: int) -> Job:
+def _job(name: str, segment: Segment, inputs: Mapping[str, str], threads: int, place: str = HOST) -> Job:
     (cores,) = core_shares(1, threads)
-    return Job(name, (segment,), _used(inputs, (segment,)), cores)
+    return Job(name, (segment,), _used(inputs, (segment,)), cores, place)
+
+
+def _kinds(problem: Problem, places: Sequence[str]) -> list[str]:
+    """The first of the alike places of each device: devices of one type are alike."""
+    first: dict[str, str] = {}
+    return [
+        place if place == HOST else first.setdefault(kind, place)
+        for kind, place in zip(problem.device_types, places, strict=True)
+    ]
 
 
 def _cores(jobs: Sequence[Job], threads: int) -> int:
@@ -247,50 +283,73 @@ class _Fitting:
         folder: Path,
         settings: Settings,
         options: Options,
+        kinds: Sequence[str],
+        unsplit: Collection[str],
+        home: int | None,
     ) -> None:
-        self._problem, self._split, self._options = problem, model.split, options
-        alone = [_job("profiling", model.profiled, model.inputs, settings.threads)]
-        self._nodes = NodeTimes(opened, turns, jobs if options.in_plan else alone, model.tasks)
+        self._problem, self._split, self._options, self._kinds, self._home = problem, model.split, options, kinds, home
+        self._own = HOST if home is None else kinds[home]
+        alone = _job("profiling", model.profiled, model.inputs, settings.threads, self._own)
+        self._nodes = {
+            kind: NodeTimes(opened, turns, jobs if options.in_plan else [replace(alone, place=kind)], model.tasks)
+            for kind in dict.fromkeys(kinds)
+            if kind in unsplit
+        }
         moved = [self._split.size(name) for name in self._split.crossing]
-        self._transfers = Transfers(opened, turns, moved, folder, settings)
-        whole = replace(alone[0], name="contention", segments=(model.timed,))
+        several = list(dict.fromkeys(kinds))[:2]
+        pairs = [(several[0], several[-1]), (several[-1], several[0])][: len(several)]
+        self._transfers = {pair[0]: Transfers(opened, turns, moved, folder, settings, pair) for pair in pairs}
+        whole = replace(alone, name="contention", segments=(model.timed,))
         # All segments in one process: what each of them takes in addition to its tasks, in the state of the caches and
         # of the memory that the tasks leave.
         serial = [
             Segment(model.files[k], submodel.inputs, submodel.outputs)
             for k, submodel in enumerate(model.split.submodels)
         ]
-        self._serial = None
+        self._serial: dict[str, int] = {}
         if len(serial) > 1:
-            job = replace(alone[0], name="serial", segments=tuple(serial), inputs=_used(model.inputs, serial))
-            self._serial = turns.add(opened([job]))
+            job = replace(alone, name="serial", segments=tuple(serial), inputs=_used(model.inputs, serial))
+            self._serial = {kind: turns.add(opened([replace(job, place=kind)])) for kind in self._nodes}
         copies = [replace(whole, cores=cores) for cores in processes(problem.n_devices, settings.threads)]
-        self._contention = None if options.in_plan or len(copies) < 2 else Contention(opened, turns, copies)
+        measured = not options.in_plan and len(copies) > 1 and set(kinds) == {HOST}
+        self._contention = Contention(opened, turns, copies) if measured else None
 
-    def result(self, schedule: Schedule, times: Sequence[Float], one_device: Float) -> tuple[Prediction, Fit]:
-        """Return the prediction and the measurements."""
+    def result(
+        self, schedule: Schedule, times: Sequence[Float], unsplit: Mapping[str, Float]
+    ) -> tuple[Prediction, Fit]:
+        """Return the prediction and the measurements; `unsplit` has the times of the unsplit model by place."""
         problem, split = self._problem, self._split
-        costs = self._transfers.costs(times)
-        unsplit = float(np.median(one_device))
-        if self._serial is not None:
-            serial = np.diff(times[self._serial], axis=2)[..., 0]
-            cut = (float(np.median(serial.sum(axis=1))) - unsplit) / (serial.shape[1] - 1)
-            costs = replace(costs, segment=max(costs.segment, cut))
-        seconds = self._nodes.seconds(self._options.runs)
-        if not self._options.in_plan and (total := sum(seconds.values())):
-            # The profiler slows nodes down, and the framework takes time between them.
-            scale = max(0.0, unsplit - costs.segment) / total
-            seconds = {name: each * scale for name, each in seconds.items()}
-        known = {name: seconds[name] for name in problem.task_names if name in seconds}
+        costs = Transfers.costs(self._transfers, times, self._kinds)
+        segment = dict(zip(self._kinds, costs.segment, strict=True))
+        for kind, turn in self._serial.items():
+            serial = np.diff(times[turn], axis=2)[..., 0]
+            # Turns follow each other, so a difference within a run is that of the same speed of the machine.
+            cut = float(np.median(serial.sum(axis=1) - unsplit[kind])) / (serial.shape[1] - 1)
+            segment[kind] = max(segment[kind], cut)
+        costs = replace(costs, segment=tuple(segment[kind] for kind in self._kinds))
+        found: dict[str, dict[str, float]] = {}
+        for kind, nodes in self._nodes.items():
+            seconds = nodes.seconds(self._options.runs)
+            if not self._options.in_plan and (total := sum(seconds.values())):
+                # The profiler slows nodes down, and the framework takes time between them.
+                scale = max(0.0, float(np.median(unsplit[kind])) - segment[kind]) / total
+                seconds = {name: each * scale for name, each in seconds.items()}
+            found[kind] = seconds
+        by_device = [found.get(kind, {}) for kind in self._kinds]
+        known = {
+            name: tuple(seconds.get(name) for seconds in by_device)
+            for name in problem.task_names
+            if any(name in seconds for seconds in by_device)
+        }
         slowdown = (1.0,) * problem.n_devices
         if self._contention is not None:
             slowdown = self._contention.slowdown(times, problem.n_devices)
         factors = time_factors(slowdown, problem.pipeline is not None)
         fit = Fit(problem, known, costs, slowdown, factors)
-        return predict_fitted(problem, schedule, split, fit), fit
+        return predict_fitted(problem, schedule, split, fit, self._home), fit
 
 
-def _jobs(problem: Problem, model: Executable, devices: list[int], threads: int) -> list[Job]:
+def _jobs(problem: Problem, model: Executable, devices: list[int], threads: int, places: Sequence[str]) -> list[Job]:
     """Return the job of the worker of each device."""
     split = model.split
     home = split.segments.device.tolist()
@@ -314,7 +373,7 @@ def _jobs(problem: Problem, model: Executable, devices: list[int], threads: int)
                     tuple(name for name in submodel.outputs if name in split.results),
                 )
             )
-        jobs.append(Job(problem.device_names[device], tuple(own), _used(model.inputs, own), cores))
+        jobs.append(Job(problem.device_names[device], tuple(own), _used(model.inputs, own), cores, places[device]))
     return jobs
 
 
@@ -349,7 +408,8 @@ def _random(differences: Sequence[Difference], tolerance: float) -> list[str]:
 def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     notes = []
     kinds = dict(zip(problem.device_names, problem.device_types, strict=True))
-    others = [job.name for job in jobs if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
+    hosted = [job for job in jobs if job.place == HOST]
+    others = [job.name for job in hosted if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
     if others:
         notes.append(
             f"a CPU core stands for each of {listing(others)}, so predicted times are not those of this machine; --fit "

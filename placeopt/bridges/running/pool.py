@@ -33,6 +33,9 @@ HEAD_START = 2_000_000
 PATIENCE = 10.0
 """Seconds that a process has to end after it has closed its output."""
 
+HOST = "cpu"
+"""The device of PyTorch that is a CPU; ONNX Runtime runs segments only there."""
+
 _BUFFER = 1 << 22
 """Bytes that a socket may hold, where the system permits it: a tensor of this size leaves its process at once."""
 
@@ -66,6 +69,8 @@ class Job:
     """Files of graph inputs by name, relative to the folder."""
     cores: tuple[int, ...] = ()
     """Cores to which the process is pinned; empty if that is not possible."""
+    place: str = HOST
+    """The device of PyTorch on which it runs its segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +223,7 @@ class Pool:
         job = self._jobs[index]
         segments = [asdict(segment) for segment in job.segments]
         own = {"index": index, "cores": job.cores, "inputs": job.inputs, "peers": peers, "segments": segments}
+        own["place"] = job.place
         return {**self._common, **own}
 
     def _log(self, index: int) -> Path:

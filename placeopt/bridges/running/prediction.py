@@ -43,7 +43,7 @@ class Prediction:
     tasks
         Makespan of the plan itself, where each task sends its output at its own end.
     one_device
-        Time of all tasks on the first device that may run them all; None without one.
+        Time of all tasks on the device of the unsplit model; None without one that may run them all.
     period
         Time between two results of a pipeline; None for other problems.
     """
@@ -64,10 +64,15 @@ class Costs:
     """From the end of the segment that writes a tensor to the start of the segment that reads it."""
     sending: TransferModel
     """The part of it for which the sender does nothing else; the receiver does nothing else during the other part."""
-    segment: float
-    """Seconds that each segment takes in addition to its tasks."""
+    segment: tuple[float, ...]
+    """Seconds that each segment takes in addition to its tasks, by device."""
     pause: float
     """Seconds between two segments of a device."""
+
+    @property
+    def mean_segment(self) -> float:
+        """The mean over the devices of what each segment takes in addition to its tasks."""
+        return sum(self.segment) / len(self.segment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,8 @@ class Fit:
     """Measurements that predict the times on this machine."""
 
     problem: Problem
-    seconds: Mapping[str, float]
-    """Measured durations by task; other tasks keep that of the problem."""
+    seconds: Mapping[str, tuple[float | None, ...]]
+    """Measured durations by task, on each device; other tasks keep that of the problem, as does a device with None."""
     costs: Costs
     slowdown: tuple[float, ...]
     """Factor of the durations while 1, 2, ... processes are busy."""
@@ -91,26 +96,30 @@ class Fit:
     def profile(self) -> dict[str, Any]:
         """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`.
 
-        A transfer begins another segment, so the latency of the link contains what a segment takes besides its tasks.
+        A transfer begins another segment, so the latency of the link contains what a segment takes besides its tasks,
+        as the mean over the devices.
         """
         document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
         if self.problem.n_devices > 1:
             transfer = self.costs.transfer
-            latency = transfer.latency + self.costs.segment + self.costs.pause
+            latency = transfer.latency + self.costs.mean_segment + self.costs.pause
             document["links"] = {"default": replace(transfer, latency=latency).link()}
         document["tasks"] = {name: {"time": self._time(seconds)} for name, seconds in self.seconds.items()}
         return document
 
-    def _time(self, seconds: float) -> str | dict[str, str]:
+    def _time(self, seconds: Sequence[float | None]) -> str | dict[str, str]:
         """The duration of a task, by device where they differ."""
-        if len(set(self.factors)) == 1:
-            return seconds_text(seconds * self.factors[0], DIGITS)
-        named = zip(self.problem.device_names, self.factors, strict=True)
-        return {name: seconds_text(seconds * factor, DIGITS) for name, factor in named}
+        stated = {
+            name: seconds_text(each * factor, DIGITS)
+            for name, each, factor in zip(self.problem.device_names, seconds, self.factors, strict=True)
+            if each is not None
+        }
+        texts = set(stated.values())
+        return texts.pop() if len(texts) == 1 and len(stated) == len(seconds) else stated
 
 
-def predict(problem: Problem, schedule: Schedule, split: CutModel) -> Prediction:
-    """Predict the times of the segments of a schedule."""
+def predict(problem: Problem, schedule: Schedule, split: CutModel, home: int | None = None) -> Prediction:
+    """Predict the times of the segments of a schedule, and of all tasks on the device `home`."""
     segments = segment_problem(problem, schedule, split)
     run = simulate(segments, split.segments.device, discipline="order", order=np.arange(segments.n_tasks))
     tick = float(problem.resolution)
@@ -120,33 +129,34 @@ def predict(problem: Problem, schedule: Schedule, split: CutModel) -> Prediction
         fixed(busy.astype(np.float64) * tick),
         makespan(segments, run) * tick,
         makespan(problem, schedule) * tick,
-        _one_device(problem),
+        _seconds_on(problem, home),
         None if problem.pipeline is None else period(problem, schedule) * tick,
     )
 
 
-def predict_fitted(problem: Problem, schedule: Schedule, split: CutModel, fit: Fit) -> Prediction:
+def predict_fitted(
+    problem: Problem, schedule: Schedule, split: CutModel, fit: Fit, home: int | None = None
+) -> Prediction:
     """Predict the times of the segments of a schedule with measured durations, transfers and contention."""
     stated = fitted_problem(problem, fit, fit.factors)
     again = retime(stated, Schedule(schedule.device, schedule.start))
     alone = fitted_problem(problem, fit, (1.0,) * problem.n_devices)
-    segments = segment_problem(alone, again, split, round(fit.costs.segment * NANO))
+    segments = segment_problem(alone, again, split, [round(each * NANO) for each in fit.costs.segment])
     start, end = execute(segments, split.segments.device, fit)
-    one_device = _one_device(alone)
+    one_device = _seconds_on(alone, home)
     return Prediction(
         fixed(start / NANO),
         fixed((end - start) / NANO),
         float(end.max(initial=0.0)) / NANO,
         makespan(stated, again) / NANO,
-        None if one_device is None else one_device + fit.costs.segment,
+        None if home is None or one_device is None else one_device + fit.costs.segment[home],
         None if problem.pipeline is None else period(stated, again) / NANO,
     )
 
 
-def _one_device(problem: Problem) -> float | None:
-    """Seconds of all tasks on the first device that may run them all."""
-    whole = np.flatnonzero(problem.feasible.all(axis=0))
-    return float(problem.duration[:, whole[0]].sum()) * float(problem.resolution) if len(whole) else None
+def _seconds_on(problem: Problem, device: int | None) -> float | None:
+    """Seconds of all tasks on a device."""
+    return None if device is None else float(problem.duration[:, device].sum()) * float(problem.resolution)
 
 
 def execute(segments: Problem, device: Int, fit: Fit) -> tuple[Float, Float]:
@@ -198,15 +208,17 @@ def execute(segments: Problem, device: Int, fit: Fit) -> tuple[Float, Float]:
     return start, end
 
 
-def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overhead: int = 0) -> Problem:
+def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overhead: Sequence[int] = ()) -> Problem:
     """Return the problem whose tasks are the segments, each feasible only on its device.
+
+    `overhead` are the ticks that each segment takes in addition to its tasks, by device.
 
     A tensor moves once to each other device. The first segment there that reads it waits for it, and later segments of
     that device run after it anyway.
     """
     segments = split.segments
     count, device = len(segments), segments.device
-    ticks = np.full(count, overhead, dtype=np.int64)
+    ticks = np.array(overhead or [0] * problem.n_devices, dtype=np.int64)[device]
     np.add.at(ticks, segments.member, durations(problem, schedule.device))
     release = np.zeros(count, dtype=np.int64)
     np.maximum.at(release, segments.member, problem.release)
@@ -250,9 +262,9 @@ def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Prob
     scale = problem.resolution * NANO
     duration = _scaled(problem.duration, scale)
     for i, name in enumerate(problem.task_names):
-        if name in fit.seconds:
-            measured = np.round(fit.seconds[name] * NANO * np.array(factors)).astype(np.int64)
-            duration[i] = np.where(problem.feasible[i], measured, duration[i])
+        for d, each in enumerate(fit.seconds.get(name, ())):
+            if each is not None and problem.feasible[i, d]:
+                duration[i, d] = round(each * NANO * factors[d])
     distinct = ~np.eye(problem.n_devices, dtype=np.bool_)
     rate = Fraction(link.seconds_per_byte * NANO).limit_denominator(_DENOMINATOR)
     made, _ = rebuilt(

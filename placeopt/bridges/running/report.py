@@ -37,7 +37,9 @@ class RunReport:
     start, end
         (r, s) measured start and end of each segment, from the start of the run.
     one_device
-        (r,) measured time of the unsplit model in one worker.
+        (r,) measured time of the unsplit model in one worker, on the first device that may run it.
+    elsewhere
+        (r,) its measured time on each other kind of device of the problem, by a device of PyTorch.
     one_session, session_threads
         (r,) its measured time with one thread for each core that the plan uses, and their number; None if that is the
         number of threads of each worker.
@@ -49,6 +51,8 @@ class RunReport:
         The largest relative difference that counts as equal.
     cores
         Cores of each worker by device name; empty where processes cannot be pinned.
+    places
+        Where each worker runs its segments, by device name: a device of PyTorch.
     notes
         What limits the comparison: one sentence each.
     """
@@ -63,16 +67,18 @@ class RunReport:
     start: Float
     end: Float
     one_device: Float
+    elsewhere: dict[str, Float]
     one_session: Float | None
     session_threads: int
     results: Float | None
     differences: tuple[Difference, ...]
     tolerance: float
     cores: dict[str, tuple[int, ...]]
+    places: dict[str, str]
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for array in (self.start, self.end, self.one_device, self.one_session, self.results):
+        for array in (self.start, self.end, self.one_device, self.one_session, self.results, *self.elsewhere.values()):
             if array is not None:
                 array.flags.writeable = False
 
@@ -103,6 +109,7 @@ class RunReport:
             "the plan": self.makespan if self.period is None else self.period,
             "the unsplit model": float(np.median(self.one_device)),
         }
+        found |= {f"the unsplit model on {place}": float(np.median(each)) for place, each in self.elsewhere.items()}
         if self.one_session is not None:
             found[f"the unsplit model with {self.session_threads} threads"] = float(np.median(self.one_session))
         return found
@@ -163,6 +170,7 @@ class RunReport:
                 "predicted": self.predicted.one_device,
                 "fitted": None if self.fitted is None else self.fitted.one_device,
             },
+            "elsewhere": {place: float(np.median(each)) for place, each in self.elsewhere.items()},
             "one_session": None
             if self.one_session is None
             else {"threads": self.session_threads, "measured": float(np.median(self.one_session))},
@@ -187,6 +195,7 @@ class RunReport:
                 for k, tasks in enumerate(self.segment_tasks)
             ],
             "cores": {name: list(cores) for name, cores in self.cores.items()},
+            "places": self.places,
             "notes": list(self.notes),
         }
 
@@ -201,7 +210,7 @@ def _fit_data(fit: Fit) -> dict[str, Any]:
     return {
         "measured_tasks": fit.measured_tasks,
         "tasks": fit.problem.n_tasks,
-        "overhead": costs.segment,
+        "overhead": costs.mean_segment,
         "pause": costs.pause,
         "slowdown": list(fit.slowdown),
         "transfer": None if fit.problem.n_devices == 1 else _line(costs.transfer),

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placeopt.bridges.exporters.exported import document_of
+from placeopt.bridges.exporters.pytorch import torch_devices
 from placeopt.bridges.extras import require
+from placeopt.bridges.hardware import stated_name
 from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.importers.torch_export import quiet
 from placeopt.bridges.running.measurement import Executable, Options, check_arguments, measure
-from placeopt.bridges.running.pool import Segment, Settings
+from placeopt.bridges.running.pool import HOST, Segment, Settings
 from placeopt.bridges.running.report import RunReport
 from placeopt.bridges.running.tensors import model_inputs
-from placeopt.errors import DocumentError, Issue, UsageError, listing
+from placeopt.errors import DocumentError, Issue, UsageError, listing, visible
 from placeopt.io.files import StrPath, temporary_folder
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule
@@ -42,12 +44,13 @@ def run_torch(
     dims: Mapping[str, int] | None = None,
     tolerance: float | None = None,
     timeout: float = 600.0,
+    devices: Mapping[str, str] | None = None,
 ) -> RunReport:
-    """Run a plan of a PyTorch model on the cores of this machine, and return its outputs' differences and its times.
+    """Run a plan of a PyTorch model on this machine, and return its outputs' differences and its times.
 
     Each device of the plan is a process, pinned to a core where that is possible. It runs its segments in the order of
     the plan, each as soon as its inputs are available; gloo carries tensors between processes. The unsplit program runs
-    in one process of the same kind.
+    in one process of the same kind. GPUs run their segments where PyTorch has CUDA.
 
     Parameters
     ----------
@@ -61,6 +64,9 @@ def run_torch(
         As in `run_onnx`.
     fit, in_plan
         As in `run_onnx`. The nodes of the graph are run and measured one by one.
+    devices
+        Devices of PyTorch, `cpu` or `cuda:K`, by the name or type of a device of the problem. By default, CPUs are
+        `cpu`, and the others `cuda:0`, `cuda:1`, ...; a core stands for each one that this machine lacks.
     seed
         Seed of random inputs: floats are uniform in [0, 1), integers 0, booleans true.
 
@@ -86,6 +92,7 @@ def run_torch(
     from placeopt.bridges.running import torch_files
 
     placed = placed_model(problem, schedule, document_of(imported))
+    places = _places(problem, devices or {})
     settings = Settings(threads, timeout=float(timeout), runtime="torch")
     segments = cut_segments(problem, schedule, keep_order=True, at_transfers=not few_segments)
     source = Path(model)
@@ -109,7 +116,26 @@ def run_torch(
         elements = torch_files.elements_of(program)
         del program
         split.drop_weights()
-        return measure(problem, schedule, executable, folder, settings, options, elements, ())
+        return measure(problem, schedule, executable, folder, settings, options, elements, (), places)
+
+
+def _places(problem: Problem, stated: Mapping[str, str]) -> list[str]:
+    """The device of PyTorch for each device; the CPU for a GPU that this machine lacks, if it is not stated."""
+    import torch
+
+    names = torch_devices(problem, stated, "devices")
+    count = torch.cuda.device_count()
+    known = [HOST, *(f"cuda:{number}" for number in range(count))]
+    found = []
+    for name, kind, place in zip(problem.device_names, problem.device_types, names, strict=True):
+        place = "cuda:0" if place == "cuda" else place
+        if place in known:
+            found.append(place)
+        elif stated_name(name, kind, stated) is None:
+            found.append(HOST)
+        else:
+            raise UsageError(f"devices {visible(name)}={place}: this machine runs plans on {listing(known)}")
+    return found
 
 
 def _loaded(source: Path) -> ExportedProgram:

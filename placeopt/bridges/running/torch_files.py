@@ -19,7 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from placeopt.bridges.costs.aten_rules import mutates, tensor_bytes, tensors_in
 from placeopt.bridges.cut_models import CutModel
-from placeopt.bridges.exporters.fx_parts import SplitCallback, callback_of
+from placeopt.bridges.exporters.fx_parts import SplitCallback, callback_of, move_graph
 from placeopt.bridges.onnx_models.view import Tensor
 from placeopt.bridges.pytorch.archives import read_program
 from placeopt.bridges.pytorch.section import PlacedModel
@@ -138,9 +138,12 @@ def write_split(split: TorchSplit, source: Path, placed: PlacedModel, folder: Pa
     return [f"device-{device}.pt/segment-{k:03}" for k, device in enumerate(devices)]
 
 
-def read_segments(file: Path) -> tuple[dict[int, tuple[GraphModule, dict[Node, str]]], bool]:
-    """Read the segments of a device by number, with the names of their calls, and whether operators write in place."""
-    found = torch.load(file)
+def read_segments(file: Path, place: torch.device) -> tuple[dict[int, tuple[GraphModule, dict[Node, str]]], bool]:
+    """Read the segments of a device by number, with the names of their calls, and whether operators write in place.
+
+    Weights and constants are moved to `place`; segments that share them still do.
+    """
+    found = torch.load(file, map_location=place)
     program = read_program(found["program"])
     module, callback = module_of(program), SplitCallback((), found["parts"], found["calls"])
     called = _names(module, callback)
@@ -153,6 +156,7 @@ def read_segments(file: Path) -> tuple[dict[int, tuple[GraphModule, dict[Node, s
                 graph._parameters.pop(name, None)
                 graph._buffers.pop(name, None)
                 graph.register_buffer(name, found["weights"][k][name])
+            move_graph(graph, place)
             parts[k] = graph, dict(zip(_calls(graph.graph), called[k], strict=True))
     return parts, changes(program)
 

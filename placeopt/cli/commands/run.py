@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
-from placeopt.cli.arguments import check_count, seconds, sizes
+from placeopt.cli.arguments import check_count, pairs, seconds, sizes
 from placeopt.cli.files import check_targets, write_document, written
 from placeopt.cli.options import (
     AsJson,
@@ -47,6 +47,13 @@ def run(
     ] = None,
     seed: Annotated[int, Option(help="Seed of random inputs.")] = 0,
     threads: Annotated[int, Option(help="Threads of each process.")] = 1,
+    provider: Annotated[
+        list[str] | None,
+        Option(
+            metavar="DEVICE=NAME",
+            help="Device of PyTorch for a device or its type, such as gpu0=cuda:1; may be repeated.",
+        ),
+    ] = None,
     optimization: Annotated[str, Option(help="Graph optimizations: `none`, `basic`, `extended` or `all`.")] = "none",
     few_segments: FewSegments = False,
     batch: BatchSize = None,
@@ -67,7 +74,7 @@ def run(
         output_option("--trace", metavar="FILE.json", help="Write predicted and measured times for ui.perfetto.dev."),
     ] = None,
 ) -> None:
-    """Execute a saved plan of an ONNX or PyTorch model on this machine's cores, and compare outputs and times.
+    """Execute a saved plan of an ONNX or PyTorch model on this machine, and compare outputs and times.
 
     Each device of the plan is a process with ONNX Runtime or PyTorch. The exit code is 1 if an output differs from that
     of the unsplit model.
@@ -111,8 +118,11 @@ def run(
     if torch_export.recognises(Sample(model)):
         if optimization != "none":
             raise UsageError(f"--optimization {optimization}: only for ONNX models; {model} is a PyTorch program")
-        report = run_torch(compiled, read.schedule, Imported(document.data), model, **given)
+        devices = pairs("--provider", provider, "DEVICE=NAME, such as gpu0=cuda:1")
+        report = run_torch(compiled, read.schedule, Imported(document.data), model, devices=devices, **given)
     else:
+        if provider:
+            raise UsageError("--provider: only for PyTorch programs; plans of ONNX models run on CPU cores")
         report = run_onnx(compiled, read.schedule, model, optimization=optimization, **given)
     print_notes(*report.notes)
     if as_json:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from placeopt.bridges.running.pool import HOST
 from placeopt.bridges.running.prediction import Prediction
 from placeopt.bridges.running.report import RunReport
 from placeopt.cli.terminal.console import facts_table, new_table
@@ -46,7 +47,10 @@ def print_run(console: Console, report: RunReport) -> None:
     console.print()
     whole = new_table("", "predicted", *_fitted("fitted", report), "measured", "off")
     one = float(np.median(report.one_device))
-    sessions = []
+    sessions = [
+        _row(f"unsplit model, {place}", report, lambda _: None, float(np.median(each)))
+        for place, each in report.elsewhere.items()
+    ]
     if report.one_session is not None:
         label, median = f"unsplit model, {report.session_threads} threads", float(np.median(report.one_session))
         sessions.append(_row(label, report, lambda _: None, median))
@@ -110,16 +114,21 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         if len(report.device_names) > 1:
             rate = "" if costs.transfer.bandwidth is None else f" and {costs.transfer.bandwidth / 1e9:.3g} GB/s"
             measured += f"; a transfer takes {_time(costs.transfer.latency)}{rate}"
-        facts.append(("measured", f"{measured}; a segment adds {_time(costs.segment + costs.pause)}"))
+        facts.append(("measured", f"{measured}; a segment adds {_time(costs.mean_segment + costs.pause)}"))
         if (slowest := report.fit.slowdown[-1]) > 1:
             busy = f"{len(report.fit.slowdown)} processes"
             facts.append(("contention", f"segments take {slowest:.2f} times as long while {busy} are busy"))
-    if any(report.cores.values()):
+    if any(report.cores.values()) or set(report.places.values()) != {HOST}:
         shown = ", ".join(
-            f"{visible(name, 30)} on core {'+'.join(map(str, cores))}" for name, cores in list(report.cores.items())[:8]
+            f"{visible(name, 30)} on {place if place != HOST else _cores(report.cores[name])}"
+            for name, place in list(report.places.items())[:8]
         )
         facts.append(("processes", shown + (", ..." if len(report.cores) > 8 else "")))
     return facts
+
+
+def _cores(cores: Sequence[int]) -> str:
+    return f"core {'+'.join(map(str, cores))}" if cores else HOST
 
 
 def _speedup(report: RunReport) -> list[tuple[str, str]]:
