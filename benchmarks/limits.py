@@ -186,6 +186,8 @@ def solved(
             result = po.solve(problem, name, time_limit=limit, workers=1, seed=seed, passes=passes, **settings)
         except po.UnsupportedError:
             continue
+        if result.termination is po.Termination.INTERRUPTED:
+            raise KeyboardInterrupt
         yield from judged(name, result, None if found is None else found[0])
 
 
