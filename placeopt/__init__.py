@@ -13,7 +13,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # `typing` is not imported: Ctrl-C ends the command without a traceback once `placeopt.cli` runs
 if TYPE_CHECKING:
-    from typing import Any
+    import typing
 
     # mypy does not export a name that is imported under another one, unless it is listed.
     __all__ = ["compile", "solvers"]
@@ -199,7 +199,7 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
