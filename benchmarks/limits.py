@@ -4,13 +4,14 @@
 
 The problems come from tests/support/large_amounts.py: one to five tasks on one to three devices, with all constraints,
 memory tiers, all contention models, both memory models and every metric. Sums of ticks, bytes and nanojoules have up to
-60 bits. The optimum is that of tests/support/brute_force.py, in Python integers. The parts are
+60 bits. The optimum is that of tests/support/brute_force.py and brute_force_pipelines.py, in Python integers. The parts
+are
 
     metrics     the quick bounds, proofs of infeasibility, the verifier and the evaluation of each metric
     slow        `energetic`, `destructive`, `sct-lp`, `intervals` and the relaxations
     exact       `brute-force`, `cp-sat`, `milp` and `series`, with and without the exact passes and hints, in turn
     heuristics  `auto`, `annealing`, `lns`, heuristics and `sct-lp`, whose results must not contradict the optimum
-    pipelines   the bounds and the exact solvers of the period; the optimum is that of small amounts, multiplied
+    pipelines   the bounds and the exact solvers of the period; with up to 100 placements, drawn for a slow bound in turn
 
 Each part runs until each bound, solver or metric was tried on `--each` problems. Refused are problems that a solver
 calls too large, and not proved are those that it does not solve to optimality; both are tried as well. Wrong is a bound
@@ -49,10 +50,14 @@ from placeopt.verifier import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from brute_force import METRICS, optimum
+from brute_force_pipelines import least_period
 from large_amounts import large_pipeline, large_problem
 
 LIMIT = 20.0
 """Seconds for a solver."""
+
+SHORT = 0.5
+"""Seconds for searches, and for bounds of the period without solvers: what does not come early seldom comes at all."""
 
 EXACT = ("brute-force", "cp-sat", "milp", "series")
 HEURISTICS = ("auto", "annealing", "lns", "heft", "m-sct", "simple-placer", "sct-lp")
@@ -137,33 +142,52 @@ def exact(seed: int, needed: Needed) -> Check:
 def heuristics(seed: int, needed: Needed) -> Check:
     """Solvers that prove no optimum on their own; their results contain bounds."""
     problem = large_problem(seed, Objective() if seed % 2 else None)
-    yield from solved(problem, HEURISTICS, seed, optimum(problem), needed)
+    yield from solved(problem, HEURISTICS, seed, optimum(problem), needed, SHORT)
+
+
+SLOW = ("borders", "division", "ideals", "cp-sat")
+"""Slow bounds of the period, the rarest first."""
 
 
 def pipelines(seed: int, needed: Needed) -> Check:
-    """The bounds and the solvers of the period."""
-    small, large, factor = large_pipeline(seed)
-    found = po.solve(small, "brute-force", workers=1)
-    best = None if found.objective is None else found.objective * factor
-    proved: list[quick.Bound] = list(quick.bounds(large))
+    """The bounds and the solvers of the period; the pipeline is drawn for a slow bound that lacks trials."""
+    lacking = [name for name in SLOW if needed(f"{name} of the period")]
+    bound = lacking[seed % len(lacking)] if lacking else None
+    problem = large_pipeline(seed, bound)
+    best = least_period(problem)
     if best is not None:
-        period_bounds(large, Clock(LIMIT), 1, None, proved.append, lambda: False, exact=True)
-    for bound in proved:
-        yield f"{bound.name} of the period", above(bound.value, best)
-    of_large: Best = None if best is None else ((best,), None)
-    for name, what in solved(large, PIPELINES, seed, of_large, lambda name: needed(f"{name}, period")):
+        proved = list(quick.bounds(problem))
+        if bound is not None:
+            named: set[str] = set()
+
+            def add(bound: quick.Bound) -> None:
+                proved.append(bound)
+                named.add(bound.name)
+
+            exact = bound in ("ideals", "cp-sat")
+            clock = Clock(LIMIT if exact else SHORT)
+            period_bounds(problem, clock, 1, None, add, lambda: bound in named and not exact, exact=exact)
+        for name in dict.fromkeys(bound.name for bound in proved):
+            wrong = (above(each.value, best) for each in proved if each.name == name)
+            yield f"{name} of the period", next(filter(None, wrong), None)
+    found: Best = None if best is None else ((best,), None)
+    for name, what in solved(problem, PIPELINES, seed, found, lambda name: needed(f"{name}, period")):
         yield f"{name}, period", what
 
 
-def solved(problem: Problem, names: tuple[str, ...], seed: int, found: Best, needed: Needed) -> Check:
+def solved(
+    problem: Problem, names: tuple[str, ...], seed: int, found: Best, needed: Needed, limit: float = LIMIT
+) -> Check:
     """The results of solvers, given the optimum, None if there is none."""
     for name in filter(needed, names):
         passes: tuple[str, ...] | None = None if seed % 3 else ()
         settings = {"hint": False} if name in ("cp-sat", "milp") and seed % 5 < 3 else {}
         try:
-            result = po.solve(problem, name, time_limit=LIMIT, workers=1, seed=seed, passes=passes, **settings)
+            result = po.solve(problem, name, time_limit=limit, workers=1, seed=seed, passes=passes, **settings)
         except po.UnsupportedError:
             continue
+        if result.termination is po.Termination.INTERRUPTED:
+            raise KeyboardInterrupt
         yield from judged(name, result, None if found is None else found[0])
 
 
@@ -216,13 +240,12 @@ def run(part: str, each: int, first: int) -> tuple[Counter[str], Counter[str], i
             where = traceback.extract_tb(error.__traceback__)[-1]
             print(f"{part}, seed {seed}: {type(error).__name__}: {error} ({where.filename}:{where.lineno})", flush=True)
         seed += 1
-        counted = [count for name, count in tried.items() if not name.endswith(OPTIONAL)]
+        counted = [count for name, count in tried.items() if not any(what in name for what in OPTIONAL)]
         if seed - first >= each and min(counted, default=each) >= each:
             return tried, wrong, seed - first
         if (seed - first) % 1000 == 0:
-            rarest = min(counted, default=0)
-            passed = time.monotonic() - begun
-            print(f"{part}: {seed - first} problems, at least {rarest} of each, {passed:.0f} s", file=sys.stderr)
+            counts = ", ".join(f"{name} {count}" for name, count in sorted(tried.items()))
+            print(f"{part}: {seed - first} problems, {time.monotonic() - begun:.0f} s: {counts}", file=sys.stderr)
 
 
 def main() -> None:

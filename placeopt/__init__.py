@@ -11,10 +11,10 @@ Nothing here prints, reads the environment or keeps global state; names load on 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # `typing` is not imported: Ctrl-C ends the command without a traceback once `placeopt.cli` runs
 if TYPE_CHECKING:
+    import typing
+
     # mypy does not export a name that is imported under another one, unless it is listed.
     __all__ = ["compile", "solvers"]
 
@@ -205,9 +205,11 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     module, attribute = _HOME[name]
     return getattr(import_module(module), attribute)
 

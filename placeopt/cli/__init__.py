@@ -12,9 +12,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from contextvars import copy_context
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # `main` shall begin before any module is imported that Python's start has not imported
 if TYPE_CHECKING:
     from placeopt.errors import DocumentError
 
@@ -27,10 +26,10 @@ OBJECTS = 100_000
 
 def main() -> None:
     """Run the command line and end this process with its exit code."""
-    import signal
+    import _signal  # type: ignore[import-not-found]  # `signal` imports other modules before it can be used
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # no traceback, until `run` handles signals
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # no traceback, until `run` handles signals
     gc.set_threshold(OBJECTS)
 
     from placeopt.cli.interruption import end_on_second_signal, leave
@@ -41,6 +40,8 @@ def main() -> None:
 
 def run() -> int:
     """Run the command line in this process and return its exit code."""
+    from contextvars import copy_context
+
     from placeopt.cli.interruption import Interrupted, end_on_signals, raise_on_signals
     from placeopt.cli.streams import final_code, open_streams
 

@@ -315,6 +315,18 @@ class TestImports:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
         assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
+    def test_nothing_is_imported_before_ctrl_c_prints_no_traceback(self) -> None:
+        program = (
+            "import os, sys\n"
+            "before = set(sys.modules)\n"
+            "from placeopt.cli import main\n"
+            "print(*sorted(set(sys.modules) - before - {'__future__'}))\n"
+        )
+        done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=False,
+            timeout=30, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        )  # fmt: skip
+        assert (done.stdout, done.stderr) == ("gc placeopt placeopt.cli\n", "")
+
     def test_a_second_signal_ends_a_native_call(self, tmp_path: Path) -> None:
         """The call takes minutes and runs no handlers."""
         done = self.solve(

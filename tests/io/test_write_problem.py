@@ -53,7 +53,7 @@ MAKERS: dict[str, Make] = {
     "small": lambda seed: small_problem(np.random.default_rng(seed)),
     "large": large_problem,
     "large with bounds": lambda seed: large_problem(seed, bound=True),
-    "large pipeline": lambda seed: large_pipeline(seed)[1],
+    "large pipeline": large_pipeline,
     "reducible": lambda seed: reducible_problem(np.random.default_rng(seed)),
     "learned": random_problem,
     "trainable": lambda seed: trainable_problem(np.random.default_rng(seed)),

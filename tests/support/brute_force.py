@@ -47,12 +47,12 @@ METRICS: tuple[Metric, ...] = (
 def optimum(problem: Problem) -> tuple[Value, Schedule] | None:
     """The best objective value, one number a level, and a schedule that has it; None if nothing is feasible."""
     best: tuple[Value, Schedule] | None = None
-    for device in _placements(problem):
+    for device in placements(problem):
         best = _Search(problem, device, best).run()
     return best
 
 
-def _placements(problem: Problem) -> Iterator[tuple[int, ...]]:
+def placements(problem: Problem) -> Iterator[tuple[int, ...]]:
     """Placements that keep feasibility, groups, separations and the memory that is held for good."""
     choices = [[d for d in range(problem.n_devices) if problem.feasible[i, d]] for i in range(problem.n_tasks)]
     group, pairs = problem.group.tolist(), problem.separation.tolist()
@@ -62,7 +62,7 @@ def _placements(problem: Problem) -> Iterator[tuple[int, ...]]:
             continue
         if any(device[i] == device[j] for i, j in pairs):
             continue
-        if _within(problem, _held(problem, device)) and _within_budgets(problem, device):
+        if within(problem, _held(problem, device)) and _within_budgets(problem, device):
             yield device
 
 
@@ -92,7 +92,7 @@ def swap_ticks(problem: Problem, d: int, used: int) -> int:
     return ticks
 
 
-def _within(problem: Problem, used: list[int]) -> bool:
+def within(problem: Problem, used: list[int]) -> bool:
     return all(have == UNLIMITED or use <= have for use, have in zip(used, problem.capacity.tolist(), strict=True))
 
 
@@ -201,7 +201,7 @@ class _Search:
             return
         least = max([makespan, *(soonest[o] + self.tail[o] for o in waiting)])
         used = self._live() if self.peak else _held(self.problem, self.device)
-        if not _within(self.problem, used):
+        if not within(self.problem, used):
             return
         ends = [max(soonest[o], self.release[o]) if o in soonest else begin or 0 for o, begin in enumerate(self.start)]
         late = sum(

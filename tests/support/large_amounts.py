@@ -1,7 +1,7 @@
 """Random problems with amounts up to the documented limits, for comparisons with exact arithmetic.
 
-They are the small problems of `brute_force.py` and `pipelines.py`, with every amount multiplied by a large number. All
-sums of docs/spec.md, "Limits", stay at most 2^60.
+They are the small problems of `brute_force.py` and `pipelines.py`, with every amount multiplied by a large number, and
+noise. All sums of docs/spec.md, "Limits", stay at most 2^60.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipelines import random_pipeline, unlike_pipeline
 from placeopt.errors import UsageError
 from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Objective, Problem
-from placeopt.model.ranges import LARGEST, first_excess
+from placeopt.model.ranges import LARGEST, RUNS, first_excess
 from placeopt.model.tiers import ENDLESS, Tiers, build_tiers
 
 CHANCE_OF_TIERS = 0.3
@@ -37,11 +37,16 @@ def large_problem(seed: int, objective: Objective | None = None, *, bound: bool 
     small = small_problem(rng, objective, times=seed % 3 > 0, contention=contention, memory_model=model)
     if small.memory_model == "sum" and (bound or rng.random() < CHANCE_OF_TIERS):
         small = with_changes(small, **_tiers(small, rng))
-    room = [60 - total.bit_length() for total in _totals(small)]
-    bits = [min(int(rng.choice([0, 20, 47, 51, 53, 60])), most) for most in room]
+    return _large(small, rng, seed)
+
+
+def _large(small: Problem, rng: np.random.Generator, noise: int, ticks: int = 60) -> Problem:
+    """The problem with as many additional bits as drawn, if its sums have room; that of ticks has `ticks` bits."""
+    room = [most - total.bit_length() for most, total in zip((ticks, 60, 60), _totals(small), strict=True)]
+    bits = [min(int(rng.choice([0, 20, 47, 51, 53, 60])), max(most, 0)) for most in room]
     while True:
         with suppress(UsageError):  # a ratio beyond 62 bits
-            large = _enlarged(small, *bits, np.random.default_rng(seed))
+            large = _enlarged(small, *bits, np.random.default_rng(noise))
             if max(_totals(large)) <= LARGEST and first_excess(large) is None:
                 return large
         bits = [max(each - 1, 0) for each in bits]
@@ -61,6 +66,9 @@ def _enlarged(small: Problem, time: int, size: int, power: int, rng: np.random.G
     joules = Fraction(2) ** (power - size)
     found = _ratios(small.byte_energy_num, small.byte_energy_den, joules)
     changes["byte_energy_num"], changes["byte_energy_den"] = found
+    if small.pipeline is not None:
+        launch, gradient = ticks(small.pipeline.launch), sizes(small.pipeline.gradient)
+        changes["pipeline"] = replace(small.pipeline, launch=launch, gradient=gradient)
     if small.tiers is not None:
         changes["tiers"] = _large_tiers(small.tiers, changes["capacity"], sizes, rate)
         changes["capacity"] = changes["tiers"].capacity
@@ -146,31 +154,44 @@ def _totals(problem: Problem) -> tuple[int, int, int]:
         for limits in (problem.deadline, problem.capacity)
     )
     relocation = sum(problem.relocation.max(axis=1, initial=0).tolist())
-    return max(last + sum(durations) + moving, relocation, due), max(amounts, sum(payload), room), joules
+    times, sizes = [last + sum(durations) + moving, relocation, due], [amounts, sum(payload), room]
+    if problem.pipeline is not None:
+        rules = problem.pipeline
+        ring = slowest(2 * sum(rules.gradient.tolist()), problem.byte_ticks_num, problem.byte_ticks_den)
+        launches = problem.n_tasks * int(rules.launch.max(initial=0))
+        times.append((2 * (sum(durations) + moving) + launches + ring) * RUNS)
+        kept = max(problem.n_devices, rules.microbatches, 2)
+        sizes.append(amounts + kept * (sum(problem.output.tolist()) + sum(payload)))
+    return max(times), max(sizes), joules
 
 
-BASE = 144
-"""Amounts of small pipelines are multiplied by this number: teams of up to four devices then round nothing."""
+PLACEMENTS = 100
+"""Maximum number of placements of a large pipeline."""
+
+BORDERS = 47
+"""Bits of all ticks of `RUNS` runs up to which `borders` counts transfers."""
 
 
-def large_pipeline(seed: int) -> tuple[Problem, Problem, int]:
-    """A pipeline with small amounts, the same with all amounts multiplied by a large number, and this number.
+def large_pipeline(seed: int, bound: str | None = None) -> Problem:
+    """A pipeline for `least_period`, of a kind that often has the given bound.
 
-    The period of the second is exactly that number times the period of the first: no ratio is rounded.
+    `borders` needs ticks of fewer bits and several devices, `division` many groups of unlike durations without
+    replicas, and `ideals` contiguous stages. Without these, `cp-sat` proves more than the bounds before it.
     """
     rng = np.random.default_rng(seed)
-    small = _times(random_pipeline(seed) if seed % 2 else unlike_pipeline(seed), BASE)
-    factor = int(rng.integers(1, 2 ** int(rng.choice([20, 28, 32]))))
-    return small, _times(small, factor), factor
-
-
-def _times(problem: Problem, factor: int) -> Problem:
-    """The pipeline with all times, bytes and capacities times a factor."""
-    assert problem.pipeline is not None
-    names = ("duration", "latency", "payload", "resident", "output", "scratch")
-    changes: dict[str, Any] = {name: getattr(problem, name) * factor for name in names}
-    changes["capacity"] = np.where(problem.capacity == UNLIMITED, UNLIMITED, problem.capacity * factor)
-    changes["pipeline"] = replace(
-        problem.pipeline, launch=problem.pipeline.launch * factor, gradient=problem.pipeline.gradient * factor
-    )
-    return with_changes(problem, **changes)
+    contiguous = {"ideals": True, "cp-sat": False}
+    groups, devices = {"borders": (2, 2), "division": (5, 2)}.get(bound or "", (1, 1))
+    while True:
+        small = (random_pipeline if rng.random() < 0.5 else unlike_pipeline)(int(rng.integers(2**32)))
+        assert small.pipeline is not None
+        if (
+            small.n_groups >= groups
+            and small.n_devices >= devices
+            and small.n_devices**small.n_groups <= PLACEMENTS
+            and small.pipeline.contiguous is contiguous.get(bound or "", small.pipeline.contiguous)
+        ):
+            break
+    if bound == "division":
+        duration = rng.integers(0, 100, small.duration.shape)[:, small.device_class]
+        small = with_changes(small, pipeline=replace(small.pipeline, replicas=1), duration=duration)
+    return _large(small, rng, seed, BORDERS if bound == "borders" else 60)

@@ -11,7 +11,7 @@ class MilpSettings(ExactSettings):
     """Settings of milp."""
 
     engine: Literal["highs", "scip"] = "highs"
-    """The solver of the program; both come with OR-Tools."""
+    """The solver of the program; both come with OR-Tools. Pipelines with long periods always use SCIP."""
     relaxation: bool = False
     """Solve only the linear relaxation, for a bound."""
     max_size: int = 200_000

@@ -95,6 +95,9 @@ def run_cp_sat(
 LARGEST, LARGEST_OBJECTIVE = 10**8, 10**9
 """Largest number allowed in a row, and bound of a column, of a program; see `placeopt_solvers.exact._milp.model`."""
 
+WIDEST = 5 * 10**6
+"""Largest bound of a column with which HiGHS is trusted: beyond, its presolve cuts off an optimum now and then."""
+
 ENOUGH, SLACK = 0.8, 0.1
 """Difference of value and bound at which an engine may stop, and what is subtracted from a reported bound.
 
@@ -165,10 +168,13 @@ def run_relaxation(system: System, objective: Linear, limits: Limits) -> Outcome
 def run_milp(
     system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
 ) -> Outcome:
-    """Minimise a column with HiGHS or SCIP; if the engine fails twice, with SCIP."""
+    """Minimise a column with HiGHS or SCIP; if the engine fails twice or is not to be trusted, with SCIP."""
     from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
 
-    model = mathopt_model(program_of(system, objective))
+    program = program_of(system, objective)
+    model = mathopt_model(program)
+    if max(program.upper) > WIDEST:
+        engine = "scip"
 
     def proved(reported: float) -> int | None:
         return math.ceil(reported - SLACK / limits.parts) if math.isfinite(reported) else None
