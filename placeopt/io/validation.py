@@ -32,7 +32,11 @@ _MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
 """Keys by which problem, graph, plan, network and profile files are recognised: each file has one of them."""
 _CHARACTER, _TASK = 20, 2500
 """Bytes of memory that the model needs per character of a file, and per task at least."""
-_LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
+_LABELS = {
+    BARE: ("int_", "greater_", "string_"),
+    QUANTITY: ("value_error", "string_"),
+    "[key]": ("string_", "literal_", "value_error"),
+}
 _EXPECTED = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
@@ -81,7 +85,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         try:
             return Validated(model.model_validate(pruned.data), tuple(issues.values()))
         except ValidationError as error:
-            # Of the two forms of an amount, only the error of the quantity is reported.
+            # Of the two forms of an amount or a name, only the error of the second is reported.
             details = [detail for detail in error.errors(include_url=False) if _label(detail) != BARE]
         misspelt = _misspelt(model, details)
         for detail in details:

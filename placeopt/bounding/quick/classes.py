@@ -103,7 +103,7 @@ def least(amounts: Int, allowed: Bool) -> Int:
 def selected(values: Any, rows: Bool, columns: Bool | None = None) -> Any:
     """The values of some rows, and of some columns; the values themselves if these are all: tables are large."""
     found = values if rows.all() else values[rows]
-    return found if columns is None or columns.all() else found[:, columns]
+    return found if columns is None or columns.all() else np.take(found, np.flatnonzero(columns), axis=1)
 
 
 def by_group(problem: Problem, values: Any, combine: np.ufunc) -> Any:

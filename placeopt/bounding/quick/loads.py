@@ -255,7 +255,8 @@ def _sampled(sharing: Sharing) -> tuple[NDArray[np.float64], NDArray[np.float64]
     """Amounts, memory and classes of all items, or of the largest ones and an even sample that represents the rest."""
     memory = sharing.memory.astype(np.float64)
     if len(memory) <= SAMPLE:
-        return sharing.amount.astype(np.float64), memory, sharing.allowed
+        # By columns, which the method works on: its sums, hence their last digits, follow the order in memory.
+        return np.asfortranarray(sharing.amount, dtype=np.float64), memory, np.asfortranarray(sharing.allowed)
     fastest = least(sharing.amount, sharing.allowed).astype(np.float64)
     weight = fastest / max(float(fastest.sum()), 1.0) + memory / max(float(memory.sum()), 1.0)
     order = np.argsort(-weight, kind="stable")
