@@ -29,7 +29,8 @@ tasks too large for one device must be cut, where that is cheapest.
 
 Tails are the heads of the reversed graph with reversed links, without release times; instead, given ticks may have to
 follow each task, as for deadlines (`placeopt.bounding.quick.deadlines`). Devices of one class share a value. Time O(e
-k^2 + n k b) for parts of A(t) of at most b edges, memory O(n k + e k).
+k^2 + n k b) for parts of A(t) of at most b edges, memory O(n k + e k). If all links from a class are alike, time
+O(e k + n k b), memory O(n k + e).
 """
 
 from __future__ import annotations
