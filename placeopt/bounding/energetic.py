@@ -36,7 +36,7 @@ import numpy as np
 
 from placeopt import engine
 from placeopt.bounding.quick import Bound, narrowed_classes
-from placeopt.bounding.quick.classes import Classes, Subset
+from placeopt.bounding.quick.classes import Classes, Subset, selected
 from placeopt.bounding.quick.jackson import coarser, priced_subsets, sharing_of_tasks
 from placeopt.bounding.quick.loads import Prices
 from placeopt.bounding.quick.paths import Windows, windows
@@ -86,14 +86,11 @@ def _confined_bound(
     classes: Classes, found: Windows, subset: Subset, tried: Sequence[Prices], least: int
 ) -> tuple[int, int]:
     """A bound from one subset beyond `least`, or 0; and the number of tasks confined to the subset."""
-    tasks = np.flatnonzero(subset.groups[classes.problem.group])
-    best = 0
-    if len(tasks) == 0:
+    tasks, best = subset.groups[classes.problem.group], 0
+    if not tasks.any():
         return best, 0
-    members = np.flatnonzero(subset.members)
-    sharing = sharing_of_tasks(classes, tasks, members)
-    place = np.ix_(tasks, members)
-    head, tail, open_ = found.head[place], found.tail[place], found.allowed[place]
+    sharing = sharing_of_tasks(classes, tasks, subset.members)
+    head, tail, open_ = (selected(each, tasks, subset.members) for each in (found.head, found.tail, found.allowed))
     most = min(ENDS, max(2, math.isqrt(WORK // head.size)))
     starts = _breakpoints(head[open_], sharing.amount[open_], most)
     ends = _breakpoints(tail[open_], sharing.amount[open_], most)
@@ -109,7 +106,7 @@ def _confined_bound(
             max(least, best), TOO_LONG, engine.current_stop(),
         )  # fmt: skip
         best = max(best, value)
-    return best, len(tasks)
+    return best, int(tasks.sum())
 
 
 def _breakpoints(near: Int, duration: Int, most: int) -> Int:

@@ -149,6 +149,21 @@ def name_text(value: Any) -> Any:
         raise ValueError(f"expected a name, got {units.shown(value)}") from None
 
 
+class _Text:
+    """Annotates a name: a text that is not empty, or a whole number, which becomes one.
+
+    Texts, most names of large files, are checked inside pydantic's core.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        text = core_schema.str_schema(min_length=1, strict=True)
+        read = core_schema.no_info_before_validator_function(name_text, core_schema.str_schema(min_length=1))
+        return core_schema.union_schema([(text, BARE), (read, QUANTITY)], mode="left_to_right")
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "string", "minLength": 1}
+
+
 Time = Annotated[Amount, _Of(units.TIME)]
 Memory = Annotated[Amount, _Of(units.MEMORY)]
 Payload = Annotated[Amount, _Of(units.PAYLOAD)]
@@ -157,7 +172,7 @@ Work = Annotated[Amount, _Of(units.WORK)]
 Speed = Annotated[Amount, _Of(units.SPEED)]
 Power = Annotated[Amount, _Of(units.POWER)]
 EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
-Name = Annotated[str, Field(min_length=1), BeforeValidator(name_text)]
+Name = Annotated[str, _Text()]
 Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
 Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]

@@ -7,7 +7,7 @@ is validated again, so that one misspelt key does not hide the other errors.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -32,7 +32,8 @@ _MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
 """Keys by which problem, graph, plan, network and profile files are recognised: each file has one of them."""
 _CHARACTER, _TASK = 20, 2500
 """Bytes of memory that the model needs per character of a file, and per task at least."""
-_LABELS = {BARE: ("int_", "greater_"), QUANTITY: ("value_error",), "[key]": ("string_", "literal_")}
+_FORMS = {BARE: ("int_", "greater_", "string_"), QUANTITY: ("value_error", "string_")}
+_KEY = {"[key]": ("string_", "literal_")}
 _EXPECTED = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
@@ -81,8 +82,7 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
         try:
             return Validated(model.model_validate(pruned.data), tuple(issues.values()))
         except ValidationError as error:
-            # Of the two forms of an amount, only the error of the quantity is reported.
-            details = [detail for detail in error.errors(include_url=False) if _label(detail) != BARE]
+            details = list(_reported(error))
         misspelt = _misspelt(model, details)
         for detail in details:
             # A key may be missing because it was cut or misspelt; that is not reported.
@@ -111,16 +111,26 @@ def _reserve(document: Document) -> None:
         raise MemoryError from None
 
 
-def _label(detail: ErrorDetails) -> str | None:
-    """The label that pydantic appends to an error's path: the form of an amount, or that a key is meant."""
+def _reported(error: ValidationError) -> Iterator[ErrorDetails]:
+    """The errors, without labels of forms; of the two forms of an amount or a name, only the second is reported."""
+    for detail in error.errors(include_url=False):
+        form = _label(detail, _FORMS)
+        if form == QUANTITY:
+            yield {**detail, "loc": detail["loc"][:-1]}
+        elif form is None:
+            yield detail
+
+
+def _label(detail: ErrorDetails, labels: Mapping[str, tuple[str, ...]]) -> str | None:
+    """The label that pydantic appends to an error's path, if it is one of these with their types of errors."""
     last = str(detail["loc"][-1]) if detail["loc"] else None
     # A task may have the name of a label, but errors of tasks are of other types.
-    return last if last in _LABELS and detail["type"].startswith(_LABELS[last]) else None
+    return last if last in labels and detail["type"].startswith(labels[last]) else None
 
 
 def _plain(detail: ErrorDetails) -> Path:
     """The path of an error in the document."""
-    return detail["loc"] if _label(detail) is None else detail["loc"][:-1]
+    return detail["loc"][:-1] if _label(detail, _KEY) else detail["loc"]
 
 
 class _Pruned:
@@ -151,7 +161,7 @@ class _Pruned:
         if holder is None:  # already removed
             return True
         keep_name = len(path) == 2 and path[0] in ("tasks", "devices", "operations")
-        if keep_name and detail["type"] != "missing" and _label(detail) != "[key]":
+        if keep_name and detail["type"] != "missing" and not _label(detail, _KEY):
             holder[path[-1]] = {}
         else:
             holder.pop(path[-1], None)
@@ -192,7 +202,7 @@ def _issue(document: Document, model: type[BaseModel], detail: ErrorDetails) -> 
         holder = document.existing(path)
         return document.issue(f"{path[-1]} is missing", holder, at_key=True)
     message = _message(kind, value, path, detail.get("ctx", {})) or f"{shown(value)}: {detail['msg']}"
-    return document.issue(message, path, at_key=_label(detail) == "[key]" or kind == "invalid_key")
+    return document.issue(message, path, at_key=bool(_label(detail, _KEY)) or kind == "invalid_key")
 
 
 def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str | None:

@@ -373,12 +373,14 @@ def by_first_appearance(labels: NDArray[np.integer]) -> Int:
 
 def _equal_columns(m: int, tables: Sequence[NDArray[Any]]) -> list[int]:
     """For each of m devices, the first one with the same column in every table (n, m)."""
-    like = np.zeros(m, dtype=np.int64)
+    like, itself = np.zeros(m, dtype=np.int64), np.arange(m)
     for table in tables:
         rows = max(_BLOCK // max(m, 1), 1)
         for begin in range(0, len(table), rows):
+            if np.array_equal(like, itself):
+                break
             part = table[begin : begin + rows]
-            if not np.array_equal(part, part[:, like]):
+            if not np.array_equal(part, np.take(part, like, axis=1)):
                 seen: dict[tuple[int, bytes], int] = {}
                 columns = enumerate(np.ascontiguousarray(part.T))
                 like = np.array([seen.setdefault((int(like[d]), column.tobytes()), d) for d, column in columns])

@@ -16,8 +16,7 @@ from fractions import Fraction
 from placeopt.bounding.borders import EFFORTS, Borders, Shares, highest_refuted
 from placeopt.bounding.borders.division import MOST, divides, variables
 from placeopt.bounding.quick import Bound, best_bound, narrowed_classes
-from placeopt.bounding.quick.classes import group_text
-from placeopt.bounding.quick.loads import least
+from placeopt.bounding.quick.classes import group_text, least
 from placeopt.model.building import simplest
 from placeopt.model.objective import Value, simplified
 from placeopt.model.period import period

@@ -30,7 +30,6 @@ from placeopt.bounding.quick.loads import (
     busiest,
     candidate_prices,
     pigeonhole,
-    price_bound,
     weights,
 )
 from placeopt.bounding.quick.paths import NEVER, windows
@@ -390,7 +389,7 @@ class TestLoad:
                 )
                 scale = sum(prices.amount.tolist()[c] * sharing.size.tolist()[c] for c in range(3))
                 most = sum(max(row) for row in sharing.amount.tolist())
-                assert price_bound(sharing, prices) == min(max(Fraction(total - stock, scale), 0), most)
+                assert best_price_bound(sharing, [prices]) == min(max(Fraction(total - stock, scale), 0), most)
 
 
 def random_sharing(rng: np.random.Generator, n: int, k: int, memory: bool, largest: int = 100) -> Sharing:

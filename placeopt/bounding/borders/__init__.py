@@ -41,7 +41,7 @@ import numpy as np
 from placeopt.bounding.borders.network import LARGEST, Network, items_of, least_ticks
 from placeopt.bounding.borders.shares import UNIT, Device, Rule, Search
 from placeopt.bounding.quick.classes import Classes, Subset, by_group
-from placeopt.bounding.quick.loads import Sharing, candidate_prices, price_bound, sharing_of
+from placeopt.bounding.quick.loads import Sharing, best_price_bound, sharing_of
 from placeopt.model.arrays import Bool
 from placeopt.model.problem import UNLIMITED
 
@@ -64,7 +64,7 @@ class Shares:
 
     def load(self) -> int:
         """The period if the groups are divided ideally, in ticks, rounded up."""
-        found = max((price_bound(self.sharing, each) for each in candidate_prices(self.sharing)), default=0)
+        found = best_price_bound(self.sharing)
         return math.ceil(found / Fraction(self.factor))
 
 

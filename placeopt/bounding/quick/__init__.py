@@ -33,7 +33,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from placeopt import engine
-from placeopt.bounding.quick.classes import Classes, Subset, classes_of, clipped, subsets
+from placeopt.bounding.quick.classes import Classes, Subset, classes_of, clipped, least, subsets
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.infeasibility import Infeasibility, prove_infeasible
 from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
@@ -41,9 +41,7 @@ from placeopt.bounding.quick.loads import (
     Prices,
     best_price_bound,
     candidate_prices,
-    least,
     pigeonhole,
-    price_bound,
     sharing_of,
 )
 from placeopt.bounding.quick.paths import NEVER, Windows, critical_path, windows
@@ -223,7 +221,7 @@ def _loads(classes: Classes, ticks: Int, prices: list[Prices]) -> tuple[Bound, B
     """Bounds of the load of the busiest device from the ticks (n, k) of tasks; of the makespan from `classes.busy`."""
     problem = classes.problem
     sharing = sharing_of(classes, _everything(classes), ticks, loads=True)
-    shared = math.ceil(max((price_bound(sharing, each) for each in prices), default=0))
+    shared = math.ceil(best_price_bound(sharing, prices))
     packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
     why = f"some device runs groups that take at least {_time(problem, packed)} at their fastest"
     return (
@@ -241,7 +239,7 @@ def _period(classes: Classes) -> Iterator[Bound]:
     problem = classes.problem
     assert problem.pipeline is not None
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
-    shared = math.ceil(max((price_bound(sharing, each) for each in candidate_prices(sharing)), default=0))
+    shared = math.ceil(best_price_bound(sharing))
     yield Bound("load", shared, f"all work, divided ideally over the devices, takes {_time(problem, shared)}")
     fastest = least(sharing.amount, sharing.allowed)
     if problem.pipeline.replicas == 1:

@@ -6,6 +6,7 @@ tasks, g groups, k classes. This view is a relaxation: it admits every schedule 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ LARGEST_TOTAL = 1 << 60
 
 SUBSETS = 64
 """Maximum number of subsets of devices."""
+
+BLOCK = 1 << 17
+"""Entries of a table that are computed at a time: they fit into a cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +59,12 @@ class Classes:
         """Number of device classes, k."""
         return len(self.leader)
 
+    @property
+    def task_allowed(self) -> Bool:
+        """(n, k), whether the group of each task is allowed on the class."""
+        problem = self.problem
+        return self.allowed if problem.n_groups == problem.n_tasks else self.allowed[problem.group]
+
     def names(self, members: Bool) -> str:
         """The names of the devices of some classes, for messages; `members` is (k,)."""
         problem = self.problem
@@ -75,6 +85,28 @@ def group_text(problem: Problem, group: int) -> str:
     return f"task {names[0]}" if len(names) == 1 else f"the group of {listing(names, 4)}"
 
 
+def by_row(shape: tuple[int, ...], values: Callable[[slice], Int]) -> Int:
+    """(n,) values of the rows of tables (n, k), computed for some rows at a time: no other table is stored."""
+    found = np.empty(shape[0], dtype=np.int64)
+    rows = max(BLOCK // max(shape[1], 1), 1)
+    for begin in range(0, len(found), rows):
+        block = slice(begin, begin + rows)
+        found[block] = values(block)
+    return found
+
+
+def least(amounts: Int, allowed: Bool) -> Int:
+    """(i,) the smallest amount of each item over its allowed classes."""
+    most = np.iinfo(np.int64).max
+    return by_row(amounts.shape, lambda block: np.where(allowed[block], amounts[block], most).min(axis=1))
+
+
+def selected(values: Any, rows: Bool, columns: Bool | None = None) -> Any:
+    """The values of some rows, and of some columns; the values themselves if these are all: tables are large."""
+    found = values if rows.all() else values[rows]
+    return found if columns is None or columns.all() else np.take(found, np.flatnonzero(columns), axis=1)
+
+
 def by_group(problem: Problem, values: Any, combine: np.ufunc) -> Any:
     """(g, ...) the values (n, ...) combined over the tasks of each group."""
     if problem.n_groups == problem.n_tasks:
@@ -86,7 +118,8 @@ def by_group(problem: Problem, values: Any, combine: np.ufunc) -> Any:
 
 def clipped(amounts: Int) -> Int:
     """Amounts clipped so that the sum over the first axis stays below LARGEST_TOTAL."""
-    return np.minimum(amounts, LARGEST_TOTAL // max(len(amounts), 1))
+    most = LARGEST_TOTAL // max(len(amounts), 1)
+    return amounts if amounts.max(initial=0) <= most else np.minimum(amounts, most)
 
 
 def classes_of(problem: Problem) -> Classes:
@@ -102,24 +135,28 @@ def classes_of(problem: Problem) -> Classes:
     target = np.repeat(leader[None, :], len(leader), axis=0)
     np.fill_diagonal(target, second)
 
-    duration = np.ascontiguousarray(clipped(problem.duration[:, leader]))
+    alone = len(leader) == problem.n_devices
+    feasible = problem.feasible if alone else problem.feasible[:, leader]
+    duration = clipped(problem.duration if alone else np.take(problem.duration, leader, axis=1))
     memory, lone = problem.memory, np.zeros(problem.n_tasks, dtype=np.int64)
-    running = np.zeros_like(duration)
+    running = np.broadcast_to(np.int64(0), duration.shape)
     if problem.memory_model == "peak":
         memory = problem.resident
         live = clipped(problem.output + problem.scratch)
         # A task that takes no time is never live at any tick.
         running = np.where(duration > 0, live[:, None], 0)
-        lone = np.where(problem.feasible[:, leader], running, UNLIMITED).min(axis=1)
+        lone = np.where(feasible, running, UNLIMITED).min(axis=1)
     memory = clipped(memory)
     group_memory = by_group(problem, memory, np.add)
-    need = group_memory[:, None] + by_group(problem, running, np.maximum)
+    need = np.broadcast_to(group_memory[:, None], (len(group_memory), len(leader)))
+    if problem.memory_model == "peak":
+        need = need + by_group(problem, running, np.maximum)
     capacity = problem.capacity[leader]
-    may_run, busy = problem.feasible, duration
+    busy = duration
     if problem.resources is not None:
-        may_run = may_run & problem.resources.fits(problem.duration)
+        feasible = feasible & problem.resources.fits(problem.duration)[:, leader]
         busy = np.where(problem.resources.parallel[leader], 0, duration)
-    allowed = by_group(problem, may_run[:, leader], np.logical_and) & (need <= capacity)
+    allowed = by_group(problem, feasible, np.logical_and) & (need <= capacity)
     allowed[~allowed.any(axis=1)] = True
 
     ends = problem.group[problem.edge_source], problem.group[problem.edge_target]

@@ -30,10 +30,10 @@ from dataclasses import replace
 import numpy as np
 
 from placeopt import engine
-from placeopt.bounding.quick.classes import Classes, Subset
+from placeopt.bounding.quick.classes import Classes, Subset, least, selected
 from placeopt.bounding.quick.loads import BITS, Prices, Sharing, busiest, candidate_prices, sharing_of, weights
 from placeopt.bounding.quick.paths import Windows
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Bool, Int
 
 QUANTILES = 8
 """Thresholds on one side that are combined with all thresholds on the other."""
@@ -57,20 +57,17 @@ def head_load_tail(
     `priced` are the subsets to try, each with prices for its load program.
     """
     group = classes.problem.group
-    head, tail, shortest = (
-        np.where(found.allowed, ticks, np.iinfo(np.int64).max).min(axis=1)
-        for ticks in (found.head, found.tail, classes.busy)
-    )
+    head, tail, shortest = (least(ticks, found.allowed) for ticks in (found.head, found.tail, classes.busy))
     best = (0, priced[-1][0], len(group))
     for subset, tried in priced:
-        tasks = np.flatnonzero(subset.groups[group])
-        if len(tasks) == 0:
+        tasks = subset.groups[group]
+        if not tasks.any():
             continue
-        sharing = sharing_of_tasks(classes, tasks, np.flatnonzero(subset.members))
+        sharing = sharing_of_tasks(classes, tasks, subset.members)
         values = [_priced(sharing, prices, head[tasks], tail[tasks]) for prices in tried]
         values.append(_spread(head[tasks], shortest[tasks], tail[tasks], int(sharing.size.sum())))
         if max(values) > best[0]:
-            best = (max(values), subset, len(tasks))
+            best = (max(values), subset, int(tasks.sum()))
     return best
 
 
@@ -87,12 +84,12 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     return -((prices.memory_worth(sharing) - value) // scale)
 
 
-def sharing_of_tasks(classes: Classes, tasks: Int, members: Int) -> Sharing:
-    """The load program of single tasks, each with its memory, on some classes."""
+def sharing_of_tasks(classes: Classes, tasks: Bool, members: Bool) -> Sharing:
+    """The load program of single tasks (n,), each with its memory, on some classes (k,)."""
     return Sharing(
-        amount=classes.busy[np.ix_(tasks, members)],
-        memory=classes.memory[tasks],
-        allowed=classes.allowed[np.ix_(classes.problem.group[tasks], members)],
+        amount=selected(classes.busy, tasks, members),
+        memory=selected(classes.memory, tasks),
+        allowed=selected(classes.task_allowed, tasks, members),
         size=classes.size[members],
         capacity=classes.capacity[members],
     )

@@ -19,6 +19,7 @@ method (`placeopt.bounding.quick.interior`) gets within six digits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.bounding.quick.classes import Classes, Subset, by_group, subsets
+from placeopt.bounding.quick.classes import Classes, Subset, by_group, by_row, least, selected, subsets
 from placeopt.bounding.quick.interior import dual_prices
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED
@@ -83,9 +84,9 @@ def sharing_of(classes: Classes, subset: Subset, amount: Int, *, loads: bool) ->
     """The program of the groups that are confined to a subset of the classes; `amount` is (n, k), per task."""
     groups, members = subset.groups, subset.members
     return Sharing(
-        amount=by_group(classes.problem, amount, np.add)[groups][:, members],
-        memory=classes.group_memory[groups],
-        allowed=classes.allowed[groups][:, members],
+        amount=selected(by_group(classes.problem, amount, np.add), groups, members),
+        memory=selected(classes.group_memory, groups),
+        allowed=selected(classes.allowed, groups, members),
         size=classes.size[members],
         capacity=classes.capacity[members],
         loads=loads,
@@ -108,11 +109,6 @@ def busiest(classes: Classes) -> list[Subset]:
     return [*list(ranked.values())[: SUBSETS - 1], everything]
 
 
-def least(amounts: Int, allowed: Bool) -> Int:
-    """(i,) the smallest amount of each item over its allowed classes."""
-    return np.asarray(np.where(allowed, amounts, np.iinfo(np.int64).max).min(axis=1))
-
-
 def pigeonhole(amounts: Int, count: int) -> int:
     """The least amount in the fullest of `count` places: of the k count + 1 largest amounts, some place has k + 1.
 
@@ -126,33 +122,35 @@ def pigeonhole(amounts: Int, count: int) -> int:
     return int((total[k * count + 1] - total[k * count - k]).max())
 
 
-def best_price_bound(sharing: Sharing) -> Fraction:
-    """The best bound that the candidate prices prove; 0 without items."""
-    return max((price_bound(sharing, prices) for prices in candidate_prices(sharing)), default=Fraction(0))
-
-
-def price_bound(sharing: Sharing, prices: Prices) -> Fraction:
-    """The bound that these prices prove."""
-    total = int(weights(sharing, prices).sum())
+def best_price_bound(sharing: Sharing, tried: Sequence[Prices] | None = None) -> Fraction:
+    """The best bound that these prices prove, by default the candidates; 0 without any."""
+    found = Fraction(0)
+    for prices in candidate_prices(sharing) if tried is None else tried:
+        total = int(weights(sharing, prices).sum())
+        found = max(found, Fraction(total - prices.memory_worth(sharing), prices.scale(sharing)))
     # Every placement costs at most this, so a larger bound would only mean that none is feasible.
-    most = sum(sharing.amount.max(axis=1).tolist())
-    return min(Fraction(max(total - prices.memory_worth(sharing), 0), prices.scale(sharing)), Fraction(most))
+    return min(found, Fraction(sum(sharing.amount.max(axis=1, initial=0).tolist())))
 
 
 def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
     """(i,) the least cost of every item at these prices: int64, or Python integers if these are too small."""
     memory, amount = sharing.memory >> prices.shift, sharing.amount
     price, memory_price = prices.amount, prices.memory
-    most = float(amount.max(initial=0)) * float(price.max())
-    most += float(memory.max(initial=0)) * float(memory_price.max())
-    if most * max(len(memory), 1) >= 2.0**BITS:
+    most = float(amount.max(axis=1, initial=0).astype(np.float64).sum()) * float(price.max())
+    most += float(memory.astype(np.float64).sum()) * float(memory_price.max())
+    large = most >= 2.0 ** (BITS + 1)
+    if large:
         memory, amount, price, memory_price = (each.astype(object) for each in (memory, amount, price, memory_price))
-    priced: NDArray[Any] = amount * price
-    if memory_price.any():
-        priced += memory[:, None] * memory_price
-    if not sharing.allowed.all():
-        priced[~sharing.allowed] = 1 << (62 if priced.dtype == np.int64 else 200)  # above every price
-    return np.asarray(priced.min(axis=1))
+    above = 1 << (200 if large else 62)  # above every price
+
+    def priced(block: slice) -> NDArray[Any]:
+        found: NDArray[Any] = amount[block] * price
+        if memory_price.any():
+            found += memory[block, None] * memory_price
+        found[~sharing.allowed[block]] = above
+        return np.asarray(found.min(axis=1))
+
+    return priced(slice(None)) if large else by_row(amount.shape, priced)
 
 
 def candidate_prices(sharing: Sharing) -> list[Prices]:
@@ -164,12 +162,12 @@ def candidate_prices(sharing: Sharing) -> list[Prices]:
     # Items that need neither time nor memory cost nothing at any prices. Classes that no other item may use only add to
     # the factor of T, so their best price is 0.
     items = (least(sharing.amount, sharing.allowed) > 0) | (sharing.memory > 0)
-    used: Bool = np.asarray(sharing.allowed[items].any(axis=0))
+    used: Bool = np.asarray(selected(sharing.allowed, items).any(axis=0))
     part = replace(
         sharing,
-        amount=sharing.amount[items][:, used],
-        memory=sharing.memory[items],
-        allowed=sharing.allowed[items][:, used],
+        amount=selected(sharing.amount, items, used),
+        memory=selected(sharing.memory, items),
+        allowed=selected(sharing.allowed, items, used),
         size=sharing.size[used],
         capacity=sharing.capacity[used],
     )
@@ -255,19 +253,20 @@ def _rounded(sharing: Sharing, w: NDArray[np.float64], owners: Int, v: NDArray[n
 
 def _sampled(sharing: Sharing) -> tuple[NDArray[np.float64], NDArray[np.float64], Bool]:
     """Amounts, memory and classes of all items, or of the largest ones and an even sample that represents the rest."""
-    amount, memory = sharing.amount.astype(np.float64), sharing.memory.astype(np.float64)
+    memory = sharing.memory.astype(np.float64)
     if len(memory) <= SAMPLE:
-        return amount, memory, sharing.allowed
-    least = np.where(sharing.allowed, amount, np.inf).min(axis=1)
-    weight = least / max(float(least.sum()), 1.0) + memory / max(float(memory.sum()), 1.0)
+        # By columns, which the method works on: its sums, hence their last digits, follow the order in memory.
+        return np.asfortranarray(sharing.amount, dtype=np.float64), memory, np.asfortranarray(sharing.allowed)
+    fastest = least(sharing.amount, sharing.allowed).astype(np.float64)
+    weight = fastest / max(float(fastest.sum()), 1.0) + memory / max(float(memory.sum()), 1.0)
     order = np.argsort(-weight, kind="stable")
     big, rest = order[: SAMPLE // 2], np.sort(order[SAMPLE // 2 :])
     picked = rest[np.linspace(0, len(rest) - 1, SAMPLE // 2).astype(np.int64)]
-    factor = least[rest].sum() / max(float(least[picked].sum()), 1e-9)
+    factor = fastest[rest].sum() / max(float(fastest[picked].sum()), 1e-9)
     heavier = memory[rest].sum() / max(float(memory[picked].sum()), 1e-9)
     chosen = np.concatenate((big, picked))
     return (
-        np.vstack((amount[big], amount[picked] * factor)),
+        np.vstack((sharing.amount[big].astype(np.float64), sharing.amount[picked].astype(np.float64) * factor)),
         np.concatenate((memory[big], memory[picked] * heavier)),
         sharing.allowed[chosen],
     )

@@ -30,7 +30,8 @@ tasks too large for one device must be cut, where that is cheapest.
 
 Tails are the heads of the reversed graph with reversed links, without release times; instead, given ticks may have to
 follow each task, as for deadlines (`placeopt.bounding.quick.deadlines`). Devices of one class share a value. Time O(e
-k^2 + n k b) for parts of A(t) of at most b edges, memory O(n k + e k).
+k^2 + n k b) for parts of A(t) of at most b edges, memory O(n k + e k). If all links from a class are alike, time
+O(e k + n k b), memory O(n k + e).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes
+from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_row
 from placeopt.model.arrays import Bool, Int
 
 NEVER = 1 << 61
@@ -80,7 +81,7 @@ def windows(classes: Classes, after: Int | None = None) -> Windows:
     head = _heads(classes, release, problem.order, problem.in_start, problem.in_edge, problem.edge_source, links)
     edges = np.arange(problem.n_edges)
     tail = _heads(classes, after, problem.order[::-1].copy(), problem.out_start, edges, problem.edge_target, backwards)
-    allowed = classes.allowed[problem.group] & (head < NEVER) & (tail < NEVER)
+    allowed = classes.task_allowed & (head < NEVER) & (tail < NEVER)
     nowhere = np.asarray(~allowed.any(axis=1))
     for ticks in (head, tail):
         ticks[nowhere] = 0
@@ -92,7 +93,7 @@ def _heads(
 ) -> Int:
     """(n, k) the heads in a graph given by its in-edges, with these release times, latencies, nums and dens."""
     problem = classes.problem
-    allowed = classes.allowed[problem.group]
+    allowed = classes.task_allowed
     n, k = allowed.shape
     most = min(max(FOLLOWED // (n * k), 4), problem.n_edges)
 
@@ -101,12 +102,16 @@ def _heads(
         classes.capacity, classes.duration, classes.busy, allowed, problem.group, classes.group_memory, problem.payload,
         classes.together, classes.apart,
     )  # fmt: skip
-    release = np.where(allowed, release[:, None], NEVER)
     return engine.earliest_heads(edges, (*links, classes.linked), tasks, most, BUDGET, release, engine.current_stop())
 
 
 def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:
     """The longest head + duration + tail, each task on its best class, and the task that attains it."""
-    through = np.where(found.allowed, found.head + classes.duration + found.tail, NEVER).min(axis=1)
+
+    def shortest(block: slice) -> Int:
+        through = found.head[block] + classes.duration[block] + found.tail[block]
+        return np.asarray(np.where(found.allowed[block], through, NEVER).min(axis=1))
+
+    through = by_row(found.head.shape, shortest)
     task = int(through.argmax())
     return int(through[task]), task

@@ -381,7 +381,7 @@ must be apart.)")
 
     module.def(
         "earliest_heads",
-        [](nb::handle edges, nb::handle links, nb::handle tasks, Int most, Int budget, nb::handle head, Stop& stop) {
+        [](nb::handle edges, nb::handle links, nb::handle tasks, Int most, Int budget, nb::handle release, Stop& stop) {
             const nb::tuple in = parts("edges", edges, 4), between = parts("links", links, 4), of = parts("tasks", tasks, 9);
             ClassGraph g;
             g.order = array<Int>("order", in[0], {ANY_LENGTH});
@@ -404,8 +404,8 @@ must be apart.)")
             g.payload = array<Int>("payload", of[6], {e});
             g.together = array<bool>("together", of[7], {e});
             g.apart = array<bool>("apart", of[8], {e});
-            const auto release = array<Int>("head", head, {n, k});
-            std::vector<Int> found(release.begin(), release.end());
+            const auto earliest = array<Int>("release", release, {n});
+            std::vector<Int> found;
             {
                 const nb::gil_scoped_release unlocked;
                 check_range("order", g.order, 0, n - 1);
@@ -422,17 +422,17 @@ must be apart.)")
                 check_range("group", g.group, 0, static_cast<Int>(g.group_memory.size()) - 1);
                 check_range("group_memory", g.group_memory, 0, INT64_MAX);
                 check_range("payload", g.payload, 0, INT64_MAX);
-                check_range("head", release, 0, NEVER_BOUND);
-                found = earliest_heads(g, most, budget, std::move(found), stop);
+                check_range("release", earliest, 0, NEVER_BOUND);
+                found = earliest_heads(g, most, budget, earliest, stop);
             }
             return moved(std::move(found), {n, k});
         },
-        "edges"_a, "links"_a, "tasks"_a, "most"_a, "budget"_a, "head"_a, "stop"_a,
+        "edges"_a, "links"_a, "tasks"_a, "most"_a, "budget"_a, "release"_a, "stop"_a,
         nb::sig("def earliest_heads(edges: tuple[numpy.typing.NDArray[numpy.int64], ...], "
                 "links: tuple[numpy.typing.NDArray[numpy.generic], ...], tasks: tuple[numpy.typing.NDArray[numpy.generic], ...], "
-                "most: int, budget: int, head: numpy.typing.NDArray[numpy.int64], stop: Stop) "
+                "most: int, budget: int, release: numpy.typing.NDArray[numpy.int64], stop: Stop) "
                 "-> numpy.typing.NDArray[numpy.int64]"),
-        "Return the heads (n, k) of placeopt.bounding.quick.paths, from release times or 2^61 where not allowed. `edges` are "
+        "Return the heads (n, k) of placeopt.bounding.quick.paths, from release times (n,), 2^61 where not allowed. `edges` are "
         "order (n,), start (n + 1,), edge and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity "
         "(k,), duration, busy and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, "
         "the heads are weaker.");

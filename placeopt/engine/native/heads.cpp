@@ -14,67 +14,112 @@ constexpr int ROUNDS = 64;
 
 class Heads {
 public:
-    Heads(const ClassGraph& graph, Int most, Int budget, std::vector<Int> head, Stop& stop)
+    Heads(const ClassGraph& graph, Int most, Int budget, Ints release, Stop& stop)
         : graph_(graph),
           n_(static_cast<Int>(graph.order.size())),
           k_(static_cast<Int>(graph.capacity.size())),
           most_(most),
           budget_(budget),
           stop_(stop),
-          head_(std::move(head)),
+          head_(n_ * k_),
           lag_(k_ * k_),
           rate_(k_ * k_),
           about_(k_),
           best_(k_),
-          remote_(graph.producer.size() * k_, NEVER_BOUND),
+          row_(k_),
+          farthest_(k_),
           seen_(n_),
           seen_group_(graph.group_memory.size()),
           after_(n_),
           rank_(n_) {
+        for (Int v = 0; v < n_; ++v)
+            for (Int c = 0; c < k_; ++c) head_[v * k_ + c] = graph.allowed[v * k_ + c] ? release[v] : NEVER_BOUND;
         for (Int link = 0; link < k_ * k_; ++link) {
             lag_[link] = graph.linked[link] ? static_cast<double>(graph.latency[link]) : std::numeric_limits<double>::infinity();
             rate_[link] = static_cast<double>(graph.num[link]) / static_cast<double>(graph.den[link]);
         }
         for (Int i = 0; i < n_; ++i) rank_[graph.order[i]] = i;
         alike_ = k_ > 1;
-        for (Int a = 0; a < k_ && alike_; ++a) {
-            const Int row = a * k_, any = row + (a == 0);  // a link to another class
-            for (Int c = 0; c < k_; ++c)
-                alike_ = alike_ && (c == a || (lag_[row + c] == lag_[any] && rate_[row + c] == rate_[any] &&
-                                               graph.num[row + c] == graph.num[any] && graph.den[row + c] == graph.den[any]));
-        }
+        uniform_ = k_ > 1;
+        for (Int a = 0; a < k_ && alike_; ++a)
+            for (Int c = 0; c < k_; ++c) {
+                const bool same = like(a * k_ + c, outside(a));
+                if (c != a) alike_ = alike_ && same;
+                else uniform_ = uniform_ && (same || !graph.linked[a * k_ + a]);
+            }
+        uniform_ = uniform_ && alike_;
+        if (uniform_) ends_.resize(graph.producer.size());
+        else remote_.assign(graph.producer.size() * k_, NEVER_BOUND);
     }
 
     std::vector<Int> run() {
+        const Int each = alike_ ? 8 * k_ : k_ * (k_ + 4);
         for (const Int v : graph_.order) {
             // Heads that are not raised are release times, which are valid.
-            if (stop_.over(k_ * (k_ + 4) * (1 + graph_.start[v + 1] - graph_.start[v]))) break;
-            for (Int at = graph_.start[v]; at < graph_.start[v + 1]; ++at)
-                if (const Int e = graph_.edge[at]; !graph_.together[e]) find_arrivals(e);
+            if (stop_.over(each * (1 + graph_.start[v + 1] - graph_.start[v]))) break;
+            Int* const start = &head_[v * k_];
+            std::fill(farthest_.begin(), farthest_.end(), 0);
+            for (Int at = graph_.start[v]; at < graph_.start[v + 1]; ++at) {
+                const Int e = graph_.edge[at], u = graph_.producer[e];
+                const Int *arrival = arrivals(e), *before = &head_[u * k_], *work = &graph_.duration[u * k_];
+                for (Int c = 0; c < k_; ++c) {
+                    const Int own = before[c] < NEVER_BOUND ? before[c] + work[c] : NEVER_BOUND;
+                    start[c] = std::max(start[c], std::min(arrival[c], own));
+                    farthest_[c] = std::max(farthest_[c], arrival[c]);
+                }
+            }
             bool possible = false;
             for (Int c = 0; c < k_; ++c) {
-                if (!graph_.allowed[v * k_ + c]) continue;
-                const Int t = raised(v, c);
-                head_[v * k_ + c] = std::min(t, NEVER_BOUND);
+                if (!graph_.allowed[v * k_ + c]) {
+                    start[c] = NEVER_BOUND;
+                    continue;
+                }
+                const Int t = raised(v, c, start[c]);
+                start[c] = std::min(t, NEVER_BOUND);
                 possible = possible || t < NEVER_BOUND;
             }
             for (Int c = 0; c < k_ && !possible; ++c)
-                if (graph_.allowed[v * k_ + c]) head_[v * k_ + c] = 0;
+                if (graph_.allowed[v * k_ + c]) start[c] = 0;
         }
         return std::move(head_);
     }
 
 private:
+    // The arrival of an edge on all classes where all links from a class are alike: `first`, from the best source, but
+    // `second` on the class of that source, if it has no other device.
+    struct Ends {
+        Int first = NEVER_BOUND, second = NEVER_BOUND, source = NONE;
+    };
+
     Int head(Int i, Int c) const { return head_[i * k_ + c]; }
     Int duration(Int i, Int c) const { return graph_.duration[i * k_ + c]; }
-    Int remote(Int e, Int c) const { return remote_[e * k_ + c]; }
+    Int remote(Int e, Int c) const {
+        if (!uniform_) return remote_[e * k_ + c];
+        return c == ends_[e].source ? ends_[e].second : ends_[e].first;
+    }
+
+    // A link from a class to another one.
+    Int outside(Int a) const { return a * k_ + (a == 0); }
+    bool like(Int link, Int other) const {
+        return graph_.latency[link] == graph_.latency[other] && graph_.num[link] == graph_.num[other] &&
+               graph_.den[link] == graph_.den[other];
+    }
 
     // Computes the arrivals of edge e on other classes. The best source is found in doubles, and then its time is computed
     // exactly.
-    void find_arrivals(Int e) {
+    const Int* arrivals(Int e) {
         const double size = static_cast<double>(graph_.payload[e]);
-        if (alike_) find_alike(e, size);
-        else find_each(e, size);
+        if (uniform_) {
+            if (!graph_.together[e]) ends_[e] = find_ends(e, size);
+            std::fill(row_.begin(), row_.end(), ends_[e].first);
+            if (ends_[e].source != NONE) row_[ends_[e].source] = ends_[e].second;
+            return row_.data();
+        }
+        if (!graph_.together[e]) {
+            if (alike_) find_alike(e, size);
+            else find_each(e, size);
+        }
+        return &remote_[e * k_];
     }
 
     void find_each(Int e, double size) {
@@ -98,39 +143,53 @@ private:
         }
     }
 
-    // The same where all links from a class to others are alike: one of the two best sources is the best of each class, or
-    // the class itself, if it has several devices.
-    void find_alike(Int e, double size) {
+    // The two best sources where all links from a class to others are alike: one of them is the best of each other class.
+    struct Sources {
+        double about[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+        Int source[2] = {NONE, NONE};
+        Int exact[2] = {NEVER_BOUND, NEVER_BOUND};
+    };
+    Sources two_sources(Int e, double size) const {
         const Int u = graph_.producer[e];
-        constexpr double never = std::numeric_limits<double>::infinity();
-        Int sources[2] = {NONE, NONE};
-        double about[2] = {never, never};
+        Sources found;
         for (Int a = 0; a < k_; ++a) {
-            about_[a] = never;
             if (head(u, a) >= NEVER_BOUND) continue;
-            const double end = static_cast<double>(head(u, a) + duration(u, a));
-            const Int row = a * k_, any = row + (a == 0), own = row + a;
-            const double there = end + lag_[any] + size * rate_[any];
-            about_[a] = end + lag_[own] + size * rate_[own];
-            if (there < about[0]) {
-                about[1] = about[0];
-                sources[1] = sources[0];
-                about[0] = there;
-                sources[0] = a;
-            } else if (there < about[1]) {
-                about[1] = there;
-                sources[1] = a;
+            const double there = static_cast<double>(head(u, a) + duration(u, a)) + lag_[outside(a)] + size * rate_[outside(a)];
+            if (there < found.about[0]) {
+                found.about[1] = found.about[0];
+                found.source[1] = found.source[0];
+                found.about[0] = there;
+                found.source[0] = a;
+            } else if (there < found.about[1]) {
+                found.about[1] = there;
+                found.source[1] = a;
             }
         }
-        Int exact[2] = {NEVER_BOUND, NEVER_BOUND};
         for (const int rank : {0, 1})
-            if (about[rank] < static_cast<double>(NEVER_BOUND))
-                exact[rank] = rounded(about[rank], arrival(e, sources[rank], sources[rank] == 0 ? 1 : 0));
+            if (found.about[rank] < static_cast<double>(NEVER_BOUND))
+                found.exact[rank] = rounded(found.about[rank], arrival(e, found.source[rank], found.source[rank] == 0 ? 1 : 0));
+        return found;
+    }
+
+    Ends find_ends(Int e, double size) const {
+        const Sources found = two_sources(e, size);
+        const Int a = found.source[0];
+        return {found.exact[0], a != NONE && graph_.linked[a * k_ + a] ? found.exact[0] : found.exact[1], a};
+    }
+
+    // The source may also be the class itself, if it has several devices.
+    void find_alike(Int e, double size) {
+        const Sources found = two_sources(e, size);
+        const Int u = graph_.producer[e];
         for (Int c = 0; c < k_; ++c) {
-            const int rank = c == sources[0] ? 1 : 0;
-            const bool own = about_[c] < about[rank] || (about_[c] == about[rank] && c < sources[rank]);
-            if (!own) remote_[e * k_ + c] = exact[rank];
-            else if (about_[c] < static_cast<double>(NEVER_BOUND)) remote_[e * k_ + c] = rounded(about_[c], arrival(e, c, c));
+            const int rank = c == found.source[0] ? 1 : 0;
+            const Int link = c * k_ + c;
+            const double here = head(u, c) < NEVER_BOUND
+                                    ? static_cast<double>(head(u, c) + duration(u, c)) + lag_[link] + size * rate_[link]
+                                    : std::numeric_limits<double>::infinity();
+            const bool own = here < found.about[rank] || (here == found.about[rank] && c < found.source[rank]);
+            if (!own) remote_[e * k_ + c] = found.exact[rank];
+            else if (here < static_cast<double>(NEVER_BOUND)) remote_[e * k_ + c] = rounded(here, arrival(e, c, c));
         }
     }
 
@@ -146,14 +205,8 @@ private:
         return static_cast<double>(t) - about > 1 - error ? t - 1 - static_cast<Int>(error) : t;
     }
 
-    // L[v, c], by raising t until all conditions hold.
-    Int raised(Int v, Int c) {
-        Int t = head(v, c);
-        for (Int at = graph_.start[v]; at < graph_.start[v + 1]; ++at) {
-            const Int e = graph_.edge[at], u = graph_.producer[e];
-            const Int own = head(u, c) < NEVER_BOUND ? head(u, c) + duration(u, c) : NEVER_BOUND;
-            t = std::max(t, std::min(remote(e, c), own));
-        }
+    // L[v, c], by raising t until all conditions hold; the arrivals of all producers are in `farthest_`.
+    Int raised(Int v, Int c, Int t) {
         for (int round = 0; round < ROUNDS && !settled(v, c, t); ++round) {
             const Tied tied = follow(v, c, t);
             if (tied.fits && tied.busy <= t) break;
@@ -167,10 +220,8 @@ private:
     bool settled(Int v, Int c, Int t) {
         if (graph_.group_memory[graph_.group[v]] > graph_.capacity[c]) return false;
         if (followed_ >= budget_) return true;
-        const Int first = graph_.start[v], last = graph_.start[v + 1];
-        for (Int at = first; at < last; ++at)
-            if (remote(graph_.edge[at], c) > t) return false;
-        followed_ += last - first;
+        if (farthest_[c] > t) return false;
+        followed_ += graph_.start[v + 1] - graph_.start[v];
         return true;
     }
 
@@ -236,7 +287,9 @@ private:
     std::vector<Int> head_;
     std::vector<double> lag_, rate_;     // (k, k) latency, infinite without a link, and ticks of a byte
     std::vector<double> about_, best_;   // (k,) scratch; doubles, so that the loop over them is vectorised
-    std::vector<Int> remote_;            // (e, k)
+    std::vector<Int> remote_;            // (e, k), unless uniform
+    std::vector<Ends> ends_;             // (e,), if uniform
+    std::vector<Int> row_, farthest_;    // (k,) the arrivals of an edge, and the latest of all in-edges of a task
     std::vector<Int> seen_;              // (n,) stamp of the last A(t) that a task was in
     std::vector<Int> seen_group_;        // (g,)
     std::vector<Int> after_;             // (n,) ticks from the start of a member of A(t) to t, along its consumers
@@ -244,12 +297,13 @@ private:
     std::vector<Int> pending_;
     Int stamp_ = 0, followed_ = 0;
     bool alike_;                         // whether all links from each class to others are alike
+    bool uniform_;                       // and those within the class, too
 };
 
 }  // namespace
 
-std::vector<Int> earliest_heads(const ClassGraph& graph, Int most, Int budget, std::vector<Int> head, Stop& stop) {
-    return Heads(graph, most, budget, std::move(head), stop).run();
+std::vector<Int> earliest_heads(const ClassGraph& graph, Int most, Int budget, Ints release, Stop& stop) {
+    return Heads(graph, most, budget, release, stop).run();
 }
 
 }  // namespace engine

@@ -25,10 +25,10 @@ struct ClassGraph {
     std::span<const bool> together, apart;  // (e,)
 };
 
-// The heads (n, k) of placeopt.bounding.quick.paths, from release times or NEVER_BOUND where not allowed. At most `most`
+// The heads (n, k) of placeopt.bounding.quick.paths, from release times (n,), NEVER_BOUND where not allowed. At most `most`
 // edges of a set A(t) are followed, and `budget` edges in all. Tasks that can start nowhere get zeros.
 constexpr Int NEVER_BOUND = Int{1} << 61;
-std::vector<Int> earliest_heads(const ClassGraph& graph, Int most, Int budget, std::vector<Int> head, Stop& stop);
+std::vector<Int> earliest_heads(const ClassGraph& graph, Int most, Int budget, Ints release, Stop& stop);
 
 // The largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q (n,). `by_tail` is the order of
 // decreasing tails, `rank` the position of each task by increasing heads.

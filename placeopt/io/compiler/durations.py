@@ -242,8 +242,9 @@ class DurationTable:
                     self._no_speed(known, rows[mask & (flops > 0)], places, work)
                 else:
                     rate = scales.speed(scaled(spec.speed[used], compute), (*path, "speed", used))
-                    ticks[mask] = self._quotient(flops[mask], rate, path)
-                    exact[mask] = flops[mask] * (rate[0] / rate[1])
+                    part = mask if len(of_format) > 1 else slice(None)
+                    ticks[part] = self._quotient(flops[part], rate, path)
+                    exact[part] = flops[part] * (rate[0] / rate[1])
             depends = (ticks > 0) & (compute < 1)
             if spec.memory_bandwidth is not None:
                 rate = scales.bandwidth(scaled(spec.memory_bandwidth, memory), (*path, "memory_bandwidth"))

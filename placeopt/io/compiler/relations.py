@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations, repeat
 
 import numpy as np
 
@@ -38,13 +38,13 @@ def edge_arrays(tasks: Tasks, scales: Scales, gaps: Gaps, issues: Issues) -> Edg
         if task.output is not None:
             outputs[row] = scales.size(task.output, ("tasks", name, "output"))
     afters = [task.after for task in tasks.values()]
-    counts = [len(after) for after in afters]
-    source = np.array([number.get(producer, -1) for after in afters for producer in after], dtype=np.int64)
+    counts = list(map(len, afters))
+    source = np.fromiter(map(number.get, chain.from_iterable(afters), repeat(-1)), dtype=np.int64, count=sum(counts))
     target = np.repeat(np.arange(len(tasks)), counts)
-    payloads = [payload for after in afters for payload in after.values()]
+    payloads = list(chain.from_iterable(map(dict.values, afters)))
     sound = (source >= 0) & (source != target)
     if not sound.all():
-        producers = [producer for after in afters for producer in after]
+        producers = list(chain.from_iterable(afters))
         for edge in np.flatnonzero(~sound).tolist():
             path = ("tasks", names[target[edge]], "after", producers[edge])
             if source[edge] >= 0:
@@ -54,7 +54,9 @@ def edge_arrays(tasks: Tasks, scales: Scales, gaps: Gaps, issues: Issues) -> Edg
         source, target = source[sound], target[sound]
         payloads = [payload for payload, kept in zip(payloads, sound.tolist(), strict=True) if kept]
     pairs = np.column_stack((source, target))
-    shared = np.array([payload is None for payload in payloads], dtype=np.bool_)
+    shared = np.zeros(len(payloads), dtype=np.bool_)
+    if None in payloads:
+        shared[:] = [payload is None for payload in payloads]
     stated = np.flatnonzero(~shared)
 
     def place(index: int) -> Path:
@@ -62,7 +64,8 @@ def edge_arrays(tasks: Tasks, scales: Scales, gaps: Gaps, issues: Issues) -> Edg
         return ("tasks", names[target[edge]], "after", names[source[edge]])
 
     carried = outputs[source]
-    carried[stated] = scales.sizes([payload for payload in payloads if payload is not None], place)
+    known = [payload for payload in payloads if payload is not None] if shared.any() else payloads
+    carried[stated] = scales.sizes(known, place)
     arrays = EdgeArrays(pairs, carried, shared)
     _report_cycles(arrays.pairs, names, issues)
     return arrays

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -165,9 +165,9 @@ class Scales:
 
     def _all_rounded(self, amounts: Sequence[Amount], kind: _Kind, path: Callable[[int], Path]) -> Int:
         """Return amounts rounded up; bare whole numbers, as in most large files, are not handled one by one."""
-        bare = [amount for amount in amounts if type(amount) is int]
-        if getattr(self._units, kind.key) is None and len(bare) == len(amounts) and max(bare, default=0) <= LARGEST:
-            return np.array(bare, dtype=np.int64)
+        bare = getattr(self._units, kind.key) is None and set(map(type, amounts)) <= {int}
+        if bare and max(cast(Sequence[int], amounts), default=0) <= LARGEST:
+            return np.array(amounts, dtype=np.int64)
         rounded = [self._rounded(amount, kind, path(place)) for place, amount in enumerate(amounts)]
         return np.array(rounded, dtype=np.int64)
 

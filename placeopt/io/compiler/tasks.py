@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import DeviceIndex
@@ -25,7 +26,7 @@ class Tasks(dict[str, TaskSpec]):
     @cached_property
     def _stated(self) -> frozenset[str]:
         """The keys that some task states."""
-        return frozenset[str]().union(*(task.model_fields_set for task in self.values()))
+        return frozenset[str]().union(*map(attrgetter("model_fields_set"), self.values()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,16 +22,14 @@ With a pool, its slots solve the blocks, and then run short searches that exchan
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, BOOKED, Answer, Info, Options, Settings
-from placeopt.proving.bound_prover import BoundProver
+from placeopt.protocol import ALL_METRICS, BOOKED, Answer, Clock, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place
-from ._pipelines import PipelineRun
-from ._run import Run
 
 DELAY = 0.5
 """Seconds after which the prover begins; most small problems are solved sooner."""
@@ -68,6 +66,15 @@ class Auto:
         """Return the best schedule and the best bound of all members."""
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
+        # Loading OR-Tools counts towards the time limit, up to half of it.
+        clock = Clock(options.time_limit)
+        from placeopt.proving.bound_prover import BoundProver
+
+        from ._pipelines import PipelineRun
+        from ._run import Run
+
+        if clock.limit is not None and clock.remaining is not None:
+            options = replace(options, time_limit=max(clock.remaining, clock.limit / 2))
         make = partial(Run, series=settings.series) if problem.pipeline is None else PipelineRun
         if options.workers == 1:
             return make(problem, options, None).answer()
