@@ -106,6 +106,15 @@ class Resources(Record):
         """The same with some arrays replaced."""
         return read_only(**{**self.parts(), **arrays})
 
+    def fits(self, duration: Int) -> Bool:
+        """(n, m), whether each task alone is within the capacities, if it takes `duration` (n, m) ticks on devices."""
+        over = self.amount > self.capacity[self.resource]
+        lasting = self.renewable[self.resource]
+        entry = np.repeat(np.arange(self.n_entries), np.diff(self.row))
+        never, running = np.zeros((2, self.n_entries), dtype=np.bool_)
+        never[entry[over & ~lasting]] = running[entry[over & lasting]] = True
+        return np.asarray(~never[self.need] & ~(running[self.need] & (duration > 0)))
+
     def within_budgets(self, device: Int) -> bool:
         """Whether a placement (n,) keeps all budgets."""
         return all(int(self.amounts(r)[np.arange(len(device)), device].sum()) <= self.capacity[r] for r in self.budgets)

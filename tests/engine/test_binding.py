@@ -436,6 +436,7 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
                 (
                     problem.capacity,
                     problem.duration,
+                    problem.duration,
                     np.ones((n, m), np.bool_),
                     problem.group,
                     np.zeros(g, np.int64),

@@ -24,7 +24,8 @@ the head of v, and E = T - tail - duration (`placeopt.bounding.quick.paths`). A 
   vice versa.
 
 Proof. Each rule states what follows from T, the windows and the clusters, if these hold; by induction, the last ones
-hold. Ports, memory tiers and live memory only delay a schedule more. ∎
+hold. Ports, memory tiers, live memory and resources only delay a schedule more. ∎ Devices that run several tasks at
+once do not: with one, no makespan is refuted.
 
 Applied to parts of the rules only, or stopped early, windows are wider and still valid. A search over T finds the
 largest that is refuted: first without probing, then with.

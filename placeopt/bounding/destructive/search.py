@@ -53,7 +53,7 @@ def destructive_bound(
     found = windows(classes)
     best = critical_path(classes, found)[0]
     why = "the longest chain of tasks and unavoidable transfers; nothing longer is proved"
-    if problem.n_devices > 1 and not should_stop():
+    if problem.n_devices > 1 and "parallel" not in problem.rules and not should_stop():
         proved = largest(propagation(classes, found), max(best, least), known, stop)
         if proved > max(best, least):
             best = proved

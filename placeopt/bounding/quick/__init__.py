@@ -1,12 +1,13 @@
 """Lower bounds of the objective in integer arithmetic, and quick proofs of infeasibility.
 
-Every bound holds for the whole problem, with memory, groups, feasibility, links and contention. All are computed in
+Every bound holds for the whole problem, with memory, groups, feasibility, links, contention and resources. All are computed in
 integers, without tolerances or solvers:
 
     critical-path   heads, durations and tails along the longest path         `placeopt.bounding.quick.paths`
     load            all work divided ideally over the devices                 `placeopt.bounding.quick.loads`
     jackson         work between earliest starts and tails                    `placeopt.bounding.quick.jackson`
     packing         of k m + 1 groups, some device has k + 1                  `placeopt.bounding.quick.loads.pigeonhole`
+    resources       what tasks use over time, shared ideally                  `placeopt.bounding.quick.resources`
     ports           unavoidable transfers, divided over the ports             `_ports` below
     swapping        the least swap time of memory tiers that hold all bytes   `swapping_bound`
     transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
@@ -44,6 +45,7 @@ from placeopt.bounding.quick.loads import (
     sharing_of,
 )
 from placeopt.bounding.quick.paths import NEVER, Windows, critical_path, windows
+from placeopt.bounding.quick.resources import scarcest
 from placeopt.bounding.quick.transfers import TransferCost, unavoidable_cost
 from placeopt.errors import InternalError, counted
 from placeopt.model.arrays import Int
@@ -57,7 +59,7 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 
 
 NAMES = (
-    "critical-path", "load", "jackson", "packing", "ports", "swapping", "transfers", "cheapest", "memory",
+    "critical-path", "load", "jackson", "packing", "resources", "ports", "swapping", "transfers", "cheapest", "memory",
     "weighted-sum",
     "trivial",
 )  # fmt: skip
@@ -165,7 +167,7 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
         f"takes at least {_time(problem, length)}",
     )
     priced = priced_subsets(classes)
-    load, packing = _loads(classes, priced[-1][1])
+    load, packing = _loads(classes, classes.busy, priced[-1][1])
     yield load
     whole, subset, tasks = head_load_tail(classes, found, priced)
     yield Bound(
@@ -175,6 +177,9 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
         f"them, take{'s' if tasks == 1 else ''} at least {_time(problem, whole)}",
     )
     yield packing
+    for ticks, name in scarcest(classes, found):
+        why = f"the tasks share {name}, and take at least {_time(problem, ticks)} with the work before and after them"
+        yield Bound("resources", ticks, why)
     if problem.contention != "none" and problem.n_edges > 0:
         yield from _ports(classes, found)
     least_end, swap = swapping_bound(classes, found)
@@ -208,15 +213,14 @@ def _ports(classes: Classes, found: Windows) -> Iterator[Bound]:
 
 
 def _max_load(classes: Classes) -> Iterator[Bound]:
-    yield from _loads(
-        classes, candidate_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True))
-    )
+    prices = candidate_prices(sharing_of(classes, _everything(classes), classes.duration, loads=True))
+    yield from _loads(classes, classes.duration, prices)
 
 
-def _loads(classes: Classes, prices: list[Prices]) -> tuple[Bound, Bound]:
-    """Bounds of the load of the busiest device, hence of the makespan."""
+def _loads(classes: Classes, ticks: Int, prices: list[Prices]) -> tuple[Bound, Bound]:
+    """Bounds of the load of the busiest device from the ticks (n, k) of tasks; of the makespan from `classes.busy`."""
     problem = classes.problem
-    sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
+    sharing = sharing_of(classes, _everything(classes), ticks, loads=True)
     shared = math.ceil(max((price_bound(sharing, each) for each in prices), default=0))
     packed = pigeonhole(least(sharing.amount, sharing.allowed), problem.n_devices)
     why = f"some device runs groups that take at least {_time(problem, packed)} at their fastest"

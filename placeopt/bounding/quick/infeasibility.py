@@ -3,7 +3,8 @@
 The first proof that succeeds is reported, in this order:
 
 1. a task without a feasible device, a group without a common one, a group with a separated pair inside;
-2. a group that needs more memory than any of its devices has;
+2. a group that needs more memory than any of its devices has, or more of a resource than there is on any; budgets that
+   groups exceed even with what each uses at least;
 3. pairwise separated tasks without a device for each (bipartite matching, P. Hall 1935);
 4. groups confined to some devices (`Subset`) that together need more memory than these have;
 5. groups confined to some devices that cannot be packed into them: a device holds at most floor(capacity / s) groups of
@@ -12,7 +13,7 @@ The first proof that succeeds is reported, in this order:
    groups above half a capacity have one device each, which limits the space for the others;
 6. a deadline that a task cannot meet on any device (`placeopt.bounding.quick.deadlines`);
 7. 3 to 5 again, with only the devices on which groups can meet their deadlines;
-8. work between release times and deadlines that exceeds the time of the devices it is confined to.
+8. work between release times and deadlines that exceeds the time of the devices it is confined to, or of a resource.
 
 Under `peak` a device holds at least the `resident` bytes of all its tasks for the whole run, plus what any one of them
 needs while it runs. Only this is used, so the proofs hold for every order.
@@ -28,6 +29,7 @@ import numpy as np
 from placeopt.bounding.quick.classes import Classes, Subset, by_group, classes_of, group_text, subsets
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
+from placeopt.bounding.quick.resources import scarcest, unavailable_amounts
 from placeopt.errors import counted, listing
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
@@ -61,6 +63,7 @@ def _proofs(problem: Problem) -> Iterator[str]:
     yield from _devices(problem)
     classes = classes_of(problem)
     yield from _sizes(classes)
+    yield from unavailable_amounts(classes)
     yield from _confined(classes)
     within = narrowed(classes)
     if within is None:
@@ -78,6 +81,12 @@ def _proofs(problem: Problem) -> Iterator[str]:
             f"{'has' if tasks == 1 else 'have'} too little time "
             "between their release times and their deadlines, or those of their successors"
         )
+    for ticks, name in scarcest(within.classes, within.found):
+        if ticks > within.horizon:
+            yield (
+                f"tasks use more of {name} than there is between their release times and their deadlines, or those of "
+                "their successors"
+            )
 
 
 def _confined(classes: Classes) -> Iterator[str]:

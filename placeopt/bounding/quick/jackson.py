@@ -1,6 +1,6 @@
 """Head, load and tail: work that cannot start before some tick and must end some ticks before the makespan.
 
-Heads start from release times. With the tails of deadlines, "makespan" means the horizon T of
+Devices that run several tasks at once take no part: durations there count as 0. Heads start from release times. With the tails of deadlines, "makespan" means the horizon T of
 `placeopt.bounding.quick.deadlines`.
 
 Let S be tasks confined to a subset D of the devices, R their least head and Q their least tail
@@ -45,7 +45,7 @@ NONE = -(1 << 62)
 def priced_subsets(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
     """The subsets with the most work per device, and all devices last, each with prices for its load program."""
     return [
-        (subset, candidate_prices(sharing_of(classes, subset, classes.duration, loads=True)))
+        (subset, candidate_prices(sharing_of(classes, subset, classes.busy, loads=True)))
         for subset in busiest(classes)
     ]
 
@@ -60,7 +60,7 @@ def head_load_tail(
     group = classes.problem.group
     head, tail, shortest = (
         np.where(found.allowed, ticks, np.iinfo(np.int64).max).min(axis=1)
-        for ticks in (found.head, found.tail, classes.duration)
+        for ticks in (found.head, found.tail, classes.busy)
     )
     best = (0, priced[-1][0], len(group))
     for subset, tried in priced:
@@ -91,7 +91,7 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
 def sharing_of_tasks(classes: Classes, tasks: Int, members: Int) -> Sharing:
     """The load program of single tasks, each with its memory, on some classes."""
     return Sharing(
-        amount=classes.duration[np.ix_(tasks, members)],
+        amount=classes.busy[np.ix_(tasks, members)],
         memory=classes.memory[tasks],
         allowed=classes.allowed[np.ix_(classes.problem.group[tasks], members)],
         size=classes.size[members],

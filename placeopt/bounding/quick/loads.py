@@ -97,7 +97,7 @@ def busiest(classes: Classes) -> list[Subset]:
 
     Of subsets that confine the same work, only the one with the fewest devices counts.
     """
-    group_work = least(by_group(classes.problem, classes.duration, np.add), classes.allowed)
+    group_work = least(by_group(classes.problem, classes.busy, np.add), classes.allowed)
     busy = group_work > 0
     *some, everything = subsets(classes)
     work = [float(group_work[subset.groups].sum()) / classes.size[subset.members].sum() for subset in some]

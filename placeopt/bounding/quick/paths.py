@@ -12,7 +12,8 @@ tied to v, directly or not,
 
 - has no member that cannot share d with its consumer in A(t) (feasibility, separation);
 - fits into d with the groups of its members, together with v's group;
-- occupies d one task at a time: t >= the least L[w, d] + the durations of all members, or of some.
+- occupies d one task at a time, unless d runs several at once: t >= the least L[w, d] + the durations of all members,
+  or of some.
 
 A member to which all members found before it are tied precedes all of them, so it starts by t less their durations
 (this serialises a chain of fork-joins). Also, t >= min(remote(u, v), L[u, d] + p[u, d]) for every producer u. A(t)
@@ -97,7 +98,7 @@ def _heads(
 
     edges = (order, start, edge, producer)
     tasks = (
-        classes.capacity, classes.duration, allowed, problem.group, classes.group_memory, problem.payload,
+        classes.capacity, classes.duration, classes.busy, allowed, problem.group, classes.group_memory, problem.payload,
         classes.together, classes.apart,
     )  # fmt: skip
     release = np.where(allowed, release[:, None], NEVER)

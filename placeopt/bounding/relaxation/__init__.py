@@ -5,7 +5,8 @@
                       its optimum violates, until there are none or the time is up
 
 If memory limits force transfers, as on long chains of operators with large weights, these bounds exceed all bounds
-without placement (`placeopt.bounding.relaxation.model`). They take seconds to minutes and import OR-Tools.
+without placement (`placeopt.bounding.relaxation.model`). They take seconds to minutes and import OR-Tools. There are
+none of the makespan if a device runs several tasks at once: loads and cuts assume one at a time.
 """
 
 from __future__ import annotations
@@ -85,8 +86,10 @@ class _Run:
 
     def bounds(self) -> list[Bound]:
         """All bounds that are proved in time."""
-        possible = self.problem.n_tasks and self.problem.n_devices and not self.over
-        kinds = self._kinds() if possible else None
+        problem = self.problem
+        metrics = [term.metric for term in problem.objective.levels[0]]
+        exclusive = "parallel" not in problem.rules or "makespan" not in metrics
+        kinds = self._kinds() if problem.n_tasks and problem.n_devices and exclusive and not self.over else None
         if kinds is not None:
             with contextlib.suppress(StoppedError):
                 self.relaxation = Relaxation(kinds, self.known, lambda: self.over)

@@ -82,8 +82,8 @@ def certain(classes: Classes) -> SctProgram:
         problem,
         _least_transfer(classes, most),
         np.asarray(meeting.any(axis=1), dtype=np.int64),
-        np.where(meeting, np.minimum(classes.duration[j], most), most).min(axis=1, initial=most),
-        np.where(meeting, np.minimum(classes.duration[i], most), most).min(axis=1, initial=most),
+        np.where(meeting, np.minimum(classes.busy[j], most), most).min(axis=1, initial=most),
+        np.where(meeting, np.minimum(classes.busy[i], most), most).min(axis=1, initial=most),
     )
     apart, meets, child, parent = longest[0], longest[1] > 0, longest[2], longest[3]
     delay = np.where(meets, apart, 0)

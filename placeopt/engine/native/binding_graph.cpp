@@ -382,7 +382,7 @@ must be apart.)")
     module.def(
         "earliest_heads",
         [](nb::handle edges, nb::handle links, nb::handle tasks, Int most, Int budget, nb::handle head, Stop& stop) {
-            const nb::tuple in = parts("edges", edges, 4), between = parts("links", links, 4), of = parts("tasks", tasks, 8);
+            const nb::tuple in = parts("edges", edges, 4), between = parts("links", links, 4), of = parts("tasks", tasks, 9);
             ClassGraph g;
             g.order = array<Int>("order", in[0], {ANY_LENGTH});
             const Int n = static_cast<Int>(g.order.size());
@@ -397,12 +397,13 @@ must be apart.)")
             g.den = array<Int>("den", between[2], {k, k});
             g.linked = array<bool>("linked", between[3], {k, k});
             g.duration = array<Int>("duration", of[1], {n, k});
-            g.allowed = array<bool>("allowed", of[2], {n, k});
-            g.group = array<Int>("group", of[3], {n});
-            g.group_memory = array<Int>("group_memory", of[4], {ANY_LENGTH});
-            g.payload = array<Int>("payload", of[5], {e});
-            g.together = array<bool>("together", of[6], {e});
-            g.apart = array<bool>("apart", of[7], {e});
+            g.busy = array<Int>("busy", of[2], {n, k});
+            g.allowed = array<bool>("allowed", of[3], {n, k});
+            g.group = array<Int>("group", of[4], {n});
+            g.group_memory = array<Int>("group_memory", of[5], {ANY_LENGTH});
+            g.payload = array<Int>("payload", of[6], {e});
+            g.together = array<bool>("together", of[7], {e});
+            g.apart = array<bool>("apart", of[8], {e});
             const auto release = array<Int>("head", head, {n, k});
             std::vector<Int> found(release.begin(), release.end());
             {
@@ -417,6 +418,7 @@ must be apart.)")
                 for (std::size_t link = 0; link < g.num.size(); ++link)
                     if (g.num[link] > (NEVER - 1) / g.den[link]) throw Wrong("num: expected a product with den below 2^62");
                 check_range("duration", g.duration, 0, NEVER_BOUND);
+                check_range("busy", g.busy, 0, NEVER_BOUND);
                 check_range("group", g.group, 0, static_cast<Int>(g.group_memory.size()) - 1);
                 check_range("group_memory", g.group_memory, 0, INT64_MAX);
                 check_range("payload", g.payload, 0, INT64_MAX);
@@ -432,7 +434,7 @@ must be apart.)")
                 "-> numpy.typing.NDArray[numpy.int64]"),
         "Return the heads (n, k) of placeopt.bounding.quick.paths, from release times or 2^61 where not allowed. `edges` are "
         "order (n,), start (n + 1,), edge and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity "
-        "(k,), duration and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, "
+        "(k,), duration, busy and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, "
         "the heads are weaker.");
     module.def(
         "best_window",

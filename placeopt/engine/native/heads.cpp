@@ -212,7 +212,7 @@ private:
                 }
                 seen_[w] = stamp_;
                 first = std::min(first, head(w, c));
-                work += duration(w, c);
+                work += graph_.busy[w * k_ + c];
                 found.busy = std::max(found.busy, first + work);
                 after_[w] = behind;
                 auto place = pending_.end();

@@ -18,7 +18,7 @@ struct ClassGraph {
     Ints latency, num, den;           // (k, k)
     std::span<const bool> linked;     // (k, k)
     Ints capacity;                    // (k,)
-    Ints duration;                    // (n, k)
+    Ints duration, busy;              // (n, k)
     std::span<const bool> allowed;    // (n, k)
     Ints group, group_memory;         // (n,), (g,)
     Ints payload;                     // (e,)

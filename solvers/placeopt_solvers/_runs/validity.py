@@ -43,7 +43,8 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and (home[problem.group] == device).all()
         and (device[left] != device[right]).all()
         and (start + durations(problem, device) <= problem.deadline).all()
-        and _disjoint(device, start, start + durations(problem, device))
+        and _apart_on_devices(problem, schedule)
+        and _within_resources(problem, schedule)
         and (
             problem.unavailable is None
             or problem.unavailable.avoided(device, start, start + durations(problem, device))
@@ -52,6 +53,32 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
         and fits(problem, schedule)
     )
+
+
+def _apart_on_devices(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether devices that are not parallel run one task at a time."""
+    device, start = schedule.device, schedule.start
+    end = start + durations(problem, device)
+    if problem.resources is None:
+        return _disjoint(device, start, end)
+    alone = ~problem.resources.parallel[device]
+    return _disjoint(device[alone], start[alone], end[alone])
+
+
+def _within_resources(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether tasks use no more of any resource than there is."""
+    resources, device, start = problem.resources, schedule.device, schedule.start
+    if resources is None:
+        return True
+    end = start + durations(problem, device)
+    lasting = np.flatnonzero(end > start)
+    ticks = np.concatenate((end[lasting], start[lasting]))
+    order = np.argsort(ticks, kind="stable")  # what ends at a tick does so before others start
+    for r in np.flatnonzero(resources.renewable):
+        amount = resources.amounts(r)[lasting, device[lasting]]
+        if (np.cumsum(np.concatenate((-amount, amount))[order]) > resources.capacity[r]).any():
+            return False
+    return resources.within_budgets(device)
 
 
 def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:

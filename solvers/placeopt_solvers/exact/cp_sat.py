@@ -2,7 +2,7 @@
 
 A task has one start, shared by one optional interval per feasible device. A literal per pair of groups says whether
 they are on different devices, and implies the transfers between them (`_cp_sat.placement`, `timing`, `transfers`).
-Memory is a knapsack or a cumulative resource (`_cp_sat.memory`). CP-SAT is that of OR-Tools (L. Perron, F. Didier, S.
+Memory is a knapsack or a cumulative resource (`_cp_sat.memory`), and so are other resources (`_cp_sat.resources`). CP-SAT is that of OR-Tools (L. Perron, F. Didier, S.
 Gay: The CP-SAT-LP solver, CP 2023, doi:10.4230/LIPIcs.CP.2023.3). Complete hints, symmetry breaking between
 interchangeable devices, and heads, tails and bounds from `placeopt.bounding.quick` make it fast.
 
@@ -32,7 +32,7 @@ class CpSat:
     info: ClassVar[Info] = Info(
         summary="exact: constraint programming with OR-Tools' CP-SAT",
         family="exact",
-        rules=RETIMED,
+        rules=(*RETIMED, "budgets"),
         guarantee="optimal",
         complexity="exponential; a model of O((n + e) m) literals and rows",
         citation="""@inproceedings{perron2023cpsat,

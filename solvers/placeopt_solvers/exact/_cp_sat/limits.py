@@ -104,6 +104,8 @@ def model_size(problem: Problem) -> int:
         size += 4 * ends.sum()
     if problem.memory_model == "peak":
         size += devices[group].sum()
+    if problem.resources is not None:
+        size += devices[group].sum() * len(problem.resources.names)
     return int(size)
 
 

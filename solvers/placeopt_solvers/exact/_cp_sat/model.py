@@ -22,6 +22,7 @@ from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits
 from .memory import Memory
 from .placement import Moves, Placement
+from .resources import Uses
 from .timing import Timing, Variable
 
 
@@ -32,7 +33,7 @@ class Model:
     schedule, because each device can run its tasks in topological order.
 
     `slots` (m,) are the tasks that a device may run at a time, one by default; see
-    `placeopt_solvers.exact._cp_sat.identical_devices`.
+    `placeopt_solvers.exact._cp_sat.identical_devices`. A parallel device may run all of them.
 
     Raises
     ------
@@ -54,8 +55,12 @@ class Model:
         self.base = Base(problem, stopped)
         self.placement = Placement(self.base, limits.allowed, symmetry)
         self.moves = Moves(self.placement)
-        self.timing = Timing(self.moves, limits, slots or [1] * problem.n_devices) if needs_times(problem) else None
+        several = np.array(slots or [1] * problem.n_devices)
+        if problem.resources is not None:
+            several[problem.resources.parallel] = problem.n_tasks
+        self.timing = Timing(self.moves, limits, several.tolist()) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
+        self.uses = None if problem.resources is None else Uses(self.placement, self.timing, problem.resources)
         swapping = None
         if problem.tiers is not None and self.timing is not None:
             swapping = Swapping(self.placement, self.timing)
@@ -63,6 +68,7 @@ class Model:
         # The largest number in any row, the rows of the metrics included.
         self.magnitude = max(self.memory.magnitude, limits.horizon if self.timing is not None else 0)
         self.magnitude = max(self.magnitude, 0 if swapping is None else swapping.magnitude)
+        self.magnitude = max(self.magnitude, 0 if self.uses is None else self.uses.magnitude)
         self.levels: list[Level[Expression]] = []
         for level in problem.objective.levels:
             denominator = math.lcm(*(term.weight.denominator for term in level))
@@ -91,7 +97,10 @@ class Model:
     def _metric(self, metric: Metric) -> Expression:
         if metric == "makespan":
             assert self.timing is not None
-            return self.timing.makespan()
+            span = self.timing.makespan()
+            if self.uses is not None:
+                self.uses.limit_work(span)
+            return span
         if metric == "memory_balance":
             return self.memory.balance()
         if metric == "max_load":
@@ -121,7 +130,7 @@ class Model:
         return cp_sat.run(
             self.base.cp,
             largest=self.magnitude,
-            area=self.memory.area,
+            area=max(self.memory.area, 0 if self.uses is None else self.uses.area),
             on_solution=lambda read: on_schedule(self.schedule(read)),
             **options,
         )

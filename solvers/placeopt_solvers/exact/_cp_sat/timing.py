@@ -64,7 +64,7 @@ class Timing:
     def _run(self, d: int) -> dict[int, Interval]:
         """Add an interval for each task that may run on the device, no more at a time than the device has slots.
 
-        A device that is unavailable for a time has one slot; each of its windows is an interval as well.
+        Each window in which a device is unavailable is an interval as well.
         """
         intervals = {}
         for i, g in enumerate(self.placement.group):
@@ -72,13 +72,20 @@ class Timing:
             if x is not None:
                 ticks = int(self.problem.duration[i, d])
                 intervals[i] = self.base.cp.new_optional_fixed_size_interval_var(self.starts[i], ticks, x, "")
+        windows = [] if self.problem.unavailable is None else self.problem.unavailable.of(d)
+        closed = [self.base.cp.new_fixed_size_interval_var(a, b - a, "") for a, b in windows]
         if self.slots[d] == 1:
-            windows = [] if self.problem.unavailable is None else self.problem.unavailable.of(d)
-            closed = [self.base.cp.new_fixed_size_interval_var(a, b - a, "") for a, b in windows]
             self.base.cp.add_no_overlap([*intervals.values(), *closed])
-        else:
+            return intervals
+        if self.slots[d] < len(intervals):
             self.base.cp.add_cumulative(intervals.values(), [1] * len(intervals), self.slots[d])
+        for interval in intervals.values() if closed else ():
+            self.base.cp.add_no_overlap([interval, *closed])
         return intervals
+
+    def whole(self, i: int, ticks: int) -> Interval:
+        """Add the interval of a task that takes the same ticks on every device."""
+        return self.base.cp.new_fixed_size_interval_var(self.starts[i], ticks, "")
 
     def after_arrival(self, moment: Variable, e: int) -> None:
         """Require that a time is at or after the arrival of an edge's data, if the data moves.
@@ -182,9 +189,9 @@ class Timing:
             after = self.tail[i, list(row)].tolist()
             cp.add(span >= self.ends[i] + weighted(list(row.values()), after))
         for d, (load, slots) in enumerate(zip(placement.loads(problem.duration), self.slots, strict=True)):
-            cp.add((load + self.swaps[d] if d in self.swaps else load) <= slots * span)
-        for d in range(problem.n_devices):
-            self._add_windows(d, span)
+            if slots < len(self.running[d]) or slots == 1:
+                cp.add((load + self.swaps[d] if d in self.swaps else load) <= slots * span)
+                self._add_windows(d, span)
         return span
 
     def _add_windows(self, d: int, span: Variable) -> None:

@@ -1,0 +1,97 @@
+"""Resources: what tasks use over time or in all, shared ideally.
+
+Let tasks use a[i, c] units of a renewable resource of capacity K for p[i, c] ticks on class c. Let f map amounts to
+amounts so that any amounts that sum up to at most K are mapped to amounts that sum up to at most K (a dual feasible
+function). At each tick, the running tasks use at most K, and so do their mapped amounts. So tasks with heads of at
+least R and tails of at least Q need a makespan of at least
+
+    R + Q + sum of min_c f(a[i, c]) p[i, c] / K.
+
+The best R and Q are found as in `placeopt.bounding.quick.jackson`. The functions are those of S. P. Fekete, J. Schepers,
+"New classes of fast lower bounds for bin packing problems", Mathematical Programming 91 (2001),
+doi:10.1007/s101070100243: amounts above K - l count as K, those below l as 0, for l up to K / 2; l = 0 changes nothing.
+With l = K / 2, tasks of which no two fit at one time run one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from placeopt import engine
+from placeopt.bounding.quick.classes import Classes, by_group, group_text
+from placeopt.bounding.quick.paths import NEVER, Windows
+from placeopt.model.arrays import Int
+
+THRESHOLDS = 8
+"""Maximum number of values of l above 0: quantiles of the amounts up to half of the capacity."""
+
+BITS = 60
+"""Sums of 64-bit integers stay below 2**BITS."""
+
+
+def scarcest(classes: Classes, found: Windows) -> Iterator[tuple[int, str]]:
+    """The best lower bound of the makespan from a renewable resource, and its name; nothing if tasks use none."""
+    resources = classes.problem.resources
+    if resources is None:
+        return
+    head, tail = (np.where(found.allowed, ticks, NEVER).min(axis=1) for ticks in (found.head, found.tail))
+    best: list[tuple[int, str]] = []
+    for r in np.flatnonzero(resources.renewable).tolist():
+        amount, capacity = resources.amounts(r)[:, classes.leader], int(resources.capacity[r])
+        amount = np.where(classes.duration > 0, amount, 0)
+        users = np.flatnonzero(np.where(found.allowed, amount, 1).min(axis=1) > 0)
+        if capacity > 0 and len(users):
+            part = amount[users], classes.duration[users], found.allowed[users], head[users], tail[users]
+            best.append((_shared(*part, capacity), resources.names[r]))
+    if best:
+        yield max(best, key=lambda bound: bound[0])
+
+
+def _shared(amount: Int, duration: Int, allowed: Int, head: Int, tail: Int, capacity: int) -> int:
+    """The best bound of one resource over all functions."""
+    small = np.unique(amount[allowed & (amount <= capacity - amount)])
+    if len(small) > THRESHOLDS:
+        small = np.unique(np.quantile(small, (np.arange(THRESHOLDS) + 1) / THRESHOLDS, method="lower"))
+    half = np.where(amount > capacity - amount, capacity, np.where(amount < capacity - amount, 0, amount))
+    functions = [amount, half]
+    for level in small.tolist():
+        functions.append(np.where(amount > capacity - level, capacity, np.where(amount < level, 0, amount)))
+    by_tail = np.argsort(-tail, kind="stable")
+    rank = np.argsort(np.argsort(head, kind="stable"))
+    best = 0
+    for mapped in functions:
+        work, scale = _work(mapped, duration, allowed, capacity, int(head.max()) + int(tail.max()))
+        best = max(best, -(-engine.best_window(by_tail, rank, head, tail, work, scale) // scale))
+    return best
+
+
+def _work(mapped: Int, duration: Int, allowed: Int, capacity: int, longest: int) -> tuple[Int, int]:
+    """The least work (i,) of tasks and the capacity, both in units in which 64-bit sums with `longest` ticks fit.
+
+    Work is rounded down and the capacity up, which weakens the bound.
+    """
+    most = sum(duration.max(axis=1).tolist()) + longest
+    excess = max((capacity * most).bit_length() - BITS, 0)
+    whole = mapped.astype(object) * duration if excess else mapped * duration
+    least = np.where(allowed, whole, whole.max(initial=0)).min(axis=1)
+    return (least >> excess).astype(np.int64), -(-capacity >> excess)
+
+
+def unavailable_amounts(classes: Classes) -> Iterator[str]:
+    """Proofs that some resource does not suffice: for one group, or as a budget for all."""
+    problem, resources = classes.problem, classes.problem.resources
+    if resources is None:
+        return
+    feasible = by_group(problem, problem.feasible, np.logical_and)
+    fits = feasible & by_group(problem, resources.fits(problem.duration), np.logical_and)
+    for group in np.flatnonzero(feasible.any(axis=1) & ~fits.any(axis=1)).tolist():
+        yield f"{group_text(problem, group)} uses more of some resource than there is, on every device that may run it"
+    for r in resources.budgets.tolist():
+        amounts = by_group(problem, resources.amounts(r), np.add)
+        least = np.where(classes.allowed[:, problem.device_class], amounts, amounts.max(initial=0)).min(axis=1)
+        used, capacity = sum(least.tolist()), int(resources.capacity[r])
+        if used > capacity:
+            name = resources.names[r]
+            yield f"tasks use at least {resources.text(r, used)} of {name}, which has {resources.text(r, capacity)}"
