@@ -5,8 +5,8 @@
     destructive   `placeopt.bounding.destructive`: makespan only, up to ten seconds, an eighth of the time at most
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
     series        the solver `series`: makespan only, blocks between tasks that cut the graph, up to half of the time
-    intervals     `placeopt.proving.intervals`: makespan only, parts of the graph, until the time limit; none if a device
-                  runs several tasks at once
+    intervals     `placeopt.proving.intervals`: makespan only, parts of the graph, until the time limit; none with
+                  devices that run several tasks at once
     relaxations   `placeopt.bounding.relaxation`: linear and integer programs, until the time limit
     pipelines     `placeopt.proving.pipelines`: the slow bounds of the period, instead of all these
 

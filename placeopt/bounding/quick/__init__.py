@@ -1,7 +1,7 @@
 """Lower bounds of the objective in integer arithmetic, and quick proofs of infeasibility.
 
-Every bound holds for the whole problem, with memory, groups, feasibility, links, contention and resources. All are computed in
-integers, without tolerances or solvers:
+Every bound holds for the whole problem, with memory, groups, feasibility, links, contention and resources. All are
+computed in integers, without tolerances or solvers:
 
     critical-path   heads, durations and tails along the longest path         `placeopt.bounding.quick.paths`
     load            all work divided ideally over the devices                 `placeopt.bounding.quick.loads`

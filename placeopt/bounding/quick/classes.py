@@ -30,7 +30,7 @@ class Classes:
     leader: Int  # (k,) the first device of each class; it represents the class
     size: Int  # (k,) devices in each class
     capacity: Int  # (k,) bytes of each device, UNLIMITED if none is stated
-    # (g, k), whether the group may run on devices of the class and fits there alone, with the resources that it uses. A group that may run nowhere (the
+    # (g, k), whether the group may run on devices of the class and fits there alone. A group that may run nowhere (the
     # problem is infeasible) is allowed everywhere, so that bounds are finite.
     allowed: Bool
     duration: Int  # (n, k) ticks
@@ -115,11 +115,8 @@ def classes_of(problem: Problem) -> Classes:
     group_memory = by_group(problem, memory, np.add)
     need = group_memory[:, None] + by_group(problem, running, np.maximum)
     capacity = problem.capacity[leader]
-    may_run, busy = problem.feasible, duration
-    if problem.resources is not None:
-        may_run = may_run & problem.resources.fits(problem.duration)
-        busy = np.where(problem.resources.parallel[leader], 0, duration)
-    allowed = by_group(problem, may_run[:, leader], np.logical_and) & (need <= capacity)
+    several = False if problem.resources is None else problem.resources.parallel[leader]
+    allowed = by_group(problem, problem.feasible[:, leader], np.logical_and) & (need <= capacity)
     allowed[~allowed.any(axis=1)] = True
 
     ends = problem.group[problem.edge_source], problem.group[problem.edge_target]
@@ -130,7 +127,7 @@ def classes_of(problem: Problem) -> Classes:
         capacity=capacity,
         allowed=allowed,
         duration=duration,
-        busy=busy,
+        busy=np.where(several, 0, duration),
         memory=memory,
         group_memory=group_memory,
         need=need,

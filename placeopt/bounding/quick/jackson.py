@@ -1,7 +1,7 @@
 """Head, load and tail: work that cannot start before some tick and must end some ticks before the makespan.
 
-Devices that run several tasks at once take no part: durations there count as 0. Heads start from release times. With the tails of deadlines, "makespan" means the horizon T of
-`placeopt.bounding.quick.deadlines`.
+Heads start from release times. With the tails of deadlines, "makespan" means the horizon T of
+`placeopt.bounding.quick.deadlines`. On devices that run several tasks at once, durations count as 0.
 
 Let S be tasks confined to a subset D of the devices, R their least head and Q their least tail
 (`placeopt.bounding.quick.paths`). All of S runs within [R, makespan - Q), so the makespan is at least R + Q plus the
@@ -45,8 +45,7 @@ NONE = -(1 << 62)
 def priced_subsets(classes: Classes) -> list[tuple[Subset, list[Prices]]]:
     """The subsets with the most work per device, and all devices last, each with prices for its load program."""
     return [
-        (subset, candidate_prices(sharing_of(classes, subset, classes.busy, loads=True)))
-        for subset in busiest(classes)
+        (subset, candidate_prices(sharing_of(classes, subset, classes.busy, loads=True))) for subset in busiest(classes)
     ]
 
 

@@ -7,8 +7,8 @@ least R and tails of at least Q need a makespan of at least
 
     R + Q + sum of min_c f(a[i, c]) p[i, c] / K.
 
-The best R and Q are found as in `placeopt.bounding.quick.jackson`. The functions are those of S. P. Fekete, J. Schepers,
-"New classes of fast lower bounds for bin packing problems", Mathematical Programming 91 (2001),
+The best R and Q are found as in `placeopt.bounding.quick.jackson`. The functions are those of S. P. Fekete and J.
+Schepers, "New classes of fast lower bounds for bin packing problems", Mathematical Programming 91 (2001),
 doi:10.1007/s101070100243: amounts above K - l count as K, those below l as 0, for l up to K / 2; l = 0 changes nothing.
 With l = K / 2, tasks of which no two fit at one time run one after another.
 """
@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from placeopt import engine
-from placeopt.bounding.quick.classes import Classes, by_group, group_text
+from placeopt.bounding.quick.classes import Classes, by_group
 from placeopt.bounding.quick.paths import NEVER, Windows
 from placeopt.model.arrays import Int
 
@@ -55,13 +55,13 @@ def _shared(amount: Int, duration: Int, allowed: Int, head: Int, tail: Int, capa
     if len(small) > THRESHOLDS:
         small = np.unique(np.quantile(small, (np.arange(THRESHOLDS) + 1) / THRESHOLDS, method="lower"))
     half = np.where(amount > capacity - amount, capacity, np.where(amount < capacity - amount, 0, amount))
-    functions = [amount, half]
-    for level in small.tolist():
-        functions.append(np.where(amount > capacity - level, capacity, np.where(amount < level, 0, amount)))
+    functions = [
+        np.where(amount > capacity - level, capacity, np.where(amount < level, 0, amount)) for level in small.tolist()
+    ]
     by_tail = np.argsort(-tail, kind="stable")
     rank = np.argsort(np.argsort(head, kind="stable"))
     best = 0
-    for mapped in functions:
+    for mapped in (amount, half, *functions):
         work, scale = _work(mapped, duration, allowed, capacity, int(head.max()) + int(tail.max()))
         best = max(best, -(-engine.best_window(by_tail, rank, head, tail, work, scale) // scale))
     return best
@@ -79,18 +79,13 @@ def _work(mapped: Int, duration: Int, allowed: Int, capacity: int, longest: int)
     return (least >> excess).astype(np.int64), -(-capacity >> excess)
 
 
-def unavailable_amounts(classes: Classes) -> Iterator[str]:
-    """Proofs that some resource does not suffice: for one group, or as a budget for all."""
+def exceeded_budgets(classes: Classes) -> Iterator[str]:
+    """Proofs that a budget does not suffice, even if each group uses the least that it can."""
     problem, resources = classes.problem, classes.problem.resources
-    if resources is None:
-        return
-    feasible = by_group(problem, problem.feasible, np.logical_and)
-    fits = feasible & by_group(problem, resources.fits(problem.duration), np.logical_and)
-    for group in np.flatnonzero(feasible.any(axis=1) & ~fits.any(axis=1)).tolist():
-        yield f"{group_text(problem, group)} uses more of some resource than there is, on every device that may run it"
-    for r in resources.budgets.tolist():
-        amounts = by_group(problem, resources.amounts(r), np.add)
-        least = np.where(classes.allowed[:, problem.device_class], amounts, amounts.max(initial=0)).min(axis=1)
+    for r in () if resources is None else resources.budgets.tolist():
+        assert resources is not None
+        amounts = by_group(problem, resources.amounts(r), np.add)[:, classes.leader]
+        least = np.where(classes.allowed, amounts, amounts.max(initial=0)).min(axis=1)
         used, capacity = sum(least.tolist()), int(resources.capacity[r])
         if used > capacity:
             name = resources.names[r]

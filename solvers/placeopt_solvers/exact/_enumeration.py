@@ -1,9 +1,9 @@
 """Enumerate all placements of a tiny problem and all orders of each, by a depth-first search with pruning.
 
-Placement: the colocation groups in turn, each on every feasible device with enough memory left and without a group that
-is separated from it. Of interchangeable devices without any group only the first is tried. A placement is pruned if
-the load of one device, as a makespan, and the relocation so far cannot improve the incumbent: every level of the
-objective is non-decreasing in both.
+Placement: the colocation groups in turn, each on every feasible device with enough memory left, within all budgets, and
+without a group that is separated from it. Of interchangeable devices without any group only the first is tried. A
+placement is pruned if the load of one device, as a makespan, and the relocation so far cannot improve the incumbent:
+every level of the objective is non-decreasing in both.
 
 Order: operations are the tasks and, under port contention, the transfers that the placement needs. A transfer occupies
 the sending port and the receiving port; under `half_duplex`, the only port of each of the two devices. Operations are
@@ -11,9 +11,10 @@ appended in every order of non-decreasing starts, each as early as its release t
 its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
 order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
 starts, because each starts at its release, at the end of a window in which its device is unavailable, or when an
-operation ends that was appended before it. A schedule that meets its deadlines still does when operations start
-earlier. A partial order is pruned if an operation must be late, or if the path from an operation to the end, or the
-remaining work of a device, shows that it cannot improve the incumbent.
+operation ends that was appended before it. That holds with renewable resources, too: a task that starts earlier adds
+to what is in use only before any task that was appended later starts. A schedule that meets its deadlines still does
+when operations start earlier. A partial order is pruned if an operation must be late, or if the path from an operation
+to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
 
 Memory is that of the `sum` model, which does not depend on the order. Neither do the swap times of memory tiers, which
 count as release times of the placement.
@@ -28,6 +29,7 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.engine import StoppedError
+from placeopt.model.arrays import Int
 from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Metric, Problem
@@ -121,13 +123,15 @@ class Enumeration:
         busy = np.zeros(problem.n_devices, dtype=np.int64)
         members = np.zeros(problem.n_devices, dtype=np.int64)
         settled = np.flatnonzero(home >= 0)
+        spent, left = self._uses(load)
+        left -= spent[settled, home[settled]].sum(axis=0)
         np.add.at(busy, home[settled], load[settled, home[settled]])
         np.add.at(members, home[settled], 1)
         self.moved = int(relocation[settled, home[settled]].sum())
 
         def place(depth: int) -> Iterator[list[int]]:
             self.step()
-            if not self.improves(int(busy.max(initial=0))):
+            if (left < 0).any() or not self.improves(int(busy.max(initial=0))):
                 return
             if depth == len(free):
                 yield home[problem.group].tolist()
@@ -141,17 +145,34 @@ class Enumeration:
                     fresh.add(int(problem.device_class[d]))
                 home[k] = d
                 room[d] -= groups.memory[k]
+                left[:] -= spent[k, d]
                 busy[d] += load[k, d]
                 members[d] += 1
                 self.moved += int(relocation[k, d])
                 yield from place(depth + 1)
                 home[k] = -1
                 room[d] += groups.memory[k]
+                left[:] += spent[k, d]
                 busy[d] -= load[k, d]
                 members[d] -= 1
                 self.moved -= int(relocation[k, d])
 
         yield from place(0)
+
+    def _uses(self, load: Int) -> tuple[Int, Int]:
+        """Return what groups use of the budgets (g, m, b), and the budgets (b,).
+
+        The loads (g, m) of parallel devices become 0: they do not delay anything.
+        """
+        problem, resources = self.problem, self.problem.resources
+        if resources is None:
+            return np.zeros((*load.shape, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+        load[:, resources.parallel] = 0
+        spent = np.zeros((*load.shape, len(resources.budgets)), dtype=np.int64)
+        amounts = [resources.amounts(r) for r in resources.budgets]
+        if amounts:
+            np.add.at(spent, problem.group, np.stack(amounts, axis=2))
+        return spent, resources.capacity[resources.budgets]
 
 
 class _Orders:
@@ -163,7 +184,17 @@ class _Orders:
         receive = m if problem.contention == "half_duplex" else 2 * m
         self.search, self.device = search, device
         self.ticks = [int(problem.duration[i, d]) for i, d in enumerate(device)]
-        self.resources: list[tuple[int, ...]] = [(d,) for d in device]
+        given = problem.resources
+        self.resources: list[tuple[int, ...]] = [
+            () if given is not None and given.parallel[d] else (d,) for d in device
+        ]
+        # What each task uses of renewable resources; nothing if it takes no time.
+        self.uses: list[list[tuple[int, int]]] = []
+        if given is not None and given.renewable.any():
+            self.capacity: list[int] = given.capacity.tolist()
+            for i, d in enumerate(device):
+                used = given.used(i, d) if self.ticks[i] else []
+                self.uses.append([(r, amount) for r, amount in used if given.renewable[r]])
         self.before: list[list[tuple[int, int]]] = [[] for _ in device]
         self.carrier: list[int] = []
         where = np.array(device, dtype=np.int64)
@@ -247,10 +278,38 @@ class _Orders:
                 ready = False
             else:
                 earliest = max(earliest, begun + self.ticks[b] + lag)
-        windows = self.search.problem.unavailable
-        if windows is not None and o < len(self.device):
-            earliest = windows.clear_of(self.device[o], earliest, self.ticks[o])
+        if o < len(self.device):
+            earliest = self._available(o, earliest)
         return earliest, ready
+
+    def _available(self, i: int, tick: int) -> int:
+        """Return the first tick from this one on at which a task has its device and its resources while it runs."""
+        windows = self.search.problem.unavailable
+        while True:
+            later = tick if windows is None else windows.clear_of(self.device[i], tick, self.ticks[i])
+            for r, amount in self.uses[i] if self.uses else ():
+                later = max(later, self._free(r, amount, later, later + self.ticks[i]))
+            if later == tick:
+                return tick
+            tick = later
+
+    def _free(self, r: int, amount: int, begin: int, end: int) -> int:
+        """Return the first tick, from `begin` on, at which a task that would run until `end` may have an amount.
+
+        It may be too early: what begins later is not looked at.
+        """
+        runs = [
+            (begun, begun + self.ticks[j], used)
+            for j, begun in enumerate(self.start[: len(self.device)])
+            if begun is not None
+            for resource, used in self.uses[j]
+            if resource == r
+        ]
+        for at in sorted({begin, *(first for first, _, _ in runs if begin < first < end)}):
+            there = [(last, used) for first, last, used in runs if first <= at < last]
+            if sum(used for _, used in there) + amount > self.capacity[r]:
+                return min(last for last, _ in there)
+        return begin
 
     def _schedule(self) -> Schedule:
         n = len(self.device)

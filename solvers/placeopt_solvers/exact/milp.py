@@ -48,6 +48,9 @@ rises, at the start of each task; the formulation needs no grid of time:
     s[j] >= r[i] - M (1 - R[i, j])                            i is released by then
     resident on d + sum_i output[i] L[i, j] + own of j <= capacity[d] + M (1 - x[g(j), d])
 
+Resources (`_milp.resources`): budgets are rows. What is in use of a renewable resource rises at the start of tasks, so
+a row for each task j counts what the others use then, with o and A as above.
+
 The objective is minimised level by level, each with the values of the levels before as limits: C >= t[i] for the
 makespan, sums of p x and c w for costs, a maximum of loads, and B >= used[d] / capacity[d] in whole parts per million.
 
@@ -106,7 +109,7 @@ class Milp:
         warm_start=True,
         metrics=(*ALL_METRICS, "period"),
         combined=True,
-        rules=("unavailable",),
+        rules=("unavailable", "resources", "budgets", "parallel"),
         distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = MilpSettings

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from placeopt.model.problem import PARTS
 
-from ..._runs.exact_run import bounded_devices
+from ..._runs.exact_run import View, bounded_devices
 from ..._runs.linear import Linear, total
 from .placement import Placement
 from .timing import Timing
@@ -30,7 +31,8 @@ class Memory:
     where the binary A says that i starts later, s[i] >= s[j] + 1, and R that it is released by then, s[j] >= r[i]. All
     times are integers in these units, so "later" is "by 1 or more". If j has a duration, A is the o[j, i] of the
     disjunction. The scratch of another task is live at the start of j only if j has no duration and the other task
-    starts at the same tick; the row of that task then counts both.
+    starts at the same tick; the row of that task then counts both. On a parallel device, i may start while j runs, and
+    the scratch of all tasks that run at the start of j is live; both then depend on A and o.
     """
 
     def __init__(self, placement: Placement, timing: Timing | None) -> None:
@@ -40,6 +42,7 @@ class Memory:
         amounts = np.stack((problem.resident, problem.output, problem.scratch))
         self.unit = math.gcd(*amounts.ravel().tolist()) or 1
         self.resident, self.output, self.scratch = (amounts // self.unit).tolist()
+        self._parallel = problem.resources is not None and bool(problem.resources.parallel.any())
         self.balanced = "memory_balance" in problem.objective.metrics
         self.used: dict[int, Linear] = {}
         devices = bounded_devices(problem)
@@ -73,6 +76,8 @@ class Memory:
             if there and (self.output[j] or self.scratch[j]):
                 live = {i: self.output[i] * self._live(i, j, timing) for i in self._release}
                 others = total(each for i, each in live.items() if i != j)
+                if self._parallel:
+                    others = others + self._running(j, timing)
                 for d in there:
                     if timing.times.duration[j][d]:
                         needed = others + self.output[j] + self.scratch[j]
@@ -105,6 +110,22 @@ class Memory:
                         timing.if_one(release, arrival, served, times.horizon)
         return release
 
+    def _running(self, j: int, timing: Timing) -> Linear:
+        """Return the scratch of the other tasks that run on the device of a task at its start."""
+        placement, group = self.placement, self.placement.group
+        parts = []
+        for i in range(self.problem.n_tasks):
+            if i == j or not self.scratch[i] or timing.times.ordered(i, j):
+                continue
+            g, h = group[i], group[j]
+            if g != h and not placement.may_share(g, h):
+                continue
+            running = self.program.column(0, 1, partial(_runs_beside, i=i, j=j))
+            ended = timing.order(i, j) + timing.later(i, j)
+            self.program.at_least(running + ended, placement.together(g, h))
+            parts.append(self.scratch[i] * running)
+        return total(parts)
+
     def _live(self, i: int, j: int, timing: Timing) -> Linear:
         """Return L[i, j]; for i = j, whether a task's own output is held at its start."""
         placement, program, times = self.placement, self.program, timing.times
@@ -114,16 +135,13 @@ class Memory:
             return Linear(constant=1)
         if not (g == h or placement.may_share(g, h)) or (times.after[j] >> i & 1 and lasting):
             return Linear()
-        start, release, unit = timing.start, self._release[i], times.unit
+        start, release = timing.start, self._release[i]
         excuses: list[Linear] = []
         if i != j and not times.after[i] >> j & 1:
-            if lasting:
+            if lasting and not self._parallel:
                 excuses.append(timing.before[j, i])
             else:
-                later = program.binary(lambda view: view.start[i] >= view.start[j] + unit)
-                slack = times.latest[j] - times.least[j] + 1 - times.earliest[i]
-                timing.if_one(start[i], start[j] + 1, later, slack)
-                excuses.append(later)
+                excuses.append(timing.later(i, j))
         gone = program.binary(lambda view: view.release[i] <= view.start[j])
         timing.if_one(start[j], release, gone, times.horizon - times.earliest[j])
         excuses.append(gone)
@@ -141,3 +159,8 @@ class Memory:
             capacity = max(int(self.problem.capacity[d]), 1)
             self.program.at_least(capacity * share, self.unit * PARTS * used)
         return share
+
+
+def _runs_beside(view: View, *, i: int, j: int) -> bool:
+    """Return whether task i runs on the device of task j at the start of j."""
+    return view.device[i] == view.device[j] and view.start[i] <= view.start[j] < view.end[i]

@@ -20,6 +20,7 @@ from ..._runs.linear import Linear, total
 from .linear import Program
 from .memory import Memory
 from .placement import Move, Moves, Placement
+from .resources import Uses
 from .timing import Times, Timing
 
 LARGEST = 10**8
@@ -60,6 +61,8 @@ class Model:
         self.moves = Moves(self.placement)
         self.timing = Timing(self.moves, times) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
+        if problem.resources is not None:
+            Uses(self.placement, self.timing, problem.resources)
         self.makespan: Linear | None = None
         metrics = {metric: self._metric(metric) for metric in problem.objective.metrics}
         self.levels: list[Level[Linear]] = []
@@ -144,8 +147,10 @@ class Model:
         span = self.program.column(0, self.times.horizon, lambda view: view.metrics["makespan"] / unit)
         for end in self.timing.end:
             self.program.at_least(span, end)
-        for load in self.placement.loads(self.times.duration):
-            self.program.at_least(span, load)
+        resources = self.problem.resources
+        for d, load in enumerate(self.placement.loads(self.times.duration)):
+            if resources is None or not resources.parallel[d]:
+                self.program.at_least(span, load)
         return unit * span
 
     def _max_load(self) -> Linear:
@@ -188,4 +193,6 @@ def model_size(problem: Problem, after: list[int]) -> int:
             size += moves * 4 + moves * (moves - 1) // 2 * (4 + common * m)
         if problem.memory_model == "peak":
             size += int((problem.output > 0).sum()) * n * 6
+        if problem.resources is not None:
+            size += unordered * 8 * int(problem.resources.renewable.sum())
     return size

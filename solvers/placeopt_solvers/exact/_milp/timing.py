@@ -118,6 +118,7 @@ class Timing:
         for e in range(self.problem.n_edges):
             self._precedence(e)
         self.before: dict[tuple[int, int], Linear] = {}
+        self._later: dict[tuple[int, int], Linear] = {}
         for i, j in itertools.combinations(range(self.problem.n_tasks), 2):
             self._one_at_a_time(i, j)
         for d in range(self.problem.n_devices):
@@ -162,19 +163,39 @@ class Timing:
     def _one_at_a_time(self, i: int, j: int) -> None:
         """Add o[i, j] + o[j, i] >= y: of two tasks on a device, one ends before the other starts.
 
-        That is right for tasks without duration, too, which may be at either end of another task, not inside.
+        That is right for tasks without duration, too, which may be at either end of another task, not inside. If some
+        devices are parallel, a row for each of the others replaces y.
         """
-        g, h = self.placement.group[i], self.placement.group[j]
-        if self.times.ordered(i, j) or not (g == h or self.placement.may_share(g, h)):
+        g, h, placement = self.placement.group[i], self.placement.group[j], self.placement
+        if self.times.ordered(i, j) or not (g == h or placement.may_share(g, h)):
             return
-        for a, b in ((i, j), (j, i)):
-            self.before[a, b] = self._order(a, b)
-        self.program.at_least(self.before[i, j] + self.before[j, i], self.placement.together(g, h))
+        resources = self.problem.resources
+        if resources is None or not resources.parallel.any():
+            self.program.at_least(self.order(i, j) + self.order(j, i), placement.together(g, h))
+            return
+        for d in placement.x[g].keys() & placement.x[h].keys():
+            if not resources.parallel[d]:
+                both = placement.x[g][d] + placement.x[h][d] - 1
+                self.program.at_least(self.order(i, j) + self.order(j, i), both)
 
-    def _order(self, i: int, j: int) -> Linear:
-        order = self.program.binary(lambda view: view.end[i] <= view.start[j])
-        self.if_one(self.start[j], self.end[i], order, self.times.latest[i] - self.times.earliest[j])
-        return order
+    def order(self, i: int, j: int) -> Linear:
+        """Return o[i, j]: task i ends before task j starts."""
+        if (i, j) not in self.before:
+            order = self.program.binary(lambda view: view.end[i] <= view.start[j])
+            self.if_one(self.start[j], self.end[i], order, self.times.latest[i] - self.times.earliest[j])
+            self.before[i, j] = order
+        return self.before[i, j]
+
+    def later(self, i: int, j: int) -> Linear:
+        """Return A[i, j]: task i starts later than task j."""
+        if (i, j) not in self._later:
+            unit, times = self.times.unit, self.times
+            later = self.program.binary(lambda view: view.start[i] >= view.start[j] + unit)
+            self.if_one(
+                self.start[i], self.start[j] + 1, later, times.latest[j] - times.least[j] + 1 - times.earliest[i]
+            )
+            self._later[i, j] = later
+        return self._later[i, j]
 
     def _leave_windows(self, d: int) -> None:
         """Add b + c >= x for each task on a device and each window in which it is unavailable.
