@@ -120,6 +120,10 @@ def build_problem(
     edge_shared = flags("shared", shared, (e,), "edges", default=False)[by_source]
     allowed = flags("feasible", feasible, by_both, "tasks x devices", default=True)
     ticks = whole_numbers("duration", duration, by_both, "tasks x devices", where=allowed)
+    resources = checked_resources(resources, allowed)
+    if resources is not None and not (fits := resources.fits(ticks)).all():
+        allowed, ticks = allowed & fits, np.where(fits, ticks, 0)
+        resources = checked_resources(resources, allowed)
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
     in_edge = np.argsort(target, kind="stable").astype(np.int64)
     in_start = np.searchsorted(target[in_edge], np.arange(n + 1)).astype(np.int64)
@@ -194,7 +198,6 @@ def build_problem(
     most = _checked_limits(limits)
     if most and pipeline is not None:
         raise UsageError(f"limits: the objective {goal} contains period; expected one without it")
-    resources = checked_resources(resources, allowed)
     if resources is not None and "period" in goal.metrics:
         raise UsageError(f"resources: the objective {goal} contains period; expected one without it")
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)

@@ -25,6 +25,48 @@ STG = b"""# costs and processors
     0 14
     1 3
 """
+RCP = b"""6 2
+3 1
+0 0 0 3 2 3 4
+4 2 0 1 5
+3 2 1 1 6
+5 0 1 1 6
+5 1
+1 1 6
+0 0 0 0
+"""
+PSPLIB = b"""projects                      :  1
+jobs (incl. supersource/sink ):  4
+************************************************************************
+PROJECT INFORMATION:
+pronr.  #jobs rel.date duedate tardcost  MPM-Time
+    1      2      0       9        3        9
+************************************************************************
+PRECEDENCE RELATIONS:
+jobnr.    #modes  #successors   successors
+   1        1          2           2   3
+   2        1          1           4
+   3        1          1           4
+   4        1          0
+************************************************************************
+REQUESTS/DURATIONS:
+jobnr. mode duration  R 1  R 2
+------------------------------------------------------------------------
+  1      1     0       0    0
+  2      1     4       2    0
+  3      1     3       2    1
+  4      1     0       0    0
+************************************************************************
+RESOURCEAVAILABILITIES:
+  R 1  R 2
+    3    1
+************************************************************************
+"""
+FJSP = b"""3 2 1.5
+2 2 1 4 2 5 1 2 3
+1 1 1 6
+2 1 2 7 2 2 3 1 2.5
+"""
 WFFORMAT = json.dumps(
     {
         "name": "two",
@@ -113,6 +155,9 @@ DNN = json.dumps(
 
 VALID = {
     "dnn-partitioning": DNN,
+    "psplib, Patterson": RCP,
+    "psplib": PSPLIB,
+    "fjsp": FJSP,
     "stg": STG,
     "wfformat": WFFORMAT,
     "dot": DOT,

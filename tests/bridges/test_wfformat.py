@@ -84,14 +84,17 @@ class TestModel:
     def test_machines_and_run_times(self, tmp_path: Path) -> None:
         found = problem(tmp_path, workflow())
         assert (found.name, found.task_names) == ("small", ("A", "B", "C", "D"))
-        assert found.device_names == ("n1-core0", "n1-core1", "n2")
-        assert found.capacity.tolist() == [8192, 8192, UNLIMITED]
+        assert found.device_names == ("n1", "n2")
+        assert found.capacity.tolist() == [8192, UNLIMITED]
+        assert found.resources is not None
+        assert (found.resources.names, found.resources.capacity.tolist()) == (("cores of n1",), [2])
+        assert found.resources.parallel.tolist() == [True, False]
         # A ran for 1.5 s at 2.4 GHz, B for 2 s at 3 GHz. A tick is a microsecond.
         assert found.duration.tolist() == [
-            [1_500_000, 1_500_000, 1_200_000],
-            [2_500_000, 2_500_000, 2_000_000],
-            [3_250_000, 3_250_000, 2_600_000],
-            [2, 2, 1],
+            [1_500_000, 1_200_000],
+            [2_500_000, 2_000_000],
+            [3_250_000, 2_600_000],
+            [2, 1],
         ]
         assert found.memory_model == "peak"
         assert (found.scratch.tolist(), found.output.tolist()) == ([0, 0, 4096, 0], [0] * 4)
@@ -100,8 +103,36 @@ class TestModel:
         found = problem(tmp_path, workflow())
         # B and C read different files of A; the only consumer of B and of C reads all of theirs.
         assert edges(found) == {"AB": (1000, False), "AC": (3000, False), "BD": (500, True), "CD": (600, True)}
-        # 3000 bytes at 125 MB/s take 24 us between machines, and no time between cores of one.
-        assert [int(found.transfer(3000, a, b)) for a, b in ((0, 1), (0, 2), (2, 1))] == [0, 24, 24]
+        # 3000 bytes at 125 MB/s take 24 us between machines.
+        assert [int(found.transfer(3000, a, b)) for a, b in ((0, 1), (1, 0))] == [24, 24]
+
+    def test_cores_of_tasks(self, tmp_path: Path) -> None:
+        def cores(runs: list[dict[str, Any]], **more: Any) -> tuple[list[int | None], tuple[str, ...]]:
+            found = imported(tmp_path, workflow(runs=runs, **more))
+            return [entry.get("cores") for entry in found.document["tasks"].values()], found.notes
+
+        runs = [
+            ran("A", 1, "n1", coreCount=2),
+            ran("B", 1, "n1", coreCount=1, avgCPU=190),  # the stated number counts
+            ran("C", 1, "n1", avgCPU=190),
+            ran("D", 1, "n1", avgCPU=102.5),
+        ]
+        stated, notes = cores(runs)
+        assert stated == [2, None, 2, None]
+        assert "1 task without coreCount; the number of cores is its avgCPU / 100, rounded" in notes
+        stated, notes = cores([ran("A", 1, "n1", coreCount=3), ran("B", 1, "n2", coreCount=1.5), *RUNS[2:]])
+        assert stated == [2, 2, None, None]
+        assert "1 task that used more cores than its machine has; counted as all of its cores" in notes
+        stated, notes = cores(runs, machines=[{"nodeName": "n1"}])
+        assert stated == [None] * 4
+        assert "2 tasks that used more than one core (up to 2); each has a device without cores for itself" in notes
+
+    def test_cores_of_stated_devices(self, tmp_path: Path) -> None:
+        data = workflow(runs=[ran("A", 1, "n1", coreCount=8), *RUNS[1:]])
+        found = imported(tmp_path, data, network={"devices": {"a": {"cores": 16}}})
+        assert found.document["tasks"]["A"]["cores"] == 8
+        with pytest.raises(DocumentError, match="task A: the task uses at least 8, and cores of a has 4"):
+            imported(tmp_path, data, network={"devices": {"a": {"cores": 4}}})
 
     def test_a_file_that_all_consumers_read_moves_once_to_a_device(self, tmp_path: Path) -> None:
         tasks = [task("A", writes="c1"), task("B", "A", reads="c1"), task("C", "A", reads="c1")]
@@ -112,7 +143,6 @@ class TestModel:
         assert imported(tmp_path, workflow()).notes == (
             "1 input file written by no task (7 B); reading them costs nothing",
             "run times are scaled by the CPU speeds of the machines; a cycle counts as one FLOP",
-            "every core states the whole memory of its machine, although cores share it",
             "the file states no bandwidth; machines are joined by 125 MB/s",
             "the recorded run took 9 s",
         )
@@ -127,13 +157,6 @@ class TestModel:
         assert document["devices"] == {"n1": {}, "n2": {}}
         assert document["links"] == {"default": {"bandwidth": "125 MB/s"}}
         assert document["tasks"]["A"]["time"] == "1.5 s"
-
-    def test_names_of_cores_differ_from_those_of_other_machines(self, tmp_path: Path) -> None:
-        machines = [{"nodeName": name, "cpu": {"coreCount": 11}} for name in ("n", "n1", "n-core")]
-        assert problem(tmp_path, workflow(machines=machines)).n_devices == 33
-        machines = [{"nodeName": "n", "cpu": {"coreCount": 2}}, {"nodeName": "n-core"}, {"nodeName": "n-core1"}]
-        found = problem(tmp_path, workflow(machines=machines))
-        assert found.device_names == ("n-core_0", "n-core_1", "n-core", "n-core1")
 
     def test_without_machines_and_with_devices(self, tmp_path: Path) -> None:
         found = imported(tmp_path, workflow(machines=None))
@@ -159,7 +182,7 @@ class TestMissingParts:
             "1 file of size 0",
             "2 tasks without a run time; counted as 0 s",
             "1 task with a run time of 0 s",
-            "1 task that used more than one core (up to 4); each becomes a task on one core",
+            "1 task that used more cores than its machine has; counted as all of its cores",
             "2 runs without one known machine; taken to be measured on the slowest",
         ):
             assert expected in notes
@@ -233,12 +256,6 @@ class TestMistakes:
         (found,) = complaints(tmp_path, workflow(tasks=tasks, runs=[]))
         assert found == "workflow.specification.tasks[0].parents[0]: task A: these tasks form a cycle: A -> B -> A"
 
-    def test_too_many_cores(self, tmp_path: Path) -> None:
-        data = workflow(machines=[{"nodeName": "n1", "cpu": {"coreCount": 5000}}])
-        (found,) = complaints(tmp_path, data)
-        assert "the machines have 5,000 cores; a problem has at most 4096 devices; state --devices" in found
-        assert problem(tmp_path, data, network={"devices": {"a": {}}}).n_devices == 1
-
 
 @pytest.mark.parametrize("recipe", ["MontageRecipe", "BlastRecipe", "EpigenomicsRecipe"])
 def test_workflows_of_wfcommons(recipe: str, tmp_path: Path) -> None:
@@ -284,19 +301,27 @@ class TestRecordedRun:
     def test_starts_that_fit_are_kept(self, tmp_path: Path) -> None:
         rows, notes = self.plan(tmp_path, recorded(10, 11.6, 11.5, 14.9))
         assert rows == {
-            "A": ("n1-core0", 0),
+            "A": ("n1", 0),
             "B": ("n2", 1_600_000),
-            "C": ("n1-core0", 1_500_000),
+            "C": ("n1", 1_500_000),
             "D": ("n2", 4_900_000),
         }
         assert "simulated" not in notes
         assert notes.endswith("the plan of the recorded run takes 4.9 s")
 
-    def test_a_busy_core_leaves_the_next_one(self, tmp_path: Path) -> None:
+    def test_tasks_run_at_once_on_the_cores_of_a_machine(self, tmp_path: Path) -> None:
         apart = [task("A", reads="in"), task("B"), task("C"), task("D")]
-        rows, _ = self.plan(tmp_path, recorded(10, 10, 10.5, 13, tasks=apart))
-        assert rows["A"] == ("n1-core0", 0)
-        assert rows["C"] == ("n1-core1", 500_000)
+        rows, notes = self.plan(tmp_path, recorded(10, 10, 10.5, 13, tasks=apart))
+        assert (rows["A"], rows["C"]) == (("n1", 0), ("n1", 500_000))
+        assert "simulated" not in notes
+
+    def test_a_task_waits_for_its_cores(self, tmp_path: Path) -> None:
+        apart = [task("A", reads="in"), task("B"), task("C"), task("D")]
+        runs = [RUNS[0], RUNS[1], RUNS[2] | {"coreCount": 2}, RUNS[3]]
+        runs = [run | at(start) for run, start in zip(runs, (10, 10, 10.5, 13), strict=True)]
+        rows, notes = self.plan(tmp_path, workflow(tasks=apart, runs=runs))
+        assert (rows["A"], rows["C"]) == (("n1", 0), ("n1", 1_500_000))
+        assert "tasks use 3 of cores of n1, which has 2" in notes
 
     def test_starts_that_break_the_problem_keep_their_order(self, tmp_path: Path) -> None:
         rows, notes = self.plan(tmp_path, recorded(10, 11, 11.5, 14.9))  # B starts before A ends
@@ -308,7 +333,7 @@ class TestRecordedRun:
     def test_tasks_without_start_or_machine(self, tmp_path: Path) -> None:
         rows, notes = self.plan(tmp_path, recorded(10, None, None, None, runs=[ran("A", 1.5, "n1") | at(10), RUNS[1]]))
         devices = {name: device for name, (device, _) in rows.items()}
-        assert devices == {"A": "n1-core0", "B": "n2", "C": "n1-core0", "D": "n1-core0"}
+        assert devices == {"A": "n1", "B": "n2", "C": "n1", "D": "n1"}
         assert "2 tasks without one known machine; the plan runs them on n1" in notes
         assert "3 tasks without a recorded start, placed after their producers" in notes
         assert "not all starts are recorded; the plan has the recorded order with simulated times" in notes
@@ -329,7 +354,7 @@ class TestRecordedRun:
 
     def test_a_task_that_its_machine_cannot_hold(self, tmp_path: Path) -> None:
         heavy = [*RUNS[:2], ran("C", 3.25, "n1", memoryInBytes=9000), RUNS[3]]
-        with pytest.raises(UsageError, match=r"the recorded run is not a plan of this problem: .*n1-core0"):
+        with pytest.raises(UsageError, match=r"the recorded run is not a plan of this problem: n1 needs 9000 bytes"):
             imported(tmp_path, workflow(runs=heavy), plan=True)
 
     def test_the_command_writes_the_plan(self, tmp_path: Path) -> None:

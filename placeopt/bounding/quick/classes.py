@@ -34,8 +34,8 @@ class Classes:
     leader: Int  # (k,) the first device of each class; it represents the class
     size: Int  # (k,) devices in each class
     capacity: Int  # (k,) bytes of each device, UNLIMITED if none is stated
-    # (g, k), whether the group may run on devices of the class and fits there alone, with what it uses of resources. A
-    # group that may run nowhere (the problem is infeasible) is allowed everywhere, so that bounds are finite.
+    # (g, k), whether the group may run on devices of the class and fits there alone. A group that may run nowhere (the
+    # problem is infeasible) is allowed everywhere, so that bounds are finite.
     allowed: Bool
     duration: Int  # (n, k) ticks
     busy: Int  # (n, k) ticks for which the task keeps its device from others: 0 on devices that run several at once
@@ -154,7 +154,6 @@ def classes_of(problem: Problem) -> Classes:
     capacity = problem.capacity[leader]
     busy = duration
     if problem.resources is not None:
-        feasible = feasible & problem.resources.fits(problem.duration)[:, leader]
         busy = np.where(problem.resources.parallel[leader], 0, duration)
     allowed = by_group(problem, feasible, np.logical_and) & (need <= capacity)
     allowed[~allowed.any(axis=1)] = True

@@ -3,8 +3,7 @@
 The first proof that succeeds is reported, in this order:
 
 1. a task without a feasible device, a group without a common one, a group with a separated pair inside;
-2. a group that needs more memory than any of its devices has, or more of a resource than there is on any; budgets that
-   groups exceed even with what each uses at least;
+2. a group that needs more memory than any of its devices has; a budget that does not suffice for the least amounts;
 3. pairwise separated tasks without a device for each (bipartite matching, P. Hall 1935);
 4. groups confined to some devices (`Subset`) that together need more memory than these have;
 5. groups confined to some devices that cannot be packed into them: a device holds at most floor(capacity / s) groups of
@@ -29,7 +28,7 @@ import numpy as np
 from placeopt.bounding.quick.classes import Classes, Subset, by_group, classes_of, group_text, subsets
 from placeopt.bounding.quick.deadlines import narrowed
 from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
-from placeopt.bounding.quick.resources import scarcest, unavailable_amounts
+from placeopt.bounding.quick.resources import exceeded_budgets, scarcest
 from placeopt.errors import counted, listing
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
@@ -63,7 +62,7 @@ def _proofs(problem: Problem) -> Iterator[str]:
     yield from _devices(problem)
     classes = classes_of(problem)
     yield from _sizes(classes)
-    yield from unavailable_amounts(classes)
+    yield from exceeded_budgets(classes)
     yield from _confined(classes)
     within = narrowed(classes)
     if within is None:

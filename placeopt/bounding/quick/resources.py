@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from placeopt import engine
-from placeopt.bounding.quick.classes import Classes, by_group, group_text
+from placeopt.bounding.quick.classes import Classes, by_group
 from placeopt.bounding.quick.paths import NEVER, Windows
 from placeopt.model.arrays import Int
 
@@ -79,18 +79,13 @@ def _work(mapped: Int, duration: Int, allowed: Int, capacity: int, longest: int)
     return (least >> excess).astype(np.int64), -(-capacity >> excess)
 
 
-def unavailable_amounts(classes: Classes) -> Iterator[str]:
-    """Proofs that some resource does not suffice: for one group, or as a budget for all."""
+def exceeded_budgets(classes: Classes) -> Iterator[str]:
+    """Proofs that a budget does not suffice, even if each group uses the least that it can."""
     problem, resources = classes.problem, classes.problem.resources
-    if resources is None:
-        return
-    feasible = by_group(problem, problem.feasible, np.logical_and)
-    fits = feasible & by_group(problem, resources.fits(problem.duration), np.logical_and)
-    for group in np.flatnonzero(feasible.any(axis=1) & ~fits.any(axis=1)).tolist():
-        yield f"{group_text(problem, group)} uses more of some resource than there is, on every device that may run it"
-    for r in resources.budgets.tolist():
-        amounts = by_group(problem, resources.amounts(r), np.add)
-        least = np.where(classes.allowed[:, problem.device_class], amounts, amounts.max(initial=0)).min(axis=1)
+    for r in () if resources is None else resources.budgets.tolist():
+        assert resources is not None
+        amounts = by_group(problem, resources.amounts(r), np.add)[:, classes.leader]
+        least = np.where(classes.allowed, amounts, amounts.max(initial=0)).min(axis=1)
         used, capacity = sum(least.tolist()), int(resources.capacity[r])
         if used > capacity:
             name = resources.names[r]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from placeopt.bridges.importers import onnx_model, torch_export, wfformat
-from placeopt.bridges.importers.graphs import dnn_partitioning, dot, graphml, json_graph, stg
+from placeopt.bridges.importers.graphs import dnn_partitioning, dot, fjsp, graphml, json_graph, psplib, stg
 from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.errors import DocumentError, Issue, UsageError, alternatives, listing
@@ -67,6 +67,12 @@ IMPORTERS: dict[str, Importer] = {
         dnn_partitioning.read,
         frozenset({"objective"}),
     ),
+    psplib.NAME: Importer(
+        "projects of PSPLIB with limited resources, .sm, .mm, and in Patterson's format, .rcp",
+        psplib.recognises,
+        psplib.read,
+    ),
+    fjsp.NAME: Importer("flexible job shops, .fjs (Brandimarte 1993)", fjsp.recognises, fjsp.read),
     stg.NAME: Importer(
         "task graphs of the Standard Task Graph Set (Tobita and Kasahara 2002)",
         stg.recognises,

@@ -37,8 +37,8 @@ PROCESSORS = 4
 class Task:
     """A task of a graph."""
 
-    seconds: Fraction
-    """Time on the slowest device."""
+    seconds: Fraction | None
+    """Time on the slowest device; None if `keys` states the durations."""
     place: Place = None
     """Position in the file, for messages."""
     after: dict[str, int | None] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class TaskGraph:
 
 def _entry(task: Task, speed: int | None) -> dict[str, Any]:
     entry: dict[str, Any]
-    if "flops" in task.keys:
+    if task.seconds is None:
         entry = {}
     elif speed is None:
         entry = {"time": seconds_text(task.seconds)}

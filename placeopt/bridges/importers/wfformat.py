@@ -11,9 +11,9 @@ An edge moves the files that its consumer reads and its producer writes. If all 
 files, one transfer serves all of them on a device; otherwise each edge has a transfer of its own. Files lie on disks
 and need no memory. The memory of a task is occupied while it runs.
 
-Each core of a machine is a device. Cores of one machine share its disk, so that files between them move at no cost.
-They share its memory, too, which a problem cannot express: every core states all of it. A run time was measured on the
-machine of its task; on other machines, it is scaled by the ratio of the CPU speeds.
+A machine is a device with cores, on which several tasks run at once and share its memory and its disk: files between
+them move at no cost. A task needs the cores that its run used, or else those that its CPU utilisation amounts to. A run
+time was measured on the machine of its task; on other machines, it is scaled by the ratio of the CPU speeds.
 
 The recorded run is a plan: `machines` and `executedAt` of its tasks state where and when each one started.
 """
@@ -38,7 +38,6 @@ from placeopt.errors import DocumentError, UsageError, counted, visible
 from placeopt.io.compiler import compile_spec
 from placeopt.io.files import StrPath
 from placeopt.io.plan import plan_document
-from placeopt.io.spec import MOST_DEVICES, pool_names
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.units import shown, size_text, time_text
@@ -95,7 +94,7 @@ class _Run:
 
     seconds: Fraction | None
     memory: int | None
-    cores: Fraction
+    cores: int
     machine: str | None
     start: Fraction | None
     """Seconds since 1970."""
@@ -118,8 +117,6 @@ class _Reader:
     def __init__(self, file: JsonFile) -> None:
         self._file = file
         self._notes: list[str] = []
-        self._too_many: str | None = None
-        """The message if the machines have more cores than a problem may have devices."""
         workflow = file.mapping(file.data.get("workflow"), "workflow")
         specification = file.mapping(workflow.get("specification"), *_SPECIFICATION)
         execution = file.mapping(workflow.get("execution"), *_EXECUTION)
@@ -136,9 +133,10 @@ class _Reader:
         """The problem; raises a DocumentError that lists every issue."""
         payloads = self._payloads()
         slowest = min((m.speed for m in self._machines.values() if m.speed), default=None)
-        tasks = {name: self._task(name, slowest) for name in self._nodes}
-        self._join(tasks, payloads)
         network = self._network(options, slowest)
+        tasks = {name: self._task(name, slowest) for name in self._nodes}
+        self._set_cores(tasks, network, own=options.network is None)
+        self._join(tasks, payloads)
         self._file.check()
         name = self._file.data.get("name")
         graph = TaskGraph(
@@ -170,12 +168,8 @@ class _Reader:
         if len(self._machines) > 1 and len(machines) < len(self._nodes):
             lost = counted(len(self._nodes) - len(machines), "task")
             self._notes.append(f"{lost} without one known machine; the plan runs them on {slowest}")
-        cores = {}
-        for name, machine in self._machines.items():
-            pool = self._pool(name, machine)
-            cores[name] = (pool,) if machine.cores == 1 else tuple(pool_names(pool, machine.cores))
         return RecordedRun(
-            {number: cores[machines.get(number) or slowest] for number in self._nodes},
+            {number: machines.get(number) or slowest for number in self._nodes},
             {number: run.start for number, run in self._runs.items() if run.start is not None},
         )
 
@@ -195,12 +189,6 @@ class _Reader:
                 file.add(f"machine {shown(name)} is stated twice", *path, "nodeName")
             elif name is not None:
                 machines[name] = _Machine(int(cores or 1), speed or None, None if memory is None else int(memory))
-        total = sum(machine.cores for machine in machines.values())
-        if total > MOST_DEVICES:
-            message = (
-                f"the machines have {total:,} cores; a problem has at most {MOST_DEVICES} devices; state --devices"
-            )
-            self._too_many = message
         return machines
 
     def _read_nodes(self, value: Any) -> dict[str, _Node]:
@@ -254,7 +242,7 @@ class _Reader:
         return sizes
 
     def _read_runs(self, value: Any) -> dict[str, _Run]:
-        file, runs = self._file, dict[str, _Run]()
+        file, runs, guessed = self._file, dict[str, _Run](), 0
         for row, entry in enumerate(file.list(value, *_EXECUTION, "tasks")):
             path = (*_EXECUTION, "tasks", row)
             data = file.mapping(entry, *path)
@@ -262,6 +250,7 @@ class _Reader:
             seconds = file.number(data.get("runtimeInSeconds"), "a run time", *path, "runtimeInSeconds")
             memory = file.number(data.get("memoryInBytes"), "a number of bytes", *path, "memoryInBytes")
             cores = file.number(data.get("coreCount"), "a number of cores", *path, "coreCount")
+            percent = file.number(data.get("avgCPU"), "a CPU utilisation", *path, "avgCPU")
             used = data.get("machines", data.get("machine"))
             names = file.texts([used] if isinstance(used, str) else used, *path, "machines")
             machine = next(iter(names)) if len(names) == 1 else None
@@ -272,13 +261,16 @@ class _Reader:
             elif number in runs:
                 file.add(f"the run of task {shown(number)} is stated twice", *path, "id")
             else:
+                busy = round(percent / 100) if percent is not None else 1
+                guessed += not cores and busy > 1
                 runs[number] = _Run(
                     seconds,
                     None if memory is None else math.ceil(memory),
-                    cores or Fraction(1),
+                    max(math.ceil(cores) if cores else busy, 1),
                     machine,
                     _seconds(data.get("executedAt")),
                 )
+        self._count(guessed, "task", "without coreCount; the number of cores is its avgCPU / 100, rounded")
         return runs
 
     def _payloads(self) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -332,6 +324,25 @@ class _Reader:
                 keys["memory"] = {"scratch": run.memory}
         return Task(seconds, (*_SPECIFICATION, "tasks", node.row), keys=keys)
 
+    def _set_cores(self, tasks: Mapping[str, Task], network: Mapping[str, Any], *, own: bool) -> None:
+        """Set the cores of tasks that used several, where the devices have cores."""
+        several = {number: run for number, run in self._runs.items() if run.cores > 1}
+        devices = network.get("devices")
+        entries = devices.values() if isinstance(devices, Mapping) else ()
+        if not any(isinstance(entry, Mapping) and entry.get("cores") for entry in entries):
+            most = max((run.cores for run in several.values()), default=1)
+            what = f"that used more than one core (up to {most}); each has a device without cores for itself"
+            self._count(len(several), "task", what)
+            return
+        largest = max((machine.cores for machine in self._machines.values()), default=1)
+        fewer = 0
+        for number, run in several.items():
+            machine = self._machines.get(run.machine or "")
+            limit = machine.cores if machine is not None and machine.cores > 1 else largest
+            fewer += own and run.cores > limit
+            tasks[number].keys["cores"] = min(run.cores, limit) if own else run.cores
+        self._count(fewer, "task", "that used more cores than its machine has; counted as all of its cores")
+
     def _join(self, tasks: dict[str, Task], payloads: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Set the edges of the tasks, with a shared output where all consumers read the same files."""
         read: dict[str, set[tuple[str, ...]]] = {}
@@ -358,8 +369,6 @@ class _Reader:
             if len({machine.speed or slowest for machine in self._machines.values()}) > 1:
                 self._notes.append("run times are scaled by CPU speeds to those of the slowest machine in the file")
             return network
-        if self._too_many is not None:
-            self._file.add(self._too_many, *_EXECUTION, "machines")
         if not self._machines:
             self._notes.append(
                 f"the file states no machines; the problem has {WORKERS} identical ones, joined by {BANDWIDTH}"
@@ -370,36 +379,18 @@ class _Reader:
         for name, machine in self._machines.items():
             device: dict[str, Any] = {}
             if machine.cores > 1:
-                device["count"] = machine.cores
+                device["cores"] = machine.cores
             if machine.memory is not None:
                 device["memory"] = machine.memory
             if scaled:
                 device["speed"] = f"{int((machine.speed or slowest or Fraction(1)) * _MHZ)} FLOP/s"
-            devices[self._pool(name, machine)] = device
+            devices[name] = device
         if scaled:
             self._notes.append("run times are scaled by the CPU speeds of the machines; a cycle counts as one FLOP")
-        if any(machine.cores > 1 and machine.memory is not None for machine in self._machines.values()):
-            self._notes.append("every core states the whole memory of its machine, although cores share it")
         if len(devices) == 1:
             return {"devices": devices}
         self._notes.append(f"the file states no bandwidth; machines are joined by {BANDWIDTH}")
-        if all(machine.cores == 1 for machine in self._machines.values()):
-            return {"devices": devices, "links": {"default": {"bandwidth": BANDWIDTH}}}
-        pools = list(devices)
-        overrides = [
-            {"from": [pool], "to": [other for other in pools if other != pool], "bandwidth": BANDWIDTH}
-            for pool in pools
-        ]
-        return {"devices": devices, "links": {"overrides": overrides}}
-
-    def _pool(self, name: str, machine: _Machine) -> str:
-        """The key of the cores of a machine; no name of a machine begins with the key of several cores."""
-        if machine.cores == 1:
-            return name
-        pool = f"{name}-core"
-        while any(other.startswith(pool) for other in self._machines):
-            pool += "_"
-        return pool
+        return {"devices": devices, "links": {"default": {"bandwidth": BANDWIDTH}}}
 
     def _count_runs(self) -> None:
         """Note what the measured runs lack."""
@@ -407,9 +398,6 @@ class _Reader:
         missing = len(self._nodes) - sum(run.seconds is not None for run in runs)
         self._count(missing, "task", "without a run time; counted as 0 s")
         self._count(sum(run.seconds == 0 for run in runs), "task", "with a run time of 0 s")
-        most = max((run.cores for run in runs), default=Fraction(1))
-        several = f"that used more than one core (up to {float(most):g}); each becomes a task on one core"
-        self._count(sum(run.cores > 1 for run in runs), "task", several)
         if len(self._machines) > 1:
             unknown = sum(run.machine not in self._machines for run in runs)
             self._count(unknown, "run", "without one known machine; taken to be measured on the slowest")
@@ -431,18 +419,17 @@ def _seconds(text: Any) -> Fraction | None:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """The devices on which each task may have run, and the starts of tasks in seconds, as far as they are recorded."""
+    """The device on which each task ran, and the starts of tasks in seconds, as far as they are recorded."""
 
-    devices: Mapping[str, tuple[str, ...]]
+    devices: Mapping[str, str]
     starts: Mapping[str, Fraction]
 
 
 def recorded_plan(document: dict[str, Any], run: RecordedRun) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the plan of a run on the problem of a document, and notes about what was not recorded or does not fit.
 
-    A task without a recorded start follows its producers. On a machine of several cores, tasks take in the order of
-    their starts the core that became free last, or, if all are busy, the one that becomes free first. Recorded times
-    that break the problem, because tasks overlap or data is late, are replaced by simulated ones in the same order.
+    A task without a recorded start follows its producers. Recorded times that break the problem, because tasks need
+    more cores than there are or data is late, are replaced by simulated ones in the same order.
 
     Raises
     ------
@@ -470,26 +457,19 @@ def recorded_plan(document: dict[str, Any], run: RecordedRun) -> tuple[dict[str,
 
 
 def _recorded(problem: Problem, run: RecordedRun) -> Schedule:
-    """The recorded starts, each task on a core of its machine."""
+    """The recorded starts, each task on its machine."""
     n, index = problem.n_tasks, {name: d for d, name in enumerate(problem.device_names)}
-    devices = [[index[name] for name in run.devices[task]] for task in problem.task_names]
-    ticks = [int(problem.duration[i, devices[i][0]]) for i in range(n)]
+    device = [index[run.devices[task]] for task in problem.task_names]
+    ticks = [int(problem.duration[i, d]) for i, d in enumerate(device)]
     first = min(run.starts.values(), default=Fraction(0))
     start = [0] * n
     before: list[list[int]] = [[] for _ in range(n)]
     for source, target in zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True):
         before[target].append(source)
-    order = problem.order.tolist()
-    for i in order:
+    for i in problem.order.tolist():
         recorded = run.starts.get(problem.task_names[i])
         if recorded is None:
             start[i] = max((start[j] + ticks[j] for j in before[i]), default=0)
         else:
             start[i] = round((recorded - first) / problem.resolution)
-    rank = {i: place for place, i in enumerate(order)}
-    free, device = [0] * problem.n_devices, [0] * n
-    for i in sorted(range(n), key=lambda i: (start[i], rank[i])):
-        idle = [d for d in devices[i] if free[d] <= start[i]]
-        device[i] = max(idle, key=lambda d: (free[d], -d)) if idle else min(devices[i], key=lambda d: (free[d], d))
-        free[device[i]] = max(free[device[i]], start[i]) + ticks[i]
     return Schedule(np.array(device, dtype=np.int64), np.array(start, dtype=np.int64))

@@ -29,7 +29,7 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.engine import StoppedError
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Int
 from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Metric, Problem
@@ -123,10 +123,8 @@ class Enumeration:
         busy = np.zeros(problem.n_devices, dtype=np.int64)
         members = np.zeros(problem.n_devices, dtype=np.int64)
         settled = np.flatnonzero(home >= 0)
-        able, spent, left = self._uses(load)
+        spent, left = self._uses(load)
         left -= spent[settled, home[settled]].sum(axis=0)
-        if not able[settled, home[settled]].all():
-            return
         np.add.at(busy, home[settled], load[settled, home[settled]])
         np.add.at(members, home[settled], 1)
         self.moved = int(relocation[settled, home[settled]].sum())
@@ -141,8 +139,6 @@ class Enumeration:
             k = free[depth]
             fresh: set[int] = set()
             for d in possible(groups, home, room, k).tolist():
-                if not able[k, d]:
-                    continue
                 if members[d] == 0:
                     if int(problem.device_class[d]) in fresh:
                         continue
@@ -163,22 +159,20 @@ class Enumeration:
 
         yield from place(0)
 
-    def _uses(self, load: Int) -> tuple[Bool, Int, Int]:
-        """Return where groups fit alone (g, m), what they use of the budgets (g, m, b), and the budgets (b,).
+    def _uses(self, load: Int) -> tuple[Int, Int]:
+        """Return what groups use of the budgets (g, m, b), and the budgets (b,).
 
         The loads (g, m) of parallel devices become 0: they do not delay anything.
         """
         problem, resources = self.problem, self.problem.resources
-        able = np.ones_like(load, dtype=np.bool_)
         if resources is None:
-            return able, np.zeros((*load.shape, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+            return np.zeros((*load.shape, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
         load[:, resources.parallel] = 0
-        np.logical_and.at(able, problem.group, resources.fits(problem.duration))
         spent = np.zeros((*load.shape, len(resources.budgets)), dtype=np.int64)
         amounts = [resources.amounts(r) for r in resources.budgets]
         if amounts:
             np.add.at(spent, problem.group, np.stack(amounts, axis=2))
-        return able, spent, resources.capacity[resources.budgets]
+        return spent, resources.capacity[resources.budgets]
 
 
 class _Orders:

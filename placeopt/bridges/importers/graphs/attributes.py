@@ -104,7 +104,8 @@ class AttributedGraph:
             exponent = max(exponent, NANOSECONDS)
         network, exponent = self._network(options, exponent, payloads=bool(joined), costly=costly, worked=worked)
         tasks = {
-            name: Task(timed.get(name, Fraction(0)), node.place, keys=keys[name]) for name, node in self.nodes.items()
+            name: Task(None if name in worked else timed.get(name, Fraction(0)), node.place, keys=keys[name])
+            for name, node in self.nodes.items()
         }
         places: dict[tuple[str, str], Place] = {}
         for edge in self.edges:

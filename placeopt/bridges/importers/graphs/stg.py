@@ -24,33 +24,23 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
+from placeopt.bridges.importers.graphs.number_lines import Line, NumberReader, lines_of
 from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
-from placeopt.bridges.importers.task_graph import TICKS, Place, Task, TaskGraph, costs_text, decimals, timed_network
-from placeopt.errors import DocumentError, Issue, counted, in_file_order, visible
-from placeopt.io.document import reading
-from placeopt.io.files import StrPath, read_text
+from placeopt.bridges.importers.task_graph import TICKS, Task, TaskGraph, costs_text, decimals, timed_network
+from placeopt.errors import DocumentError, Issue, counted
+from placeopt.io.files import StrPath
 from placeopt.io.spec import MOST_DEVICES
 
 NAME = "stg"
-_NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?", re.ASCII)
-_LONGEST = 30
-"""Maximum number of characters of a number."""
 _BEGINS = re.compile(
-    rb"\A(?:\s*#[^\n]*\n)*\s*\d+(?:[ \t]+\d+)?[ \t]*\r?\n(?:\s*#[^\n]*\n)*\s*\d+[ \t]+[\d.]+[ \t]+\d+\s"
+    rb"\A(?:\s*#[^\n]*\n)*\s*\d+(?:[ \t]+\d+)?[ \t]*\r?\n(?:\s*#[^\n]*\n)*\s*\d+[ \t]+[\d.]+[ \t]+0[ \t]*\r?\n"
 )
+"""The first line, and the first task, which has no predecessors."""
 
 
 def recognises(sample: Sample) -> bool:
     """Whether a file looks like one of this format."""
     return sample.suffix == ".stg" or _BEGINS.match(sample.start) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """The numbers of a line as text, each with its column."""
-
-    number: int
-    words: list[tuple[str, int]]
 
 
 @dataclass(slots=True)
@@ -72,9 +62,7 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
         If the file cannot be read or is not valid; lists every issue with its line.
     """
     file = str(path)
-    with reading(path):
-        text = read_text(path)
-    lines = [line for each in enumerate(text.splitlines(), 1) if (line := _words(*each)).words]
+    lines = lines_of(path, "#")
     if not lines:
         raise DocumentError([Issue("has no numbers; expected the number of tasks in the first line", (), file)])
     # A file states all costs or none: the form with fewer issues is the right one.
@@ -82,21 +70,16 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
     for reader in (plain, costly):
         reader.read(lines)
     reader = costly if len(costly.issues) < len(plain.issues) else plain
-    if reader.issues:
-        raise DocumentError(in_file_order(reader.issues))
+    reader.check()
     return reader.imported(options)
 
 
-def _words(number: int, line: str) -> _Line:
-    return _Line(number, [(found[0], found.start() + 1) for found in re.finditer(r"\S+", line.partition("#")[0])])
-
-
-class _Reader:
+class _Reader(NumberReader):
     """Reads one file whose predecessors have `width` numbers each, and collects its issues."""
 
     def __init__(self, file: str, width: int) -> None:
-        self._file, self._width = file, width
-        self.issues: list[Issue] = []
+        super().__init__(file)
+        self._width = width
         self.records: dict[int, _Record] = {}
         self.stated = 0
         self._faulty: set[int] = set()
@@ -105,20 +88,20 @@ class _Reader:
         """Whether the line before was not read to its end, so that this one may continue it."""
         self.processors: int | None = None
 
-    def read(self, lines: list[_Line]) -> None:
+    def read(self, lines: list[Line]) -> None:
         """Read all lines."""
         first, *rest = lines
-        stated = self._whole(first.words[0], first.number)
+        stated = self.whole(first.words[0], first.number)
         if stated is None:
             return  # the file is probably of another format, in which every line has issues
         self.stated = stated
         if len(first.words) > 2:
-            self._add(f"has {len(first.words)} numbers; expected the number of tasks", first.number)
+            self.add(f"has {len(first.words)} numbers; expected the number of tasks", first.number)
         if len(first.words) > 1:
-            self.processors = self._whole(first.words[1], first.number)
+            self.processors = self.whole(first.words[1], first.number)
             if self.processors is not None and not 1 <= self.processors <= MOST_DEVICES:
                 what = f"{self.processors} is not a number of processors; expected 1 to {MOST_DEVICES}"
-                self._add(what, first.number, first.words[1][1])
+                self.add(what, first.number, first.words[1][1])
         remaining = iter(rest)
         records = 0
         for line in remaining:
@@ -126,23 +109,23 @@ class _Reader:
             self._record(line, remaining)
         if not self.stated <= records <= self.stated + 2:
             what = f"its first line states {self.stated}, so that {self.stated} to {self.stated + 2} are expected"
-            self._add(f"the file has {counted(records, 'task')}; {what}", first.number)
+            self.add(f"the file has {counted(records, 'task')}; {what}", first.number)
         for record in self.records.values():
             for number in record.predecessors:
                 if number not in self.records and number not in self._faulty:
-                    self._add(f"task {record.number}: no task has the number {number}", record.line)
+                    self.add(f"task {record.number}: no task has the number {number}", record.line)
 
-    def _record(self, line: _Line, remaining: Iterator[_Line]) -> None:
+    def _record(self, line: Line, remaining: Iterator[Line]) -> None:
         """Read a task, which may continue on the next lines."""
         if len(line.words) < 3 and self._lost:
             return
         self._lost = True
         if len(line.words) < 3:
             what = "the number of a task, its time, and the number of its predecessors"
-            self._add(f"has {counted(len(line.words), 'number')}; expected {what}", line.number)
+            self.add(f"has {counted(len(line.words), 'number')}; expected {what}", line.number)
             return
-        number, count = (self._whole(line.words[k], line.number) for k in (0, 2))
-        time = self._time(line.words[1], line.number)
+        number, count = (self.whole(line.words[k], line.number) for k in (0, 2))
+        time = self.time(line.words[1], line.number)
         words = [(word, line.number) for word in line.words[3:]]
         needed = (count or 0) * self._width
         while count is not None and len(words) < needed:
@@ -157,21 +140,21 @@ class _Reader:
         if len(words) != needed:
             each = ", each with a cost" if self._width == 2 else ""
             what = f"{counted(needed, 'number')} for {counted(count, 'predecessor')}{each}; got {len(words)}"
-            self._add(f"task {number}: expected {what}", line.number)
+            self.add(f"task {number}: expected {what}", line.number)
             return
         if number in self.records:
-            self._add(f"task {number} is stated twice, first in line {self.records[number].line}", line.number)
+            self.add(f"task {number} is stated twice, first in line {self.records[number].line}", line.number)
             return
         self._lost = False
         record = self.records[number] = _Record(line.number, number, time)
         for k in range(0, needed, self._width):
             word, place = words[k]
-            predecessor = self._whole(word, place)
-            cost = self._time(*words[k + 1]) if self._width == 2 else Fraction(0)
+            predecessor = self.whole(word, place)
+            cost = self.time(*words[k + 1]) if self._width == 2 else Fraction(0)
             if predecessor is None or cost is None:
                 continue
             if predecessor in record.predecessors:
-                self._add(f"task {number}: predecessor {predecessor} is stated twice", place, word[1])
+                self.add(f"task {number}: predecessor {predecessor} is stated twice", place, word[1])
             record.predecessors[predecessor] = cost
 
     def imported(self, options: ImportOptions) -> Imported:
@@ -182,12 +165,12 @@ class _Reader:
         exponent = decimals([r.time for r in records] + [cost for r in records for cost in r.predecessors.values()])
         network, exponent = timed_network(options, exponent, self.processors, notes, costs=costs)
         graph = TaskGraph(
-            options.name or Path(self._file).stem,
-            f"{Path(self._file).name}, in the format of the Standard Task Graph Set",
+            options.name or Path(self.file).stem,
+            f"{Path(self.file).name}, in the format of the Standard Task Graph Set",
             {str(record.number): self._task(record, exponent) for record in records},
             costs_text(exponent) if costs else "",
         )
-        return graph.imported(network, options.resolution or TICKS[exponent], self._issue, notes)
+        return graph.imported(network, options.resolution or TICKS[exponent], self.issue, notes)
 
     def _task(self, record: _Record, exponent: int) -> Task:
         after: dict[str, int | None] = {
@@ -221,23 +204,3 @@ class _Reader:
             record.predecessors = {a: cost for a, cost in record.predecessors.items() if a not in dropped}
         names = " and ".join(map(str, dropped))
         return [f"{counted(len(dropped), 'dummy task')} without time dropped: {names}"] if dropped else []
-
-    def _whole(self, word: tuple[str, int], line: int) -> int | None:
-        text, column = word
-        if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
-            return int(text)
-        self._add(f'"{visible(text)}" is not a whole number', line, column)
-        return None
-
-    def _time(self, word: tuple[str, int], line: int) -> Fraction | None:
-        text, column = word
-        if _NUMBER.fullmatch(text) and len(text) <= _LONGEST:
-            return Fraction(text)
-        self._add(f'"{visible(text)}" is not a time; expected a number that is not negative', line, column)
-        return None
-
-    def _issue(self, message: str, place: Place) -> Issue:
-        return Issue(message, (), self._file, place if isinstance(place, int) else None)
-
-    def _add(self, message: str, line: int, column: int | None = None) -> None:
-        self.issues.append(Issue(message, (), self._file, line, column))

@@ -24,7 +24,7 @@ class Uses:
     Amounts of a resource are counted in units of their greatest common divisor, and its capacity is rounded down to
     units. A renewable resource is cumulative over the intervals of tasks on devices; over the interval of a task
     itself, if neither its duration nor what it uses depends on the device. If no two tasks fit at one time, these
-    intervals do not overlap. A budget is a knapsack. A device on which a task alone exceeds a capacity is excluded.
+    intervals do not overlap. A budget is a knapsack.
 
     `magnitude` is the largest number in the rows, `area` the largest sum of amounts times ticks.
     """
@@ -34,13 +34,8 @@ class Uses:
         self.duration = placement.problem.duration
         self.magnitude = self.area = 0
         self._work: list[tuple[list[tuple[Literal, int]], int]] = []
-        fits = resources.fits(self.duration)
-        for i, d in np.argwhere(~fits).tolist():
-            x = placement.at[placement.group[i]].get(d)
-            if x is not None:
-                self.base.cp.add(x == 0)
         for r, (renewable, capacity) in enumerate(zip(resources.renewable, resources.capacity.tolist(), strict=True)):
-            amounts = np.where(fits, resources.amounts(r), 0)
+            amounts = resources.amounts(r)
             if renewable:
                 amounts[self.duration == 0] = 0
             unit = int(np.gcd.reduce(amounts, axis=None)) or 1

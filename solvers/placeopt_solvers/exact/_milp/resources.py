@@ -24,20 +24,14 @@ class Uses:
         U[i, j] >= sum_d amount[i, d] x[g(i), d] - most[i] (o[i, j] + A[i, j])
 
     where o[i, j] says that i has ended by then, A[i, j] that i starts later, and most[i] is the largest amount of i. If
-    two tasks exceed the capacity together on any devices, o[i, j] + o[j, i] >= 1 replaces this. A device on which a
-    task alone exceeds a capacity is excluded.
+    two tasks exceed the capacity together on any devices, o[i, j] + o[j, i] >= 1 replaces this.
     """
 
     def __init__(self, placement: Placement, timing: Timing | None, resources: Resources) -> None:
         self.placement, self.program = placement, placement.program
         duration = placement.problem.duration
-        fits = resources.fits(duration)
-        for i, d in np.argwhere(~fits).tolist():
-            x = placement.x[placement.group[i]].get(d)
-            if x is not None:
-                self.program.at_least(0, x)
         for r, (renewable, capacity) in enumerate(zip(resources.renewable, resources.capacity.tolist(), strict=True)):
-            amounts = np.where(fits, resources.amounts(r), 0)
+            amounts = resources.amounts(r)
             if renewable:
                 amounts[duration == 0] = 0
             unit = int(np.gcd.reduce(amounts, axis=None)) or 1
