@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum, small_problem, with_resources, with_windows
+from placeopt_solvers._constructive.sequences import heft
+from placeopt_solvers._runs.time_scaling import coarsened
 from placeopt_solvers._runs.validity import valid
+from placeopt_solvers._starts.generation import generated
 from placeopt_solvers.exact.cp_sat import CpSat, CpSatSettings
 
 import placeopt as po
@@ -15,7 +18,7 @@ from placeopt.bounding.quick import bounds, prove_infeasible
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.resources import build_resources
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, makespan
 from placeopt.protocol import Options, Termination, unsupported
 from placeopt.protocol.registry import find_solver
 from placeopt.verifier import verify
@@ -169,11 +172,35 @@ def test_quick_proofs_name_what_does_not_suffice(limits: dict[str, Any], reason:
         assert solved(case, name).termination is Termination.INFEASIBLE
 
 
+def test_longer_ticks_keep_the_optimum() -> None:
+    case = shared([6, 12, 18, 6], [{"r": 2}, {"r": 1}, {"r": 1}, {}], edges=[(0, 3)], renewable={"r": 2})
+    assert coarsened(case).unit == 6
+    answer = solved(case)
+    assert (answer.termination, answer.bound) == (Termination.OPTIMAL, 24)
+    assert answer.schedule is not None
+    assert verify(case, answer.schedule).feasible
+
+
 def test_amounts_whose_sums_over_time_exceed_64_bits() -> None:
     big = 2**40
     case = shared([2**23] * 4, [{"r": big - k} for k in range(4)], renewable={"r": 2 * big})
     answer = solved(case)
     assert (answer.termination, answer.bound) == (Termination.OPTIMAL, 2**24)
+
+
+def test_passes_in_both_directions_shorten_a_schedule() -> None:
+    rng = np.random.default_rng(3)
+    n = 20
+    edges = [(i, j) for i in range(n) for j in range(i + 1, n) if rng.random() < 0.1]
+    uses: list[dict[str, Any]] = [{"r": int(rng.integers(1, 4)), "s": int(rng.integers(0, 3))} for _ in range(n)]
+    case = shared(rng.integers(1, 10, n).tolist(), uses, edges=edges, renewable={"r": 4, "s": 3})
+    start = heft(case).schedule
+    assert start is not None
+    better = generated(case, start, lambda: False)
+    assert better is not None
+    assert verify(case, better).feasible
+    assert bounds(case)[0].value <= makespan(case, better) < makespan(case, start)
+    assert generated(shared([3, 4], [{}, {}]), Schedule(np.array([0, 0]), np.array([0, 0])), lambda: False) is None
 
 
 def test_an_incumbent_that_breaks_a_resource_is_not_valid() -> None:

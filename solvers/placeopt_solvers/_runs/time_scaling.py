@@ -3,8 +3,8 @@
 Let g divide every duration, every possible transfer, every release time and, if the objective counts it, all
 relocation. Take a schedule and round each start, of tasks and transfers, down to a multiple of g. Rounding down keeps
 order and commutes with adding multiples of g. So precedence, the exclusive use of devices and ports, and release times
-still hold. Nothing ends later: deadlines hold, even rounded down, and no metric grows. Memory live at tick k g was live
-at tick k g + g - 1. So some optimal schedule has multiples of g only, and ticks of g suffice.
+still hold. Nothing ends later: deadlines hold, even rounded down, and no metric grows. Memory live and resources in use
+at tick k g were so at tick k g + g - 1. So some optimal schedule has multiples of g only, and ticks of g suffice.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Coarse:
 def coarsened(problem: Problem) -> Coarse:
     """Return the problem in the longest ticks without loss, often its own. O(p k^2) for p different payloads.
 
-    With memory tiers it is the problem's own: swap times depend on the placement.
+    With memory tiers it is the problem's own, since swap times depend on the placement; with windows in which devices
+    are unavailable, too.
     """
-    unit = 1 if problem.rules else _common(problem)
+    unit = 1 if {"tiers", "unavailable"}.intersection(problem.rules) else _common(problem)
     if unit <= 1:
         return Coarse(problem, 1)
     bandwidth = _divided(problem.byte_ticks_num, problem.byte_ticks_den, 1, unit)

@@ -15,6 +15,7 @@ from .._local_search.search import rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._runs.solve_run import Incumbent
 from .._runs.validity import valid_forms
+from .generation import generated
 from .segments import segmented
 from .serial import best_serial
 
@@ -24,11 +25,11 @@ def best_start(
 ) -> Schedule | None:
     """Return the best valid schedule among the initial one and, if wanted, those of HEFT, single devices and segments.
 
-    Each is also tried re-timed. Infeasible schedules are discarded. Once a schedule is found, `stopped` ends the search
-    for further ones.
+    With resources, that of HEFT is improved, too. Each is also tried re-timed. Infeasible schedules are discarded. Once
+    a schedule is found, `stopped` ends the search for further ones.
     """
     best: tuple[tuple[Value, ...], Schedule] | None = None
-    for candidate in _candidates(problem, initial, heuristics):
+    for candidate in _candidates(problem, initial, heuristics, stopped):
         for form in () if candidate is None else valid_forms(problem, candidate):
             values = evaluate(problem, form)
             if best is None or values < best[0]:
@@ -38,10 +39,15 @@ def best_start(
     return None if best is None else best[1]
 
 
-def _candidates(problem: Problem, initial: Schedule | None, heuristics: bool) -> Iterator[Schedule | None]:
+def _candidates(
+    problem: Problem, initial: Schedule | None, heuristics: bool, stopped: Callable[[], bool]
+) -> Iterator[Schedule | None]:
     yield initial
     if heuristics:
-        yield heft(problem).schedule
+        first = heft(problem).schedule
+        yield first
+        if first is not None:
+            yield generated(problem, first, stopped)
         yield best_serial(problem)[0]
         yield from segmented(problem)
 
