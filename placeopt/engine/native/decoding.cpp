@@ -300,9 +300,11 @@ double LocalSearch::decode(Int begin, double limit) {
                     t = std::max(t, add(end[problem_.source[k]], delay[k]));
             }
             const auto open = [&](Int tick) { return problem_.unavailable.clear_of(d, tick, ticks[i]); };
+            Usage::Spot spot{};
             if (shared) {
                 least = std::min(least, t);
-                t = usage_.earliest(problem_.need(i, d), t, ticks[i], open);
+                spot = usage_.earliest(problem_.need(i, d), t, ticks[i], open);
+                t = spot.tick;
             } else {
                 t = open(t);
             }
@@ -321,7 +323,7 @@ double LocalSearch::decode(Int begin, double limit) {
                 rewind(first);
                 return INFINITE;
             }
-            if (shared) usage_.count(problem_.need(i, d), t - ticks[i], t, 1);
+            if (shared) usage_.book(problem_.need(i, d), spot, ticks[i]);
             if (due && t > problem_.deadline[i]) late = add(late, t - problem_.deadline[i]);
         }
         latest_[c] = latest;

@@ -65,6 +65,7 @@ Int place_by_level(Line& line, Ints median, Ints level, Ints heaviest, Stop& sto
             found.value = found.second < 0 ? high : add(high, subtract(high, next));
             return found;
         };
+        const bool budgets = line.groups.budgets.any();  // tasks of all devices use them
         Int changed = NONE, assigned = NONE;
         while (ready.first < ready.last) {
             stop.poll(2 * (ready.last - ready.first));
@@ -73,7 +74,8 @@ Int place_by_level(Line& line, Ints median, Ints level, Ints heaviest, Stop& sto
                 // Notes are stale for new tasks, after a change of a noted device, and after the group got a home.
                 Level& note = ready.note[at];
                 const Int i = ready.task[at];
-                if (note.first < 0 || note.first == changed || note.second == changed || problem.group[i] == assigned) {
+                if (note.first < 0 || note.first == changed || note.second == changed || problem.group[i] == assigned ||
+                    (budgets && !timeline.can_run(i, note.first))) {
                     stop.poll(2 * m);
                     note = best_two(i);
                     if (note.first < 0) return i;

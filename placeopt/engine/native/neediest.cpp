@@ -52,6 +52,7 @@ Int place_neediest(Line& line, bool by_gap, bool batches, Stop& stop) {
         std::vector<Int> members(problem.g);
         for (const Int k : problem.group) ++members[k];
         Ready<T, Ends> ready(timeline, stop);
+        const bool budgets = line.groups.budgets.any();  // tasks of all devices use them
         Int used = problem.m, assigned = NONE, batch_end = ready.last;
         while (true) {
             Int chosen = NONE, most = NONE;
@@ -61,7 +62,8 @@ Int place_neediest(Line& line, bool by_gap, bool batches, Stop& stop) {
                 Ends& ends = ready.note[at];
                 const Int i = ready.task[at];
                 if (ends.best == used || ends.best == NONE || (by_gap && ends.second == used) ||
-                    (assigned >= 0 && problem.group[i] == assigned)) {
+                    (assigned >= 0 && problem.group[i] == assigned) ||
+                    (budgets && ends.best >= 0 && !timeline.can_run(i, ends.best))) {
                     stop.poll(2 * problem.m);
                     ends = weigh(timeline, ready, i, by_gap);
                 }

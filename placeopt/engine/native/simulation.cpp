@@ -27,10 +27,11 @@ void Simulation::place(Ints devices) {
 
 Int Simulation::begin(Int i, Int tick) {
     const Int d = device[i], ticks = task_ticks[i], entry = usage_.any() ? problem_.resources.need[i * problem_.m + d] : 0;
-    start[i] = usage_.earliest(entry, tick, ticks, [&](Int from) { return problem_.unavailable.clear_of(d, from, ticks); });
-    const Int end = add(start[i], ticks);
-    usage_.count(entry, start[i], end, 1);
-    return end;
+    const auto open = [&](Int from) { return problem_.unavailable.clear_of(d, from, ticks); };
+    const Usage::Spot spot = usage_.earliest(entry, tick, ticks, open);
+    start[i] = spot.tick;
+    usage_.book(entry, spot, ticks);
+    return add(start[i], ticks);
 }
 
 Int Simulation::run(Discipline discipline, Stop& stop) {

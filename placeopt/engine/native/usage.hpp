@@ -100,19 +100,31 @@ public:
                std::equal(used_.begin() + here * uses_->words, used_.end(), other.used_.begin() + there * uses_->words);
     }
 
+    // A tick, the step that holds it, and the step that holds the last tick of a task that starts then.
+    struct Spot {
+        Int tick;
+        std::size_t low, high;
+    };
+
     // The first tick from `tick` on at which what an entry uses is there for `ticks` ticks. A task of no duration uses
     // nothing. `gate(tick)` moves a tick on to where the device is open, and is asked again after each wait.
     template <class Gate>
-    Int earliest(Int entry, Int tick, Int ticks, Gate&& gate) const {
+    Spot earliest(Int entry, Int tick, Int ticks, Gate&& gate) const {
         tick = gate(tick);
-        if (ticks == 0 || !any() || uses_->kind[entry] == PackedUses::NOTHING) return tick;
+        if (ticks == 0 || !any() || uses_->kind[entry] == PackedUses::NOTHING) return {tick, 0, 0};
         if (uses_->kind[entry] == PackedUses::TOO_MUCH) throw Wrong("resources: a task uses more than there is");
         while (true) {
-            const Int moved = free_from(entry, tick, ticks);
-            if (moved == tick) return tick;
-            tick = gate(moved);
-            if (tick == moved) return tick;
+            const Spot found = uses_->words == 1 ? free_from<true>(entry, tick, ticks) : free_from<false>(entry, tick, ticks);
+            if (found.tick == tick) return found;
+            tick = gate(found.tick);
+            if (tick == found.tick) return found;
         }
+    }
+
+    // Counts what an entry uses for `ticks` ticks from a spot on that `earliest` has just found for it.
+    void book(Int entry, const Spot& spot, Int ticks) {
+        if (ticks == 0 || !any() || uses_->kind[entry] == PackedUses::NOTHING) return;
+        change(entry, spot.low, spot.tick, spot.high, spot.tick + ticks, 1);
     }
 
     // Counts what an entry uses from `begin` to `end` (sign 1), or takes it away (-1).
@@ -120,13 +132,7 @@ public:
     // Neighbouring steps always differ, so the steps depend only on what is counted, not on the order.
     void count(Int entry, Int begin, Int end, Int sign) {
         if (begin == end || !any() || uses_->kind[entry] == PackedUses::NOTHING) return;
-        const Int words = uses_->words;
-        const std::size_t low = split(find(begin), begin), high = split(find(end), end);
-        const Word* amount = uses_->amount.data() + entry * words;
-        for (std::size_t at = low; at < high; ++at)
-            for (Int w = 0; w < words; ++w) used_[at * words + w] += sign > 0 ? amount[w] : Word{0} - amount[w];
-        join(high);
-        join(low);
+        change(entry, find(begin), begin, find(end - 1), end, sign);
     }
 
     // The ticks from which another amount of resource r is in use, and these amounts.
@@ -152,50 +158,90 @@ public:
     }
 
 private:
-    // The step that holds a tick.
+    // The step that holds a tick; most ticks are near the last steps.
     std::size_t find(Int tick) const {
-        if (tick >= begin_.back()) return begin_.size() - 1;
-        return static_cast<std::size_t>(std::upper_bound(begin_.begin(), begin_.end(), tick) - begin_.begin()) - 1;
+        std::size_t low = begin_.size() - 1;
+        for (int tried = 0; tried < 8; ++tried, --low)
+            if (begin_[low] <= tick) return low;  // the first step begins at 0
+        std::size_t high = low + 1;
+        for (std::size_t width = 8; begin_[low] > tick; width *= 4) {
+            high = low;
+            low = low > width ? low - width : 0;
+        }
+        while (high - low > 1) {
+            const std::size_t middle = (low + high) / 2;
+            (begin_[middle] <= tick ? low : high) = middle;
+        }
+        return low;
     }
-    // The step that begins at a tick, which it makes of the one that holds it.
-    std::size_t split(std::size_t step, Int tick) {
-        if (begin_[step] == tick) return step;
-        const auto words = static_cast<std::ptrdiff_t>(uses_->words), at = static_cast<std::ptrdiff_t>(step) * words;
-        begin_.insert(begin_.begin() + static_cast<std::ptrdiff_t>(step) + 1, tick);
-        used_.insert(used_.begin() + at + words, words, 0);
-        std::copy_n(used_.begin() + at, words, used_.begin() + at + words);
-        return step + 1;
+    // Adds what an entry uses to the steps from tick `begin`, in step `low`, to tick `end`, where the tick before is in step
+    // `high`; or with sign -1 takes it away.
+    void change(Int entry, std::size_t low, Int begin, std::size_t high, Int end, Int sign) {
+        if (uses_->words == 1) change<true>(entry, low, begin, high, end, sign);
+        else change<false>(entry, low, begin, high, end, sign);
+    }
+    template <bool single>
+    void change(Int entry, std::size_t low, Int begin, std::size_t high, Int end, Int sign) {
+        const std::size_t words = single ? 1 : static_cast<std::size_t>(uses_->words), count = begin_.size();
+        const bool opens = begin_[low] != begin, closes = high + 1 == count || begin_[high + 1] != end;
+        const std::size_t more = std::size_t{opens} + std::size_t{closes};
+        if (more > 0) {
+            begin_.resize(count + more);
+            used_.resize((count + more) * words);
+            for (std::size_t at = count; at-- > high + 1;) copy_step(at, at + more, words);
+            if (closes) {
+                copy_step(high, high + more, words);
+                begin_[high + more] = end;
+            }
+            if (opens) {
+                for (std::size_t at = high + 1; at-- > low;) copy_step(at, at + 1, words);
+                begin_[++low] = begin;
+                ++high;
+            }
+        }
+        const Word* amount = uses_->amount.data() + static_cast<std::size_t>(entry) * words;
+        const Word flip = sign > 0 ? Word{0} : ~Word{0};  // x ^ ~0 - ~0 = -x
+        for (std::size_t at = low; at <= high; ++at)
+            for (std::size_t w = 0; w < words; ++w) used_[at * words + w] += (amount[w] ^ flip) - flip;
+        if (!closes) join(high + 1, words);
+        if (!opens) join(low, words);
+    }
+    // Overwrites step `to`. Most changes are near the last step, so that loops over single steps are faster than others.
+    void copy_step(std::size_t from, std::size_t to, std::size_t words) {
+        begin_[to] = begin_[from];
+        for (std::size_t w = 0; w < words; ++w) used_[to * words + w] = used_[from * words + w];
     }
     // Removes a step that uses as much as the one before.
-    void join(std::size_t step) {
-        const auto words = static_cast<std::ptrdiff_t>(uses_->words), at = static_cast<std::ptrdiff_t>(step) * words;
-        if (step == 0 || !std::equal(used_.begin() + at, used_.begin() + at + words, used_.begin() + at - words)) return;
+    void join(std::size_t step, std::size_t words) {
+        const std::size_t at = step * words;
+        if (step == 0) return;
+        for (std::size_t w = at; w < at + words; ++w)
+            if (used_[w] != used_[w - words]) return;
         begin_.erase(begin_.begin() + static_cast<std::ptrdiff_t>(step));
-        used_.erase(used_.begin() + at, used_.begin() + at + words);
+        used_.erase(used_.begin() + static_cast<std::ptrdiff_t>(at), used_.begin() + static_cast<std::ptrdiff_t>(at + words));
     }
-    // The first tick from `tick` on from which what an entry uses is there for `ticks` ticks.
-    Int free_from(Int entry, Int tick, Int ticks) const {
-        const Int words = uses_->words;
+    // The first spot from `tick` on from which what an entry uses is there for `ticks` ticks. `single`: there is one word.
+    template <bool single>
+    Spot free_from(Int entry, Int tick, Int ticks) const {
+        const Int words = single ? 1 : uses_->words;
         const Word *most = uses_->most.data() + entry * words, *guard = uses_->guard.data();
-        if (words == 1) return free_from(tick, ticks, [&](std::size_t at) { return ((*most - used_[at]) & *guard) == *guard; });
-        return free_from(tick, ticks, [&](std::size_t at) {
-            const Word* used = used_.data() + at * words;
+        const auto free = [&](std::size_t at) {
+            const Word* used = used_.data() + static_cast<Int>(at) * words;
             for (Int w = 0; w < words; ++w)
                 if (((most[w] - used[w]) & guard[w]) != guard[w]) return false;
             return true;
-        });
-    }
-    template <class Free>
-    Int free_from(Int tick, Int ticks, Free&& free) const {
+        };
         Int end = add(tick, ticks);
-        for (std::size_t step = find(tick); step < begin_.size() && begin_[step] < end; ++step) {
+        std::size_t low = find(tick), step = low;
+        for (; step < begin_.size() && (step == low || begin_[step] < end); ++step) {
             if (free(step)) continue;
             do ++step;
             while (!free(step));  // nothing is used in the last step
+            low = step;
             tick = begin_[step];
             end = add(tick, ticks);
         }
-        return tick;
+        return {tick, low, step - 1};
     }
 
     std::shared_ptr<const PackedUses> uses_;

@@ -35,6 +35,7 @@ class Tuning:
     move: float = 0.7e-6  # a move apart from timing
     task: float = 2e-9  # timing a task or an edge without ports
     port_task: float = 5e-9  # timing a task or an edge with ports
+    booking: float = 5e-8  # booking the resources of a task
     chunk: float = 0.03  # between two changes of the penalties
     rise: float = 1.25  # factor of the penalty after a chunk with an infeasible state
     fall: float = 0.9  # factor of the penalty after a chunk with a feasible state
@@ -60,7 +61,8 @@ class Cooling:
 def rounds_in(problem: Problem, seconds: float) -> int:
     """Estimate the moves that a core tries in a few seconds."""
     step = TUNING.port_task if problem.contention != "none" else TUNING.task
-    return int(seconds / (TUNING.move + step * (problem.n_tasks + problem.n_edges)))
+    booking = TUNING.booking * problem.n_tasks if "resources" in problem.rules else 0.0
+    return int(seconds / (TUNING.move + step * (problem.n_tasks + problem.n_edges) + booking))
 
 
 class Walker:
