@@ -11,7 +11,7 @@ are
     slow        `energetic`, `destructive`, `sct-lp`, `intervals` and the relaxations
     exact       `brute-force`, `cp-sat`, `milp` and `series`, with and without the exact passes and hints, in turn
     heuristics  `auto`, `annealing`, `lns`, heuristics and `sct-lp`, whose results must not contradict the optimum
-    pipelines   the bounds and the exact solvers of the period; with up to 100 placements, drawn for slow bounds in turn
+    pipelines   the bounds and the exact solvers of the period; up to 100 placements, drawn for a slow bound in turn
 
 Each part runs until each bound, solver or metric was tried on `--each` problems. Refused are problems that a solver
 calls too large, and not proved are those that it does not solve to optimality; both are tried as well. Wrong is a bound
