@@ -123,7 +123,7 @@ def _reported(error: ValidationError) -> Iterator[ErrorDetails]:
 
 def _label(detail: ErrorDetails, labels: Mapping[str, tuple[str, ...]]) -> str | None:
     """The label that pydantic appends to an error's path, if it is one of these with their types of errors."""
-    last = str(detail["loc"][-1]) if detail["loc"] else None
+    last = str(detail["loc"][-1]) if detail["loc"] else ""
     # A task may have the name of a label, but errors of tasks are of other types.
     return last if last in labels and detail["type"].startswith(labels[last]) else None
 

@@ -249,7 +249,6 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         return engine.Timeline(native(live), groups)
 
     given = native(problem)
-    heads = np.zeros((n, m), np.int64)
     links = problem.latency, problem.byte_ticks_num, problem.byte_ticks_den, np.ones((m, m), np.bool_)
     both = np.zeros(e, np.bool_)
     game = game_of(core_of(program_of(problem))[0])
@@ -446,7 +445,7 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
                 ),
                 9,
                 9,
-                heads,
+                np.zeros(n, np.int64),
                 stop,
             ),
             {

@@ -242,7 +242,7 @@ class DurationTable:
                     self._no_speed(known, rows[mask & (flops > 0)], places, work)
                 else:
                     rate = scales.speed(scaled(spec.speed[used], compute), (*path, "speed", used))
-                    part = mask if len(of_format) > 1 else slice(None)
+                    part: Bool | slice = mask if len(of_format) > 1 else slice(None)
                     ticks[part] = self._quotient(flops[part], rate, path)
                     exact[part] = flops[part] * (rate[0] / rate[1])
             depends = (ticks > 0) & (compute < 1)
