@@ -74,7 +74,7 @@ def _within_resources(problem: Problem, schedule: Schedule) -> bool:
     lasting = np.flatnonzero(end > start)
     ticks = np.concatenate((end[lasting], start[lasting]))
     order = np.argsort(ticks, kind="stable")  # what ends at a tick does so before others start
-    for r in np.flatnonzero(resources.renewable):
+    for r in np.flatnonzero(resources.renewable).tolist():
         amount = resources.amounts(r)[lasting, device[lasting]]
         if (np.cumsum(np.concatenate((-amount, amount))[order]) > resources.capacity[r]).any():
             return False
