@@ -43,8 +43,10 @@ def scarcest(classes: Classes, found: Windows) -> Iterator[tuple[int, str]]:
         amount = np.where(classes.duration > 0, amount, 0)
         users = np.flatnonzero(np.where(found.allowed, amount, 1).min(axis=1) > 0)
         if capacity > 0 and len(users):
-            part = amount[users], classes.duration[users], found.allowed[users], head[users], tail[users]
-            best.append((_shared(*part, capacity), resources.names[r]))
+            ticks = _shared(
+                amount[users], classes.duration[users], found.allowed[users], head[users], tail[users], capacity
+            )
+            best.append((ticks, resources.names[r]))
     if best:
         yield max(best, key=lambda bound: bound[0])
 
