@@ -90,7 +90,7 @@ def test_a_greedy_heuristic_leaves_enough_of_a_budget(name: str) -> None:
 def test_evictions_save_what_budgets_lack() -> None:
     """Each of two budgets is the least on another device, so a greedy choice can leave too little of one."""
     repaired = failed = 0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         n, m = 12, 3
         uses: dict[int, Any] = {
@@ -100,7 +100,7 @@ def test_evictions_save_what_budgets_lack() -> None:
             task_names=[f"t{i}" for i in range(n)],
             device_names=["x", "y", "z"],
             duration=rng.integers(1, 9, (n, m)),
-            resources=build_resources(n, m, budgets={"a": 18, "b": 18}, uses=uses),
+            resources=build_resources(n, m, budgets={"a": 20, "b": 20}, uses=uses),
         )
         answer = find_solver("heft").solve(problem, Options(), Settings())
         if answer.schedule is None:
@@ -108,8 +108,8 @@ def test_evictions_save_what_budgets_lack() -> None:
             continue
         repaired += "were moved to make room" in answer.message
         assert verify(problem, answer.schedule).violations == ()
-    assert repaired > 3
-    assert failed < 40
+    assert repaired > 2
+    assert failed < 10
 
 
 def test_the_message_states_what_a_budget_lacks() -> None:

@@ -14,6 +14,7 @@ from placeopt_solvers._local_search.search import timed_schedule
 from placeopt_solvers._local_search.strategies import annealer
 
 from placeopt import engine
+from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem, with_changes
 from placeopt.model.memory import peak_memory, sum_memory
 from placeopt.model.objective import evaluate
@@ -241,19 +242,31 @@ def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -
 
 @pytest.mark.parametrize("contention", ["none", "port"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
-def test_the_penalty_is_the_memory_above_the_capacity(contention: str, memory_model: str) -> None:
+@pytest.mark.parametrize("shared", [False, True], ids=["", "resources"])
+def test_the_penalty_is_the_memory_above_the_capacity(contention: str, memory_model: str, shared: bool) -> None:
     seen = 0
     for seed in range(12):
         problem = constrained(seed, contention=contention, memory_model=memory_model, tight=0.1 + 0.12 * (seed % 6))
+        problem = sharing(problem, seed, 0.9) if shared else problem
         instance, state = placed(problem, seed)
         state.set_penalties(1.0, 3.0)
         penalty = state.penalty
         schedule = timed_schedule(problem, instance, state)
         used = (peak_memory if memory_model == "peak" else lambda p, s: sum_memory(p, s.device))(problem, schedule)
         missing = np.maximum(used - problem.capacity, 0).sum()
-        assert penalty == 3.0 * missing
+        assert math.isclose(penalty, 3.0 * (missing + overspent(instance, problem, state.device)), rel_tol=1e-12)
         seen += missing > 0
     assert 0 < seen < 12
+
+
+def overspent(instance: Instance, problem: Problem, device: Int) -> float:
+    """The bytes that what exceeds the budgets counts as."""
+    resources, total = problem.resources, 0.0
+    for b, r in enumerate([] if resources is None else resources.budgets.tolist()):
+        assert resources is not None
+        used = int(resources.amounts(r)[np.arange(problem.n_tasks), device].sum())
+        total += instance.budget_bytes[b] * max(used - int(resources.capacity[r]), 0)
+    return total
 
 
 def test_the_penalty_for_budgets_grows_with_what_exceeds_them() -> None:
@@ -262,12 +275,7 @@ def test_the_penalty_for_budgets_grows_with_what_exceeds_them() -> None:
         problem = sharing(constrained(seed, tight=2.0), seed, 0.2 + 0.06 * seed)
         instance, state = placed(problem, seed)
         state.set_penalties(1.0, 3.0)
-        resources, device = problem.resources, state.device
-        assert resources is not None
-        missing = 0.0
-        for b, r in enumerate(resources.budgets.tolist()):
-            used = int(resources.amounts(r)[np.arange(30), device].sum())
-            missing += instance.budget_bytes[b] * max(used - int(resources.capacity[r]), 0)
+        missing = overspent(instance, problem, state.device)
         assert math.isclose(state.penalty, 3.0 * missing, rel_tol=1e-12)
         seen += missing > 0
     assert 0 < seen < 12

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.problem import Problem, group_memory, group_separation
 
 from .profiles import Live, no_profile
@@ -54,7 +54,7 @@ def budgets_of(problem: Problem, feasible: Bool) -> Budgets | None:
         of_group = np.add.reduceat(each, first, axis=0) if len(member) else each
         least = np.where(feasible, of_group, most + 1).min(axis=1, initial=most + 1)
         extra.append(np.clip(of_group - least[:, None], 0, most + 1))
-        left.append(max(most - sum(least.tolist()), -1))
+        left.append(max(most - sum(least.tolist()), -(2**62)))
     used = np.stack(extra, axis=2).astype(np.int64)
     of_pair, resource = np.nonzero(used.reshape(-1, len(kinds)))
     row = np.searchsorted(of_pair, np.arange(feasible.size + 1))
@@ -184,6 +184,13 @@ class Placed:
             devices = devices[(budgets.used[k, devices] <= left).all(axis=1)]
         return devices
 
+    def parts(self, k: int) -> Float:
+        """Return the sum (m,) of the parts that group k uses of what is left of budgets on each device."""
+        budgets = self.groups.budgets
+        if budgets is None:
+            return np.zeros(len(self.room))
+        return np.asarray((budgets.used[k] / np.maximum(self.left, 1)).sum(axis=1))
+
     def put(self, k: int, d: int) -> None:
         """Give group k a home, or with -1 none."""
         for device, sign in ((int(self.home[k]), -1), (d, 1)):
@@ -245,9 +252,8 @@ def _greedy(groups: Groups, sequence: Int, sign: int, *, stay: bool) -> Int | No
         devices = state.possible(k)
         if len(devices) == 0:
             return None
-        if sign == 0 and groups.budgets is not None:
-            parts = groups.budgets.used[k, devices] / np.maximum(state.left, 1)
-            last = int(devices[parts.sum(axis=1).argmin()])
+        if sign == 0:
+            last = int(devices[state.parts(k)[devices].argmin()])
         elif not (stay and last in devices):
             last = int(devices[(sign * state.room[devices]).argmax()])
         state.put(k, last)
@@ -277,7 +283,10 @@ def _rivals_next(groups: Groups, sequence: Int) -> Int:
 
 
 def _search(groups: Groups, sequence: Int, device_class: Int) -> Int | None:
-    """Search depth-first in a fixed order of groups, the device with the least room first; None if it fails."""
+    """Search depth-first in a fixed order of groups; None if it fails.
+
+    The device with the least room comes first; with budgets, the one where the group uses the least parts of them.
+    """
     state = placed(groups, groups.home, groups.room)
     home, room = state.home, state.room
     used = np.bincount(home[home >= 0], minlength=len(room))
@@ -293,7 +302,8 @@ def _search(groups: Groups, sequence: Int, device_class: Int) -> Int | None:
             k = int(sequence[depth])
             devices = state.possible(k)
             fresh: set[int] = set()
-            for d in devices[np.argsort(-room[devices], kind="stable")].tolist():
+            worth = room[devices] if groups.budgets is None else state.parts(k)[devices]
+            for d in devices[np.argsort(-worth, kind="stable")].tolist():
                 # Unused devices of one class are interchangeable.
                 if used[d] or device_class[d] not in fresh:
                     options.append(d)
@@ -355,10 +365,12 @@ def _cleared(trial: Placed, k: int, d: int) -> int | None:
             return None
         moved += int(groups.memory[evicted])
     room[d] -= groups.memory[k]
-    while (evicted := _saved(trial, k, d)) is not None:
+    movable = groups.home < 0
+    while (evicted := _saved(trial, k, d, movable)) is not None:
         if evicted < 0:
             return None
         moved += int(groups.memory[evicted])
+        movable[evicted] = False  # once, because a move may use more of another budget
     return moved
 
 
@@ -371,8 +383,8 @@ def _relocated(trial: Placed, k: int) -> bool:
     return True
 
 
-def _saved(trial: Placed, k: int, d: int) -> int | None:
-    """Move a group to where it uses less of the first budget that group k lacks on device d; return the group.
+def _saved(trial: Placed, k: int, d: int, movable: Bool) -> int | None:
+    """Move a movable group (g,) to where it uses less of the first budget that k lacks on device d; return the group.
 
     None if k lacks nothing, -1 if no move saves any of it without using more of others that k lacks.
     """
@@ -383,7 +395,7 @@ def _saved(trial: Placed, k: int, d: int) -> int | None:
     if (short <= 0).all():
         return None
     lacking = np.flatnonzero(short > 0)
-    others = np.flatnonzero((trial.home >= 0) & (groups.home < 0))
+    others = np.flatnonzero((trial.home >= 0) & movable)
     here = budgets.used[others, trial.home[others]]
     gain = (here[:, None, :] - budgets.used[others])[:, :, lacking]
     worth = np.where((gain >= 0).all(axis=2) & groups.feasible[others], gain[:, :, 0], 0)

@@ -113,7 +113,7 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
     weight = np.array([weights.get(metric, 0.0) for metric in ("makespan", "max_load", "memory_balance")] + [1.0, 1.0])
     peak = problem.memory_model == "peak"
     feasible = problem.group_feasible() & (peak | (group_memory(problem)[:, None] <= problem.capacity))
-    budgets = budgets_of(problem, feasible)
+    budgets = budgets_of(problem, problem.group_feasible())
     held = max(float(problem.memory.sum()), 1.0)
     budget_bytes = np.zeros(0)
     if budgets is not None:

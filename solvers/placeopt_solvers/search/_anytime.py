@@ -78,12 +78,13 @@ def search(
         endless=settings.rounds is None and limit is not None and options.workers > 1,
     )
     found = best.schedule is not None
+    limits = "memory limits, budgets" if "budgets" in problem.rules else "memory limits"
     why = Termination.OPTIMAL if best.values == (bound,) else run.stop_reason()
     return Answer(
         why or (Termination.COMPLETED if found else Termination.FAILED),
         best.schedule,
         bound,
-        "" if found else "no state that was tried meets all limits of memory and budgets, and all deadlines",
+        "" if found else f"no state that was tried meets all {limits} and deadlines",
         {"evaluated": evaluated},
         varies_by="threads" if options.workers > 1 else "",
     )
