@@ -4,9 +4,9 @@
 
 PyJobShop (https://pyjobshop.org, Leon Lan and Joost Berkhout) is not part of placeopt: `pip install pyjobshop`. Without
 files, the problems are the projects in rcpsp/*.rcp (format `psplib`) and flexible job shops in fjsp/*.json, as far as
-the folder that PLACEOPT_DATA names contains them, and generated problems with the seeds 0, 1, ...: 30 to 48 tasks in
-layers, a machine with 8 cores, two machines that run one task at a time, 2 licences, and a budget that two thirds of
-the fastest placement would exceed. Files are problem files, or projects and job shops that `placeopt import` reads.
+the folder that PLACEOPT_DATA names contains them, and generated problems with the seeds 0, 1, ...: 30 to 48 tasks, a
+slow machine with 8 cores, two faster ones that run one task at a time at a price, 2 licences, and a budget of two
+thirds of the least price without the slow machine. Files are problem files, or files that `placeopt import` reads.
 
 Both solvers get the same integer data, the same limit and the same number of threads, and run one after the other on
 each problem; the verifier checks both schedules. A row states the objective, the gap (objective - bound) / objective

@@ -15,6 +15,7 @@ from placeopt.errors import DocumentError, UsageError
 from placeopt.io.compiler import compile_spec
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
+from placeopt.orchestration.pipeline import solve
 from placeopt.verifier import verify
 
 DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "rcpsp"
@@ -111,11 +112,15 @@ class TestForms:
 
     def test_resources_limit_the_schedule(self, tmp_path: Path) -> None:
         """Tasks 2 and 3 cannot overlap, nor 3 and 4: 4 ticks, 3 ticks, and 6 ticks or 5."""
+
+        def schedule(*start: int) -> Schedule:
+            return Schedule(np.zeros(4, dtype=np.int64), np.array(start))
+
         problem = compile_spec(imported(tmp_path, RCP, "small.rcp").document)
         for start, rules in (([0, 4, 7, 4], set()), ([0, 6, 0, 4], set()), ([0, 0, 3, 4], {"resource"})):
-            schedule = Schedule(np.zeros(4, dtype=np.int64), np.array(start))
-            assert {each.rule.value for each in verify(problem, schedule).violations} == rules
-        assert makespan(problem, Schedule(np.zeros(4, dtype=np.int64), np.array([0, 6, 0, 4]))) == 9
+            assert {each.rule.value for each in verify(problem, schedule(*start)).violations} == rules
+        found = solve(problem, "cp-sat", time_limit=60)
+        assert found.objective == found.bound == makespan(problem, schedule(0, 6, 0, 4)) == 9
 
     def test_first_and_last_tasks_that_take_time_stay(self, tmp_path: Path) -> None:
         found = imported(tmp_path, "2 1\n4\n3 0 1 2\n0 1 0\n", "small.rcp", name="x", resolution="1 ms")
@@ -215,3 +220,14 @@ def test_projects_of_psplib(path: Path) -> None:
             assert problem.duration[task, 0] == time
             assert [int(problem.resources.amounts(r)[task, 0]) for r in range(4)] == amounts
             assert {int(j) for i, j in edges if i == str(number)} == successors - {32}
+
+
+OPTIMA = {"j30_1_1": 43, "j30_1_2": 47, "j30_37_8": 72, "j30_48_10": 54}
+"""Proved by PyJobShop 0.0.9, too: `python benchmarks/pyjobshop_gaps.py`."""
+
+
+@pytest.mark.skipif(not REAL, reason=f"no files of the format in {DATA}; PLACEOPT_DATA names the folder above rcpsp")
+@pytest.mark.parametrize("name", OPTIMA)
+def test_optima_of_psplib(name: str) -> None:
+    found = solve(compile_spec(import_file(DATA / f"{name}.rcp").document), "cp-sat", time_limit=120)
+    assert found.objective == found.bound == OPTIMA[name]
