@@ -240,9 +240,11 @@ def build_resources(
             value if use else Fraction(0) for value, use in zip(table[i, r], counts[i].tolist(), strict=True)
         ]
         scale[r] = math.lcm(scale[r], *(value.denominator for value in table[i, r]))
-    for r, name in enumerate(known):
-        stated = (number for (_, of), values in table.items() if of == r for number in values)
-        if max(capacity[r], max(stated, default=Fraction(0))) * scale[r] >= 2**63:
+    most = list(capacity)
+    for (_, r), values in table.items():
+        most[r] = max(most[r], *values)
+    for name, value, by in zip(known, most, scale, strict=True):
+        if value * by >= 2**63:
             raise UsageError(f"amounts of {visible(name)} exceed 64 bits; expected fewer digits")
     amounts = [np.zeros((n, m), dtype=np.int64) for _ in known]
     for (i, r), values in table.items():

@@ -398,24 +398,26 @@ def with_shares(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
     tasks, devices = document["tasks"], document["devices"]
     document |= {"memory_model": "sum", "contention": "none"}
     document.pop("placement", None)
-    for key in ("pin", "devices", "requires", "colocate", "separate", "release"):
+    for key in ("pin", "devices", "requires", "colocate", "separate", "release", "after"):
         for task in tasks.values():
             task.pop(key, None)
-    for section, name, most in (("resources", "r", 4), ("budgets", "b", 7)):
+    for section, name, most in (("resources", "r", 2), ("budgets", "b", 5)):
         if rng.random() < 0.7:
             document[section] = {name: rng.randint(2, most)}
             for task in tasks.values():
-                if rng.random() < 0.7:
-                    amounts = [rng.randint(0, 2), {"cpu": rng.randint(0, 2), "gpu": rng.randint(0, 2)}]
+                if rng.random() < 0.9:
+                    amounts = [rng.randint(1, 2), {"cpu": rng.randint(0, 2), "gpu": rng.randint(0, 2)}]
                     task.setdefault("uses", {})[name] = rng.choice(amounts)
     if rng.random() < 0.6:
         devices["gpu"]["cores"] = devices["cpu"]["cores"] = 2
         for task in tasks.values():
             task["cores"] = rng.randint(1, 2)
-    if rng.random() < 0.6:
+    if rng.random() < 0.3:
         document["pools"] = {"p": {"memory": rng.randint(3, 7), "devices": rng.choice([["cpu"], "*", ["cpu0", "gpu"]])}}
-    for task in rng.sample(list(tasks.values()), 2):
-        task["deadline"] = rng.randint(3, 6)
+        for device in devices.values():
+            device.pop("memory", None)
+    for task in tasks.values():
+        task["deadline"] = rng.randint(3, 7)
     return document
 
 
