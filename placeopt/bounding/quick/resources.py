@@ -22,7 +22,7 @@ import numpy as np
 from placeopt import engine
 from placeopt.bounding.quick.classes import Classes, by_group
 from placeopt.bounding.quick.paths import NEVER, Windows
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Bool, Int
 
 THRESHOLDS = 8
 """Maximum number of values of l above 0: quantiles of the amounts up to half of the capacity."""
@@ -51,7 +51,7 @@ def scarcest(classes: Classes, found: Windows) -> Iterator[tuple[int, str]]:
         yield max(best, key=lambda bound: bound[0])
 
 
-def _shared(amount: Int, duration: Int, allowed: Int, head: Int, tail: Int, capacity: int) -> int:
+def _shared(amount: Int, duration: Int, allowed: Bool, head: Int, tail: Int, capacity: int) -> int:
     """The best bound of one resource over all functions."""
     small = np.unique(amount[allowed & (amount <= capacity - amount)])
     if len(small) > THRESHOLDS:
@@ -69,7 +69,7 @@ def _shared(amount: Int, duration: Int, allowed: Int, head: Int, tail: Int, capa
     return best
 
 
-def _work(mapped: Int, duration: Int, allowed: Int, capacity: int, longest: int) -> tuple[Int, int]:
+def _work(mapped: Int, duration: Int, allowed: Bool, capacity: int, longest: int) -> tuple[Int, int]:
     """The least work (i,) of tasks and the capacity, both in units in which 64-bit sums with `longest` ticks fit.
 
     Work is rounded down and the capacity up, which weakens the bound.
