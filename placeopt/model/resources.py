@@ -174,6 +174,15 @@ class Share(NamedTuple):
     amount: Int
     unit: Fraction = Fraction(1)
 
+    @property
+    def is_memory(self) -> bool:
+        """Whether the resource is memory that devices share, in bytes."""
+        return not self.renewable and self.name.startswith(POOL)
+
+    def text(self, amount: int) -> str:
+        """An amount of the resource for messages."""
+        return exact_size(amount) if self.is_memory else f"{float(amount * self.unit):.10g}"
+
 
 def assembled(shares: Sequence[Share], parallel: Bool, n: int) -> Resources:
     """The resources of n tasks: renewable ones first."""
@@ -270,11 +279,11 @@ def build_resources(
         scale[r] = math.lcm(scale[r], *(value.denominator for value in table[i, r]))
     found = []
     for r, (name, by, value) in enumerate(zip(known, scale, capacity, strict=True)):
-        stated = {i: values for (i, resource), values in table.items() if resource == r}
-        if max(value, *map(max, stated.values()), 0) * by >= 2**63:
+        rows = {i: values for (i, of), values in table.items() if of == r}
+        if max([value, *map(max, rows.values())]) * by >= 2**63:
             raise UsageError(f"amounts of {visible(name)} exceed 64 bits; expected fewer digits")
         used = np.zeros((n, m), dtype=np.int64)
-        for i, values in stated.items():
+        for i, values in rows.items():
             used[i] = [int(each * by) for each in values]
         found.append(Share(name, r < len(renewable or {}), int(value * by), used, Fraction(1, by)))
     return assembled(found, several, n)

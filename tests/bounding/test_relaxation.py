@@ -27,6 +27,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
+from placeopt.protocol import PLACED
 from placeopt.simulation import simulate
 from placeopt.verifier import verify
 
@@ -254,18 +255,24 @@ class TestBounds:
         )  # fmt: skip
         assert {bound.value for bound in relaxed_bounds(problem)} == {40}
 
-    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("metric", PLACED)
     def test_of_every_metric_where_memory_parts_a_chain(self, metric: str) -> None:
         objective = Objective(((Term(metric),),))  # type: ignore[arg-type]
         rest: dict[str, Any] = {"objective": objective, "byte_energy_num": np.full((2, 2), 2), "power_num": [1, 1]}
         if metric == "relocation":  # three would stay on the first device, where two fit: the second one goes
             rest["relocation"] = [[0, 9], [0, 2], [0, 5], [3, 0]]
+        if metric == "price":  # likewise
+            rest["price"] = [[1, 9], [1, 2], [1, 5], [9, 1]]
         problem = chain([5, 3, 7], [2, 2], **rest)
         expected = {
             "makespan": 43, "total_cost": 43, "max_load": 20, "communication": 3, "energy": 46,
-            "memory_balance": 1_000_000, "relocation": 2,
+            "memory_balance": 1_000_000, "relocation": 2, "price": 5,
         }  # fmt: skip
         assert relaxed_bounds(problem)[0].value == expected[metric] == optimum(problem)[0][0]  # type: ignore[index]
+
+    def test_of_metrics_that_it_does_not_know_is_that_of_the_others(self) -> None:
+        objective = Objective(((Term("makespan"), Term("tardiness"), Term("devices")),))
+        assert relaxed_bounds(chain([5, 3, 7], [2, 2], objective=objective))[0].value == 43
 
     def test_of_a_weighted_sum_is_exact(self) -> None:
         objective = Objective(((Term("makespan", Fraction(1, 2)), Term("communication", Fraction(5, 3))),))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import METRICS, small_problem
+from brute_force import small_problem
 from placeopt_solvers._local_search.instance import Instance, make_instance
 from placeopt_solvers._local_search.search import timed_schedule
 from placeopt_solvers._local_search.strategies import annealer
@@ -22,6 +22,7 @@ from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.resources import build_resources
 from placeopt.model.schedule import makespan, sequence
 from placeopt.model.tiers import build_tiers
+from placeopt.protocol import PLACED
 from placeopt.simulation import retime, simulate
 from placeopt.verifier import verify
 
@@ -218,7 +219,7 @@ def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("contention", ["none", "port", "half_duplex"])
 def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -> None:
-    metric = METRICS[seed % len(METRICS)]
+    metric = PLACED[seed % len(PLACED)]
     problem = constrained(seed, contention=contention, tight=2.0, objective=Objective(((Term(metric),),)))
     problem = tiered(problem) if seed % 2 else problem
     problem = sharing(problem, seed, 0.8) if seed % 3 == 0 else problem

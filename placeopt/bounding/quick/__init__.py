@@ -60,8 +60,7 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 
 NAMES = (
     "critical-path", "load", "jackson", "packing", "resources", "ports", "swapping", "transfers", "cheapest", "memory",
-    "weighted-sum",
-    "trivial",
+    "earliest", "weighted-sum", "trivial",
 )  # fmt: skip
 """Names of these bounds. Ledgers of comparisons accept a proved bound only under one of them or of a solver."""
 

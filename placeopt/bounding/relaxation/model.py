@@ -167,9 +167,9 @@ class Relaxation:
         for k in np.flatnonzero(kinds.room < UNLIMITED).tolist():
             held, room = _coarse(memory, int(kinds.room[k]), ROOM_BITS)
             add(self.y[:, k], -held, -room)
-        for uses, room in self._alike(renewable=False):
-            held, most = _coarse(by_group(self.problem, uses, np.add).reshape(-1), room, ROOM_BITS)
-            add(self.y.reshape(-1), -held, -most)
+        for uses, limit in self._alike(renewable=False):
+            held, room = _coarse(by_group(self.problem, uses, np.add).reshape(-1), limit, ROOM_BITS)
+            add(self.y.reshape(-1), -held, -room)
         single = np.flatnonzero(kinds.size == 1).tolist()
         problem = self.problem
         for g, h in np.unique(problem.group[problem.separation], axis=0).tolist():

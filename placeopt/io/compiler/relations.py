@@ -64,8 +64,7 @@ def edge_arrays(tasks: Tasks, scales: Scales, gaps: Gaps, issues: Issues) -> Edg
         return ("tasks", names[target[edge]], "after", names[source[edge]])
 
     carried = outputs[source]
-    known = [payload for payload in payloads if payload is not None] if shared.any() else payloads
-    carried[stated] = scales.sizes(known, place)
+    carried[stated] = scales.sizes([payload for payload in payloads if payload is not None], place)
     arrays = EdgeArrays(pairs, carried, shared)
     _report_cycles(arrays.pairs, names, issues)
     return arrays

@@ -141,5 +141,5 @@ def _check_capacity(parts: Parts, share: Share, feasible: Bool) -> None:
     feasible &= share.amount <= share.capacity
     for row in np.flatnonzero(able.any(axis=1) & ~feasible.any(axis=1)).tolist():
         name, least = list(parts.tasks)[row], int(share.amount[row][able[row]].min())
-        needs, has = (f"{float(amount * share.unit):.10g}" for amount in (least, share.capacity))
-        parts.issues.add(f"the task uses at least {needs} of {share.name}, which has {has}", ("tasks", name))
+        needs, has = share.text(least), share.text(share.capacity)
+        parts.issues.add(f"the task uses at least {needs}, and {share.name} has {has}", ("tasks", name))

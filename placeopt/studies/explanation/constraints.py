@@ -75,6 +75,10 @@ class System:
         self.problem = compilation.problem()
         if self.problem.tiers is not None:
             raise UnsupportedError("explain does not support memory tiers; state a memory without tiers")
+        if self.problem.limits:
+            raise UnsupportedError("explain does not support limits of metrics; leave them out")
+        if any(task.modes for task in compilation.tasks.values()):
+            raise UnsupportedError("explain does not support modes; state one of them for each task")
         self._compilation = compilation
         # The spec is already checked. Issues without the restrictions, such as missing rates of devices that no task
         # may use, are not errors and are discarded.
@@ -173,7 +177,7 @@ class System:
         scales = Scales(problem.resolution, compilation.spec.units, unused)
         parts = Parts(compilation.spec, compilation.tasks, self._index, scales, compilation.gaps, unused)
         memory = TaskMemory(problem.resident, problem.output, problem.scratch)
-        return shared_resources(parts, memory, self.runnable.copy())
+        return shared_resources(parts, None, memory, None, problem.capacity, self.runnable.copy())
 
     def needed(self, constraint: Constraint, problem: Problem, schedule: Schedule) -> int:
         """Return what a schedule needs of resources that a constraint limits, in units; for several, the most."""
