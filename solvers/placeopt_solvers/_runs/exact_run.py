@@ -14,7 +14,7 @@ from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_at, swap_times, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Metric, Problem
 from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks
 from placeopt.protocol import Options, Settings, Termination
 
@@ -57,7 +57,7 @@ class View:
 
 def view(problem: Problem, schedule: Schedule) -> View:
     """Return the view of a valid schedule."""
-    metrics = dict.fromkeys(("makespan", *problem.objective.metrics, *dict(problem.limits)))
+    metrics = dict.fromkeys(("makespan", *counted(problem)))
     arrival = arrivals(problem, schedule)
     return View(
         device=schedule.device.tolist(),
@@ -92,10 +92,15 @@ def relabelled(problem: Problem, schedule: Schedule) -> Schedule:
     return Schedule(new[schedule.device], schedule.start, schedule.transfers)
 
 
+def counted(problem: Problem) -> tuple[Metric, ...]:
+    """Return the metrics of the objective and of the limits."""
+    return tuple(dict.fromkeys((*problem.objective.metrics, *dict(problem.limits))))
+
+
 def bounded_devices(problem: Problem) -> list[int]:
     """Return devices whose capacity can matter: for `memory_balance` all limited ones, else those that can overflow."""
     limited = np.flatnonzero(problem.capacity != UNLIMITED).tolist()
-    if "memory_balance" in problem.objective.metrics:
+    if "memory_balance" in counted(problem):
         return limited
     memory = problem.memory.astype(object)
     return [d for d in limited if memory[problem.feasible[:, d]].sum() > int(problem.capacity[d])]
@@ -103,8 +108,7 @@ def bounded_devices(problem: Problem) -> list[int]:
 
 def needs_times(problem: Problem) -> bool:
     """Return whether memory, a deadline or the objective depends on times, not only on the placement."""
-    counted = {*problem.objective.metrics, *dict(problem.limits)}
-    if {"makespan", "tardiness"}.intersection(counted) or bool((problem.deadline != UNLIMITED).any()):
+    if {"makespan", "tardiness"}.intersection(counted(problem)) or bool((problem.deadline != UNLIMITED).any()):
         return True
     return problem.memory_model == "peak" and bool(bounded_devices(problem))
 

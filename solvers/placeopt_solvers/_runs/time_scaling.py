@@ -46,9 +46,9 @@ def coarsened(problem: Problem) -> Coarse:
     """Return the problem in the longest ticks without loss, often its own. O(p k^2) for p different payloads.
 
     With memory tiers it is the problem's own, since swap times depend on the placement; with windows in which devices
-    are unavailable, too.
+    are unavailable, or limits of metrics, too.
     """
-    unit = 1 if {"tiers", "unavailable"}.intersection(problem.rules) else _common(problem)
+    unit = 1 if {"tiers", "unavailable", "limits"}.intersection(problem.rules) else _common(problem)
     if unit <= 1:
         return Coarse(problem, 1)
     bandwidth = _divided(problem.byte_ticks_num, problem.byte_ticks_den, 1, unit)

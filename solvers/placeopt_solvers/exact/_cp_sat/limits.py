@@ -16,7 +16,7 @@ from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.unavailability import last_end
 
 from ..._runs.device_classes import class_ends
-from ..._runs.exact_run import TooLargeError
+from ..._runs.exact_run import TooLargeError, counted
 
 LARGEST = 2**62
 """No sum in a model may reach this: CP-SAT counts in 64 bits."""
@@ -78,7 +78,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         "price": _total(problem.price.max(axis=1, initial=0)),
         "devices": problem.n_devices,
     }
-    for metric in ("makespan", *problem.objective.metrics, *dict(problem.limits)):
+    for metric in ("makespan", *counted(problem)):
         # Rows add up a few such numbers, hence the factor.
         if largest[metric] >= LARGEST // 8:
             raise TooLargeError(f"{metric} up to {largest[metric]}")

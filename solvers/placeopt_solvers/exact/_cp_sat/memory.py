@@ -8,7 +8,7 @@ import numpy as np
 
 from placeopt.model.problem import PARTS
 
-from ..._runs.exact_run import TooLargeError, View, bounded_devices
+from ..._runs.exact_run import TooLargeError, View, bounded_devices, counted
 from .base import Expression
 from .limits import LARGEST
 from .placement import Placement
@@ -29,7 +29,7 @@ class Memory:
     def __init__(self, placement: Placement, timing: Timing | None) -> None:
         self.placement, self.base, self.problem = placement, placement.base, placement.problem
         problem = self.problem
-        balance = "memory_balance" in problem.objective.metrics
+        balance = "memory_balance" in counted(problem)
         amounts = [*problem.resident.tolist(), *problem.output.tolist(), *problem.scratch.tolist()]
         self.unit = math.gcd(*amounts) or 1
         if sum(amounts) // self.unit >= LARGEST:

@@ -17,7 +17,7 @@ from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 
 from ..._constructive.sequences import heft_on_homes
-from ..._runs.exact_run import Level, TooLargeError, View, needs_times, transfers_of
+from ..._runs.exact_run import Level, TooLargeError, View, counted, needs_times, transfers_of
 from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits
 from .memory import Memory
@@ -65,7 +65,7 @@ class Model:
         if problem.tiers is not None and self.timing is not None:
             swapping = Swapping(self.placement, self.timing)
         limited = dict(problem.limits)
-        metrics = {metric: self._metric(metric) for metric in dict.fromkeys((*problem.objective.metrics, *limited))}
+        metrics = {metric: self._metric(metric) for metric in counted(problem)}
         for metric, most in limited.items():
             if most < limits.largest[metric]:
                 self.base.cp.add(metrics[metric] <= most)

@@ -106,7 +106,7 @@ class CpSatRun(ExactRun["Expression"]):
         if ended is not None:
             return self.ended(ended)
         least = least if self.best.bound is None else max(least, self.best.bound)
-        if self.settings.hint and self._anneal(least):
+        if self.settings.hint and not self.problem.limits and self._anneal(least):
             ended = self.first_level_reached(least)
             if ended is not None:
                 return self.ended(ended)

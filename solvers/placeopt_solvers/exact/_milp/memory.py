@@ -10,7 +10,7 @@ import numpy as np
 
 from placeopt.model.problem import PARTS
 
-from ..._runs.exact_run import View, bounded_devices
+from ..._runs.exact_run import View, bounded_devices, counted
 from ..._runs.linear import Linear, total
 from .placement import Placement
 from .timing import Timing
@@ -43,7 +43,7 @@ class Memory:
         self.unit = math.gcd(*amounts.ravel().tolist()) or 1
         self.resident, self.output, self.scratch = (amounts // self.unit).tolist()
         self._parallel = problem.resources is not None and bool(problem.resources.parallel.any())
-        self.balanced = "memory_balance" in problem.objective.metrics
+        self.balanced = "memory_balance" in counted(problem)
         self.used: dict[int, Linear] = {}
         devices = bounded_devices(problem)
         if problem.memory_model == "sum":

@@ -16,7 +16,7 @@ from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 from placeopt.simulation import simulate
 
-from ..._runs.exact_run import Level, TooLargeError, View, needs_times, relabelled, transfers_of, view
+from ..._runs.exact_run import Level, TooLargeError, View, counted, needs_times, relabelled, transfers_of, view
 from ..._runs.linear import Linear, total
 from .linear import Program
 from .memory import Memory
@@ -66,7 +66,7 @@ class Model:
             Uses(self.placement, self.timing, problem.resources)
         self.makespan: Linear | None = None
         limited = dict(problem.limits)
-        metrics = {metric: self._metric(metric) for metric in dict.fromkeys((*problem.objective.metrics, *limited))}
+        metrics = {metric: self._metric(metric) for metric in counted(problem)}
         for metric, most in limited.items():
             self.program.at_least(Linear({}, most), metrics[metric])
         self.levels: list[Level[Linear]] = []

@@ -13,7 +13,7 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.unavailability import last_end
 
-from ..._runs.exact_run import View
+from ..._runs.exact_run import View, counted
 from ..._runs.linear import Linear, total
 from .placement import Move, Moves
 
@@ -69,7 +69,7 @@ def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value
     may_run = allowed[problem.group]
     durations = problem.duration[may_run].tolist()
     windows = [] if problem.unavailable is None else problem.unavailable.end.tolist()
-    due = problem.due[problem.due != UNLIMITED].tolist() if "tardiness" in problem.objective.metrics else []
+    due = problem.due[problem.due != UNLIMITED].tolist() if "tardiness" in counted(problem) else []
     unit = math.gcd(*durations, *moving.ravel().tolist(), *problem.release.tolist(), *windows, *due) or 1
 
     longest = np.where(may_run, problem.duration, 0).max(axis=1, initial=0)
