@@ -176,6 +176,7 @@ def changed(rng: np.random.Generator, problem: Problem) -> Problem:
         device_types=[problem.device_types[d] for d in kept.tolist()],
         duration=problem.duration[:, kept] * factor,
         feasible=problem.feasible[:, kept],
+        price=problem.price[:, kept],
         relocation=None,
         capacity=np.where(room == UNLIMITED, UNLIMITED, room + rng.integers(-3, 4, len(kept))),
         power_num=problem.power_num[kept],

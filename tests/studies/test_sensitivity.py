@@ -695,7 +695,7 @@ class TestCommand:
         [
             (
                 ["--change", "speeed"],
-                'no change "speeed"; expected devices, speed, memory, bandwidth, latency, network; ',
+                'no change "speeed"; expected devices, speed, memory, resources, budgets, bandwidth, latency, network; ',
             ),
             (["--change", "devices:p1"], 'devices: no device type "p1"; expected processor'),
             (["--memory-factor", 0.5], "--memory-factor is 0.5; expected a number from 1 to 1,000,000"),
@@ -712,4 +712,6 @@ class TestCommand:
 
 
 def test_every_kind_has_a_change() -> None:
-    assert {change.kind for change in make_changes(po.compile(document()))[0]} == set(KINDS)
+    shared = {**document(), "resources": {"r": 1}, "budgets": {"b": 1}}
+    next(iter(shared["tasks"].values()))["uses"] = {"r": 1, "b": 1}
+    assert {change.kind for change in make_changes(po.compile(shared))[0]} == set(KINDS)

@@ -422,4 +422,4 @@ class TestDocumentation:
         for figure in (
             sqrt(1.98), sqrt(3.96), 2 * (sqrt(1.99) + sqrt(1.98)) - sqrt(1.99),
         ):  # fmt: skip
-            assert f"= {figure:.4f}" in section
+            assert f"{figure:.4f}" in section
