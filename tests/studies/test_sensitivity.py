@@ -695,7 +695,7 @@ class TestCommand:
         [
             (
                 ["--change", "speeed"],
-                'no change "speeed"; expected devices, speed, memory, resources, budgets, bandwidth, latency, network; ',
+                'no change "speeed"; expected devices, speed, memory, resources, budgets, bandwidth, latency, network;',
             ),
             (["--change", "devices:p1"], 'devices: no device type "p1"; expected processor'),
             (["--memory-factor", 0.5], "--memory-factor is 0.5; expected a number from 1 to 1,000,000"),
