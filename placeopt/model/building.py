@@ -180,6 +180,7 @@ def build_problem(
         row = int(alone[0])
         raise UsageError(f"separation[{row}] separates {visible(tasks[apart[row, 0]])} from itself; expected two tasks")
     releases, deadlines = each_task("release", release), each_task("deadline", deadline, UNLIMITED, least=None)
+    dues = each_task("due", due, UNLIMITED)
     goal = objective or Objective()
     if pipeline is not None and not isinstance(pipeline, Pipeline):
         pipeline = build_pipeline(n, m, **pipeline)
@@ -239,8 +240,8 @@ def build_problem(
         shared=edge_shared,
         power_num=powers[0],
         power_den=powers[1],
-        due=each_task("due", due, UNLIMITED),
-        due_weight=each_task("due_weight", due_weight, 1),
+        due=dues,
+        due_weight=np.where(dues == UNLIMITED, 1, each_task("due_weight", due_weight, 1)),
         price=prices,
         relocation=moves,
         runs_before_next_change=Fraction(runs_before_next_change),
