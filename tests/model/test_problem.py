@@ -138,7 +138,7 @@ class TestBuild:
         assert 99 not in problem.payload
         arrays = [getattr(problem, field.name) for field in fields(problem)]
         arrays = [array for array in arrays if isinstance(array, np.ndarray)]
-        assert len(arrays) == 28
+        assert len(arrays) == 31
         for array in arrays:
             with pytest.raises(ValueError, match=r"read-only$"):
                 array[...] = 0
