@@ -592,7 +592,7 @@ class Spec(_Model):
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
     limits: Annotated[LimitsSpec, _widen(_as_mapping, LimitsSpec | None)] = Field(default_factory=LimitsSpec)
-    """The largest value that metrics may have: hard constraints, whatever the objective."""
+    """The largest value that metrics may have: hard constraints, regardless of the objective."""
     consolidate: Allowance = Fraction(0)
     """Share, such as 1%, by which a result may be worse than the solver's, for fewer devices, segments, transfers."""
     pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None

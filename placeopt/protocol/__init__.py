@@ -43,7 +43,7 @@ RETIMED = ("tiers", "unavailable", "resources", "parallel")
 """The rules that only delay tasks. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
 BOOKED = (*RETIMED, "budgets")
-"""The rules that the timeline of the engine keeps: whoever builds schedules with it keeps them."""
+"""The rules that the timeline of the engine keeps, and with it each solver that builds its schedules there."""
 
 
 class Termination(enum.StrEnum):

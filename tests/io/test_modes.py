@@ -74,6 +74,15 @@ def test_cores_and_memory_count_for_each_member() -> None:
     assert problem.resources.parallel.all()
 
 
+def test_a_task_of_no_duration_uses_no_renewable_resource() -> None:
+    task = {"time": {"cpu": 0, "gpu": 3}, "uses": {"power": 9}}
+    problem = po.compile(document({"a": task, "b": {"time": 2}}, resources={"power": 5}))
+    assert ticks(problem, 0) == {"cpu": 0}
+    assert po.solve(problem, solver="cp-sat").makespan == 2
+    with pytest.raises(po.SpecError, match="the task uses at least 9, and power has 5"):
+        po.compile(document({"a": {**task, "time": 3}}, resources={"power": 5}))
+
+
 def test_a_fixed_device_leaves_its_modes() -> None:
     modes = {"x": {}, "y": {"time": 3}, "z": {"team": {"gpu": 2}}}
     tasks = {"a": {"time": 4, "modes": modes}, "b": {"time": 1}}

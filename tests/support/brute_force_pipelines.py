@@ -1,6 +1,6 @@
 """The least period of small pipelines by trying everything: the oracle that other tests compare with.
 
-Like `brute_force.py`, it reads a problem's primary arrays only and works everything out anew, in Python integers. It
+Like `brute_force.py`, it reads a problem's primary arrays only and computes everything again, in Python integers. It
 tries every placement, every order of the stages, all teams of replicas, and all devices that compute outputs again.
 Fit for a few hundred placements.
 """

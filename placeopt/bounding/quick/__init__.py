@@ -13,7 +13,7 @@ computed in integers, without tolerances or solvers:
     transfers       unavoidable transfers between devices                     `placeopt.bounding.quick.transfers`
     cheapest        each group on its cheapest device, within memory limits   `placeopt.bounding.quick.loads`
     memory          the fullest device is at least as full as the average     `_memory_balance` below
-                    all groups need the memory of so many devices             `_devices` below
+                    the fewest devices whose memory holds all groups          `_devices` below
     earliest        no task ends before its head and its duration             `_tardiness` below
 
 Heads start from release times. Deadlines exclude devices for some tasks (`placeopt.bounding.quick.deadlines`); apart
@@ -301,7 +301,7 @@ def _tardiness(classes: Classes) -> list[Bound]:
 
 
 def _devices(classes: Classes) -> list[Bound]:
-    """The groups need the memory of so many of the largest devices."""
+    """The fewest devices, the largest first, whose memory holds all groups."""
     capacity = np.repeat(classes.capacity, classes.size)
     room, held, count = np.sort(capacity)[::-1].tolist(), sum(classes.group_memory.tolist()), 0
     while count < len(room) and (held > 0 or (count == 0 and classes.problem.n_tasks)):

@@ -241,7 +241,7 @@ class Compilation:
         table.restrict(single)
         relocation = self.current.relocation(parts, memory.resident, links)
         pipeline = pipeline_rules(parts, forward, memory.resident)
-        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.feasible)
+        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 

@@ -20,7 +20,13 @@ from placeopt.model.resources import CORES, POOL, Resources, Share, assembled, b
 
 
 def shared_resources(
-    parts: Parts, modes: Modes | None, memory: TaskMemory, of_modes: TaskMemory | None, capacity: Int, feasible: Bool
+    parts: Parts,
+    modes: Modes | None,
+    memory: TaskMemory,
+    of_modes: TaskMemory | None,
+    capacity: Int,
+    duration: Int,
+    feasible: Bool,
 ) -> Resources | None:
     """Return the resources of a spec, None if it has none; `feasible` (n, m) becomes false where a task exceeds one.
 
@@ -59,7 +65,7 @@ def shared_resources(
     everything = [*([] if found is None else found.shares()), *shares]
     everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     for share in everything:
-        _check_capacity(parts, share, feasible)
+        _check_capacity(parts, share, duration, feasible)
     return assembled(everything, parallel, len(feasible))
 
 
@@ -135,10 +141,13 @@ def _shares(
             yield share(POOL + devices[d].name, False, int(capacity[d]), held * inside({d}))
 
 
-def _check_capacity(parts: Parts, share: Share, feasible: Bool) -> None:
-    """Mark devices on which a task exceeds a capacity as not feasible; report tasks without another one."""
+def _check_capacity(parts: Parts, share: Share, duration: Int, feasible: Bool) -> None:
+    """Mark devices on which a task exceeds a capacity as not feasible; report tasks without another one.
+
+    A task of no duration uses no renewable resource.
+    """
     able = np.array(feasible)
-    feasible &= share.amount <= share.capacity
+    feasible &= (share.amount <= share.capacity) | (share.renewable & (duration == 0))
     for row in np.flatnonzero(able.any(axis=1) & ~feasible.any(axis=1)).tolist():
         name, least = list(parts.tasks)[row], int(share.amount[row][able[row]].min())
         needs, has = share.text(least), share.text(share.capacity)

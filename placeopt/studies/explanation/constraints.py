@@ -177,7 +177,7 @@ class System:
         scales = Scales(problem.resolution, compilation.spec.units, unused)
         parts = Parts(compilation.spec, compilation.tasks, self._index, scales, compilation.gaps, unused)
         memory = TaskMemory(problem.resident, problem.output, problem.scratch)
-        return shared_resources(parts, None, memory, None, problem.capacity, self.runnable.copy())
+        return shared_resources(parts, None, memory, None, problem.capacity, self.ticks, self.runnable.copy())
 
     def needed(self, constraint: Constraint, problem: Problem, schedule: Schedule) -> int:
         """Return what a schedule needs of resources that a constraint limits, in units; for several, the most."""

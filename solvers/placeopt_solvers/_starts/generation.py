@@ -1,7 +1,7 @@
 """Improve a schedule with renewable resources: serial generation by priorities, and passes in both directions.
 
 The placement stays. *Serial generation* takes the tasks by a priority, producers first, and starts each as early as its
-device and its resources allow beside those before it; re-timing does exactly this in the order of given starts. The
+device and its resources allow next to those before it; re-timing does exactly this in the order of given starts. The
 priorities are latest starts, with the tails of the placement, and numbers of all successors; then latest starts with
 random delays. A pair of passes takes the tasks by decreasing end, starts each as late as possible, and generates the
 schedule again by these starts, which mostly shortens it (K. Y. Li, R. J. Willis, "An iterative scheduling technique for
