@@ -8,7 +8,7 @@ memory tiers, all contention models, both memory models and every metric. Sums o
 are
 
     metrics     the quick bounds, proofs of infeasibility, the verifier and the evaluation of each metric
-    slow        `energetic`, `destructive`, `sct-lp`, `intervals` and the relaxations
+    slow        `energetic`, `lagrangian`, `destructive`, `sct-lp`, `intervals` and the relaxations
     exact       `brute-force`, `cp-sat`, `milp` and `series`, with and without the exact passes and hints, in turn
     heuristics  `auto`, `annealing`, `lns`, heuristics and `sct-lp`, whose results must not contradict the optimum
     pipelines   the bounds and the exact solvers of the period; up to 100 placements, drawn for a slow bound in turn
@@ -39,6 +39,7 @@ import placeopt as po
 from placeopt.bounding import quick
 from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
+from placeopt.bounding.lagrangian import lagrangian_bound
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
 from placeopt.model.objective import Value, evaluate, is_exact
@@ -116,6 +117,8 @@ def slow(seed: int, needed: Needed) -> Check:
     if problem.objective.single == "makespan" and problem.objective.levels[0][0].weight == 1:
         assert isinstance(best, int)
         yield "energetic", above(energetic_bound(problem, 0, lambda: False).value, best)
+        if (priced := lagrangian_bound(problem, None, lambda: False)) is not None:
+            yield "lagrangian", above(priced.value, best)
         yield "destructive", above(destructive_bound(problem, 0, known=None, seconds=1.0).value, best)
         yield "sct-lp", above(sct_bound(quick.narrowed_classes(problem))[0], best)
         if needed("intervals"):

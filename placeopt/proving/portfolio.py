@@ -2,6 +2,7 @@
 
     quick         `placeopt.bounding.quick`: integer arithmetic, well under a second
     energetic     `placeopt.bounding.energetic`: makespan only, about a second
+    lagrangian    `placeopt.bounding.lagrangian`: makespan only, with scarce memory or budgets, under a second
     destructive   `placeopt.bounding.destructive`: makespan only, up to ten seconds, an eighth of the time at most
     sct-lp        `placeopt.bounding.sct.bound`: makespan only, up to a few seconds
     series        the solver `series`: makespan only, blocks between tasks that cut the graph, up to half of the time
@@ -34,6 +35,7 @@ from placeopt import engine
 from placeopt.bounding import quick
 from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
+from placeopt.bounding.lagrangian import lagrangian_bound
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
 from placeopt.bounding.sct import sct_bound
@@ -161,10 +163,8 @@ def _bounds(
             if reduced.n_tasks and reduced.objective.single == "makespan":
                 add(energetic_bound(reduced, int(best or 0), stopped))
             metrics = [term.metric for term in reduced.objective.levels[0]]
-            if reduced.n_tasks and metrics == ["makespan"] and not stopped():
-                add(_destructive(reduced, best, known, clock, stopped))
-            if reduced.n_tasks and metrics == ["makespan"] and not stopped():
-                add(_sct(reduced, stopped))
+            if reduced.n_tasks and metrics == ["makespan"]:
+                _bound_makespan(reduced, lambda: best, known, clock, add, stopped)
             if blocks and not stopped():
                 _solve_blocks(reduced, clock, workers, pool, add, over)
             if not over():
@@ -181,6 +181,25 @@ def _bounds(
                 else:
                     relax(time_limit=clock.remaining, workers=workers, on_bound=add, should_stop=over)
     return sorted(found.values(), key=lambda bound: -bound.value)
+
+
+def _bound_makespan(
+    problem: Problem,
+    best: Callable[[], Value | None],
+    known: Value | None,
+    clock: Clock,
+    add: Callable[[Bound], None],
+    should_stop: Callable[[], bool],
+) -> None:
+    """The bounds of a weighted makespan that are one program each."""
+    weight = problem.objective.levels[0][0].weight
+    most = None if known is None or not weight else int(Fraction(known) / weight)
+    if not should_stop() and (found := lagrangian_bound(problem, most, should_stop)) is not None:
+        add(replace(found, value=simplified(weight * found.value)))
+    if not should_stop():
+        add(_destructive(problem, best(), known, clock, should_stop))
+    if not should_stop():
+        add(_sct(problem, should_stop))
 
 
 def _destructive(

@@ -11,18 +11,20 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
-from brute_force import optimum, small_problem
+from brute_force import optimum, small_problem, with_resources
 from commandline import run
 
 import placeopt as po
 from placeopt import engine
 from placeopt.bounding import quick as lowerbounds
 from placeopt.bounding.energetic import TOO_LONG, energetic_bound
+from placeopt.bounding.lagrangian import lagrangian_bound
 from placeopt.bounding.quick import Bound, best_bound
-from placeopt.model.building import build_problem
+from placeopt.model.building import build_problem, with_changes
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Announcer, Answer, Options, Progress, Termination
@@ -38,6 +40,18 @@ def chain() -> Problem:
         task_names="abcd", device_names="de", duration=np.full((4, 2), 10), edges=[(0, 1), (1, 2), (2, 3)],
         payload=[5, 3, 7], byte_ticks_num=np.ones((2, 2)), resident=np.ones(4), capacity=np.array([2, 2]),
     )  # fmt: skip
+
+
+def uneven() -> Problem:
+    """Eight tasks in a row, four of which fit on the fast device."""
+    return build_problem(
+        task_names="abcdefgh", device_names=["fast", "slow"], duration=[[1, 3]] * 8, edges=list(pairwise(range(8))),
+        resident=[1] * 8, capacity=[4, 9], latency=np.ones((2, 2)),
+    )  # fmt: skip
+
+
+def never() -> bool:
+    return False
 
 
 def layered() -> Problem:
@@ -390,3 +404,36 @@ class TestCommand:
     def test_solve_takes_a_time_for_bounds(self) -> None:
         done = run("solve", PROBLEMS / "five-node.yaml", "--bound-time", "20s", "--json")
         assert json.loads(done.out)["bound"] == 14
+
+
+class TestLagrangian:
+    def test_is_not_above_the_optimum(self) -> None:
+        compared = 0
+        for seed in range(300):
+            rng = np.random.default_rng(seed)
+            problem = small_problem(rng, Objective(), times=bool(seed % 3))
+            if problem.n_tasks == 0:
+                continue
+            problem = with_resources(problem, rng) if seed % 2 else problem
+            found, best = lagrangian_bound(problem, None, never), optimum(problem)
+            if found is not None and best is not None:
+                compared += 1
+                assert found.value <= best[0][0], f"seed {seed}"
+        assert compared > 30
+
+    def test_prices_scarce_memory_along_a_chain(self) -> None:
+        # The best schedule takes 4 + 1 + 12. The line from 8 (all on the fast device) to 24 (none) has 16 there.
+        assert lagrangian_bound(uneven(), None, never) == Bound("lagrangian", 16, ANY)
+        assert best_bound(uneven()).value < 16
+        assert "lagrangian" in {bound.name for bound in bounds(uneven(), time_limit=10)}
+
+    def test_a_known_value_or_a_stop_ends_the_search(self) -> None:
+        known = lagrangian_bound(uneven(), 5, never)
+        assert known is not None
+        assert known.value >= 5
+        assert lagrangian_bound(uneven(), None, lambda: True) is None
+
+    def test_is_only_for_scarce_memory_or_budgets(self) -> None:
+        ample = build_problem(task_names="ab", device_names="de", duration=[[3, 3], [4, 4]], resident=[1, 1])
+        assert lagrangian_bound(ample, None, never) is None
+        assert lagrangian_bound(with_changes(ample, capacity=np.array([2, 2])), None, never) is None
