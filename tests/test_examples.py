@@ -143,11 +143,38 @@ def four_stages(output: str) -> None:
     assert cost == pytest.approx(100 * (period / bound - 1), abs=0.1)
 
 
+def tensor_parallel(output: str) -> None:
+    makespans = [float(value) for value in re.findall(r"^teams of .* ([\d.]+) ms$", output, flags=re.MULTILINE)]
+    assert makespans == sorted(makespans, reverse=True)
+    assert makespans[0] > 2 * makespans[2]
+    (bound,) = map(float, re.findall(r"less than ([\d.]+) ms", output))
+    assert 0.98 * makespans[-1] < bound <= makespans[-1]
+    teams = {name: int(count) for count, name in re.findall(r"(\d+) tasks on (\S+)", output)}
+    mixed = [team for team in teams if team.count("+") == 3]
+    assert sum(teams[team] for team in mixed) >= sum(teams.values()) - 1 == 49
+    assert {team.count("fast") for team in mixed} == {1, 2}
+    assert max(teams, key=lambda team: teams[team]).count("fast") == 2
+
+
+def quantisation(output: str) -> None:
+    lines = output.splitlines()
+    makespans, gaps = ([float(re.findall(text, line)[0]) for line in lines] for text in (r"([\d.]+) ms", r"([\d.]+)%"))
+    assert makespans == sorted(makespans, reverse=True)
+    assert max(gaps) < 2
+    on_gpu = [[int(count) for count in re.findall(r"(\d+) with", line)] for line in lines]
+    on_cpu = [int(re.findall(r"(\d+) layers on the CPU", line)[0]) for line in lines]
+    assert [sum(gpu) + cpu for gpu, cpu in zip(on_gpu, on_cpu, strict=True)] == [32] * len(lines)
+    assert on_cpu[0] > 5
+    assert on_gpu[0][1:] == [0, 0]
+    assert on_cpu[1:] == [0, 0]
+    assert on_gpu[1][0] >= 4
+
+
 CLAIMS: dict[str, Callable[[str], None]] = {
     claims.__name__: claims
     for claims in (
         transformer, edge_pipeline, workflow, heuristic_gaps, own_solver, embedding, lost_device, infeasible,
-        robustness, what_if, language_model, four_stages,
+        robustness, what_if, language_model, four_stages, tensor_parallel, quantisation,
     )
 }  # fmt: skip
 

@@ -156,7 +156,7 @@ class _Path:
         price = np.floor(scale * prices / rooms).astype(np.int64)
         ticks, moves = (np.where(each < NEVER, each, NEVER // scale) * scale for each in (self._ticks, self._moves))
         value, _ = self._cheapest(ticks + np.tensordot(price, self._amount, 1), moves)
-        room = sum(each * limit for each, limit in zip(price.tolist(), self._capacity, strict=True))
+        room: int = sum(each * limit for each, limit in zip(price.tolist(), self._capacity, strict=True))
         return -(-(int(value) - room) // scale)
 
     def _cheapest(self, cost: NDArray[Any], moves: Int | None = None) -> tuple[Any, Int]:

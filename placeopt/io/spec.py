@@ -69,6 +69,10 @@ def _as_list(value: Any) -> Any:
     return [value] if _is_name(value) else value
 
 
+def _as_amounts(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
 def _under(key: str) -> Callable[[Any], Any]:
     """Widens a single value to a mapping with this key."""
     return lambda value: value if isinstance(value, dict | BaseModel) else {key: value}
@@ -132,6 +136,7 @@ def _as_placement(value: Any) -> Any:
 
 
 Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
+Payloads = Annotated[list[Payload], _widen(_as_amounts, Payload | list[Payload])]
 SomeNames = Annotated[Names, Field(min_length=1)]
 Durations = Annotated[dict[Name, Time], _widen(_under(ANY), Time | dict[str, Time])]
 Uses = dict[Name, Annotated[dict[Name, Use], _widen(_under(ANY), Use | dict[str, Use])]]
@@ -258,6 +263,8 @@ class ModeSpec(_Model):
     """Devices (names, keys or types) that may run the task in this mode."""
     memory: Annotated[MemorySpec, _widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Required memory, for teams on each member."""
+    shards: Memory | None = None
+    """Further memory in all, such as weights, which the members of a team divide as they divide the work."""
     uses: Uses = Field(default_factory=dict)
     """What the task uses, in addition to the `uses` of the task and instead of equal names there; for teams in all."""
     cores: Annotated[Whole, Field(ge=1)] | None = None
@@ -265,10 +272,10 @@ class ModeSpec(_Model):
     team: Annotated[dict[Name, Count], _widen(_as_team, dict[Name, Count] | list[Name])] | None = None
     """Devices that run the task together from its start to its end: how many of each (names, keys or types), or a list
     of names. Inputs go to its first device, in the order of the file, and the output is there."""
-    all_reduce: Payload | None = None
-    """Data that the members of the team sum up at the end, in a ring; added to the duration."""
-    all_gather: Payload | None = None
-    """Data that the members of the team collect at the end, in a ring; added to the duration."""
+    all_reduce: Payloads = Field(default_factory=list)
+    """Data that the members of the team sum up, in a ring; added to the duration. A list for one after another."""
+    all_gather: Payloads = Field(default_factory=list)
+    """Data that the members of the team collect, in a ring; added to the duration. A list for one after another."""
 
 
 class DueSpec(_Model):

@@ -374,6 +374,11 @@ class Problem:
         return int(self.group.max()) + 1 if self.n_tasks else 0
 
     @property
+    def has_modes(self) -> bool:
+        """Whether some devices are modes or teams, which occupy other devices (`placeopt.io.compiler.modes`)."""
+        return self.resources is not None and not set(self.device_names).isdisjoint(self.resources.names)
+
+    @property
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that hold besides those of tasks, links and memory.
 

@@ -114,6 +114,25 @@ def task_lanes(problem: Problem, schedule: Schedule) -> Int:
     return found
 
 
+def occupied_devices(problem: Problem, schedule: Schedule) -> tuple[Int, Int]:
+    """Pairs of a task and a device that it occupies, (b,) each, in the order of tasks.
+
+    A task that runs in a mode or in a team occupies its members; the first one has its inputs and its output. Any other
+    task occupies its own device.
+    """
+    resources = problem.resources
+    if resources is None or not problem.has_modes:
+        return np.arange(problem.n_tasks), schedule.device
+    place = {name: d for d, name in enumerate(problem.device_names)}
+    member = [place.get(name) for name in resources.names]
+    pairs = []
+    for i, d in enumerate(schedule.device.tolist()):
+        used = [member[r] for r, _ in resources.used(i, d)]
+        pairs += [(i, each) for each in used if each is not None] or [(i, d)]
+    task, device = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return task, device
+
+
 def amount_text(amount: float, *, memory: bool) -> str:
     """An amount of a resource for people; bytes in a suitable unit."""
     return size_text(int(amount)) if memory else f"{amount:,.10g}"

@@ -14,6 +14,7 @@ from broken import broken_files, check_import
 from commandline import run
 from language_models import DEEPSEEK_V3, LLAMA_8B, MISTRAL_7B, MIXTRAL, PUBLISHED, configuration
 
+import placeopt as po
 from placeopt.bridges.importers.imported import Imported, ImportOptions
 from placeopt.bridges.importers.json_file import JsonFile
 from placeopt.bridges.importers.language_models.configuration import Configuration
@@ -461,3 +462,70 @@ class TestMistakes:
             check_import(tmp_path / f"{name}.json", content, "hf-config") for name, content in broken_files(valid, 50)
         ]
         assert sum(isinstance(outcome, DocumentError) for outcome in outcomes) >= 10
+
+
+GPUS: dict[str, Any] = {"devices": {"gpu": {"like": "rtx-4090", "count": 4}}}
+
+
+class TestTensorParallelism:
+    def divided(self, folder: Path, data: Any, **options: Any) -> dict[str, Any]:
+        """The modes of each task."""
+        found = tasks(folder, data, network=GPUS, **options)
+        return {name: task["modes"] for name, task in found.items() if "modes" in task}
+
+    def test_the_members_of_a_team_divide_weights_and_sum_up_outputs(self, tmp_path: Path) -> None:
+        alone = tasks(tmp_path, LLAMA_8B, level="part")
+        modes = self.divided(tmp_path, LLAMA_8B, level="part", tensor_parallel=(1, 4))
+        assert modes.keys() == alone.keys()
+        assert all(each["tp1"] == {} and each["tp4"]["team"] == {"*": 4} for each in modes.values())
+        attention, memory = modes["layers.0.attention"]["tp4"], alone["layers.0.attention"]["memory"]
+        assert attention["shards"] == memory["resident"] + memory["scratch"]  # 8 key-value heads, two for each GPU
+        assert attention["all_reduce"] == modes["layers.0.ffn"]["tp4"]["all_reduce"] == 2 * LLAMA_8B["hidden_size"]
+        assert modes["head"]["tp4"]["all_gather"] == 2 * LLAMA_8B["vocab_size"]
+
+    def test_a_layer_sums_up_twice(self, tmp_path: Path) -> None:
+        modes = self.divided(tmp_path, LLAMA_8B, tensor_parallel=(2,))
+        assert modes["layers.3"]["tp2"]["all_reduce"] == [2 * LLAMA_8B["hidden_size"]] * 2
+
+    def test_more_devices_than_key_value_heads_hold_copies_of_the_cache(self, tmp_path: Path) -> None:
+        few = {**LLAMA_8B, "num_key_value_heads": 2}
+        modes = self.divided(tmp_path, few, level="part", context=64, tensor_parallel=(2, 4))["layers.0.attention"]
+        cache = 2 * 2 * 128 * 64 * 2
+        assert modes["tp4"]["memory"]["resident"] == cache // 2
+        assert modes["tp2"]["memory"]["resident"] == 0
+        assert modes["tp2"]["shards"] == modes["tp4"]["shards"] + cache
+        latent = self.divided(tmp_path, DEEPSEEK_V3, level="part", context=64, tensor_parallel=(2,))
+        assert latent["layers.0.attention"]["tp2"]["memory"]["resident"] == (512 + 64) * 64 * 2
+
+    def test_a_plan_is_proved(self, tmp_path: Path) -> None:
+        small = {**LLAMA_8B, "num_hidden_layers": 2}
+        found = imported(tmp_path, small, network=GPUS, tensor_parallel=(1, 2, 4))
+        assert any("memory_model sum" in note for note in found.notes)
+        problem = compile_spec(found.document)
+        assert problem.has_modes
+        assert problem.n_devices == 4 + 4 + 6 + 1
+        assert po.solve(problem, "cp-sat", workers=1, time_limit=60).termination is po.Termination.OPTIMAL
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"tensor_parallel": (8,)}, "a team of 8 is larger than the network, which has 4 devices"),
+            ({"tensor_parallel": (2,), "objective": "period"}, "not supported with the objective period"),
+            ({"tensor_parallel": (2,), "level": "expert"}, "expected level layer or part, not expert"),
+            ({"tensor_parallel": (0,)}, "expected numbers of devices such as 1, 2, 4"),
+        ],
+    )
+    def test_what_is_not_possible(self, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            imported(tmp_path, MIXTRAL, network=GPUS, **options)
+
+    def test_the_command(self, tmp_path: Path) -> None:
+        file = written(tmp_path, {**LLAMA_8B, "num_hidden_layers": 2})
+        problem, plan = tmp_path / "problem.yaml", tmp_path / "plan.json"
+        run("import", file, "--devices", "rtx-4090:2", "--tensor-parallel", "1,2", "--out", problem)
+        run("solve", problem, "--solver", "heft", "--out", plan)
+        for target in ("vllm", "llama.cpp"):
+            wrong = run("export", problem, plan, "--to", target)
+            assert "modes or in teams of devices, which the format cannot express" in wrong.err
+        assert "expected one such as 1,2,4" in run("import", file, "--tensor-parallel", "1;2").err
+        assert "takes no --tensor-parallel" in run("import", file, "--format", "stg", "--tensor-parallel", "2").err

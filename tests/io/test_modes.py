@@ -51,7 +51,7 @@ def test_modes_inherit_what_they_do_not_state() -> None:
 
 def test_teams_are_all_choices_of_devices_and_share_work_by_speed() -> None:
     modes = {"alone": {}, "pair": {"team": {"gpu": 2}, "all_reduce": 8}, "mixed": {"team": ["cpu", "gpu1"]}}
-    problem = po.compile(document({"a": {"flops": 12, "memory": 30, "modes": modes}}))
+    problem = po.compile(document({"a": {"op": "matmul", "flops": 12, "memory": 30, "modes": modes}}))
     # A pair takes 1 / (1/6 + 1/6), then two steps of 4 bytes in 1 + 4/2 ticks; cpu and gpu1 take 1 / (1/12 + 1/6).
     assert ticks(problem, 0) == {
         "cpu: alone": 12, "gpu0: alone": 6, "gpu1: alone": 6, "gpu0+gpu1: pair": 3 + 2 * 3, "cpu+gpu1: mixed": 4,
@@ -59,6 +59,24 @@ def test_teams_are_all_choices_of_devices_and_share_work_by_speed() -> None:
     assert uses(problem, 0, "gpu0+gpu1: pair") == {
         "gpu0": 1, "memory of gpu0": 30, "gpu1": 1, "memory of gpu1": 30,
     }  # fmt: skip
+
+
+def test_members_divide_shards_as_they_divide_the_work() -> None:
+    modes = {"alone": {"memory": 3, "shards": 30}, "mixed": {"team": ["cpu", "gpu1"], "memory": 3, "shards": 30}}
+    problem = po.compile(
+        document({"a": {"flops": 12, "memory": 99, "modes": modes}}, pools={"all": {"devices": "*", "memory": 90}})
+    )
+    assert uses(problem, 0, "gpu0: alone") == {"gpu0": 1, "memory of gpu0": 33, "memory of all": 33}
+    assert uses(problem, 0, "cpu+gpu1: mixed") == {"cpu": 1, "gpu1": 1, "memory of gpu1": 23, "memory of all": 36}
+    equal = {"mixed": {"team": ["cpu", "gpu1"], "time": 4, "memory": 0, "shards": 31}}
+    problem = po.compile(document({"a": {"flops": 12, "modes": equal}}))
+    assert uses(problem, 0, "cpu+gpu1: mixed") == {"cpu": 1, "gpu1": 1, "memory of gpu1": 16}
+
+
+def test_operations_of_a_team_follow_each_other() -> None:
+    modes = {"pair": {"team": {"gpu": 2}, "all_reduce": [8, 8], "all_gather": 8}}
+    problem = po.compile(document({"a": {"flops": 12, "modes": modes}}))
+    assert ticks(problem, 0) == {"gpu0+gpu1: pair": 3 + 2 * 6 + 3}
 
 
 def test_cores_and_memory_count_for_each_member() -> None:

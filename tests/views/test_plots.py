@@ -99,8 +99,9 @@ class TestNumbers:
 
     def test_busy_shares_by_hand(self) -> None:
         problem, schedule = two_devices()
-        assert busy_shares(problem, schedule, slices(8, 4)).tolist() == [[1, 1, 0.5, 0], [0, 0, 0, 1]]
-        assert busy_shares(problem, schedule, slices(8, 1)).tolist() == [[5 / 8], [2 / 8]]
+        bars = np.arange(3), schedule.device
+        assert busy_shares(problem, schedule, *bars, slices(8, 4)).tolist() == [[1, 1, 0.5, 0], [0, 0, 0, 1]]
+        assert busy_shares(problem, schedule, *bars, slices(8, 1)).tolist() == [[5 / 8], [2 / 8]]
 
     @given(seed=st.integers(0, 10**6))
     def test_shares_add_up_to_the_work(self, seed: int) -> None:
@@ -161,10 +162,10 @@ class TestNumbers:
     def test_devices_without_tasks_have_rows_where_they_are_few(self) -> None:
         problem, schedule = two_devices()
         everything = po.Schedule([0, 0, 0], [0, 4, 6])
-        assert gantt.shown_devices(problem, everything) == [0, 1]
+        assert gantt.shown_devices(problem, everything.device) == [0, 1]
         many = layered(2, 3, 30)
-        assert gantt.shown_devices(many, po.simulate(many, [7, 9, 7, 7, 29, 7])) == [7, 9, 29]
-        assert gantt.shown_devices(problem, schedule) == [0, 1]
+        assert gantt.shown_devices(many, np.array([7, 9, 7, 7, 29, 7])) == [7, 9, 29]
+        assert gantt.shown_devices(problem, schedule.device) == [0, 1]
 
     def test_names_are_cut_where_they_do_not_differ(self) -> None:
         assert short("abcdefghij", 10) == "abcdefghij"

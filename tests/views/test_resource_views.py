@@ -17,6 +17,7 @@ from pages import embedded
 import placeopt as po
 from placeopt.model.resource_use import use_over_time
 from placeopt.model.schedule import durations
+from placeopt.orchestration.result import device_grid
 from placeopt.views.page import plan_page
 from placeopt.views.plots.gantt import DETAILED, RESOURCES, draw_gantt, make_rows
 from placeopt.views.traces import trace_text
@@ -62,6 +63,30 @@ def test_rows_without_lanes_are_one_apart() -> None:
     assert np.allclose(rows.high - rows.low, 0.72)
     many, schedule = crowd(30)
     assert make_rows(many, schedule, detailed=False).middle.tolist() == [0, 1]
+
+
+def team() -> tuple[po.Problem, po.Schedule]:
+    """Two GPUs, which run the second task together and the third in a mode, and a CPU."""
+    modes = {"one": {}, "both": {"team": {"gpu": 2}}}
+    tasks = {name: {"time": 4, "modes": modes} for name in "bc"} | {"a": {"time": 2}}
+    devices = {"cpu": {}, "gpu": {"count": 2, "memory": 9}}
+    problem = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks})
+    places = {"a": "cpu", "b": "gpu0+gpu1: both", "c": "gpu1: one"}
+    return problem, po.simulate(problem, [problem.device_names.index(places[name]) for name in problem.task_names])
+
+
+def test_a_team_has_a_bar_in_the_row_of_each_member() -> None:
+    problem, schedule = team()
+    rows = make_rows(problem, schedule, detailed=True)
+    assert rows.task.tolist() == [0, 0, 1, 2]
+    assert rows.device.tolist() == [1, 2, 2, 0]
+    assert rows.bar.tolist() == [0, 2, 3]
+    assert rows.devices == [0, 1, 2, 3, 4, 5, 6]
+    text = draw_gantt(problem, schedule)
+    assert "more devices" not in text.axes[0].get_title()
+    result = po.solve(problem, "heft")
+    assert [row[0] for row in device_grid(result).rows] == [use.name for use in result.devices if use.tasks]
+    assert "of capacity" not in str(result)
 
 
 @pytest.mark.parametrize("n", [12, DETAILED + 1])

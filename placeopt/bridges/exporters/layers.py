@@ -32,8 +32,11 @@ def layer_plan(request: ExportRequest, format: str) -> LayerPlan:
     Raises
     ------
     UsageError
-        If the tasks of the problem are not layers of a language model, or experts of a layer are on several devices.
+        If the tasks of the problem are not layers of a language model, experts of a layer are on several devices, or
+        tasks have modes.
     """
+    if request.problem.has_modes:
+        raise UsageError(f"--to {format}: layers run in modes or in teams of devices, which the format cannot express")
     names = request.problem.task_names
     devices = dict(zip(names, request.schedule.device.tolist(), strict=True))
     found: dict[int, dict[str, int]] = {}

@@ -11,6 +11,7 @@ from typing import Any
 from placeopt.errors import UsageError, alternatives, counted, listing, visible
 from placeopt.io.document import reading
 from placeopt.io.files import StrPath, read_file, read_start
+from placeopt.model.units import is_whole
 
 OBJECTIVES = ("makespan", "period")
 """Objectives of imported problems."""
@@ -41,6 +42,8 @@ class ImportOptions:
     """Number of tokens in the context of a language model."""
     phase: str | None = None
     """Phase of a language model: `prefill` or `decode`."""
+    tensor_parallel: tuple[int, ...] = ()
+    """How many devices may run a layer of a language model together: a mode of each task for each number."""
     objective: str | None = None
     """Objective of the problem: `makespan` or `period`."""
     target: str | None = None
@@ -54,6 +57,9 @@ class ImportOptions:
         if self.objective is not None and self.objective not in OBJECTIVES:
             wrong = visible(str(self.objective))
             raise UsageError(f"{wrong} is not an objective of an import{alternatives(wrong, OBJECTIVES)}")
+        if any(not is_whole(degree) or degree < 1 for degree in self.tensor_parallel):
+            stated = ", ".join(map(str, self.tensor_parallel))
+            raise UsageError(f"tensor_parallel is {stated}; expected numbers of devices such as 1, 2, 4")
 
     @property
     def pipelined(self) -> bool:

@@ -36,8 +36,8 @@ class OperatorGraph:
     ) -> Imported:
         """Return the problem document on a network, after compiling it once, and notes about guessed and free costs.
 
-        Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`, except in
-        pipelines, which do not support it.
+        Outputs are activations, which are freed after their last use. Therefore the memory model is `peak`, except for
+        pipelines and modes, which do not support it.
 
         Parameters
         ----------
@@ -53,6 +53,7 @@ class OperatorGraph:
         DocumentError
             If the costs of operators are out of range; lists every issue.
         """
+        peak = pipeline is None and not any("modes" in operator.keys for operator in self.operators)
         document = problem_document(
             {operator.name: operator.task() for operator in self.operators},
             network,
@@ -60,9 +61,9 @@ class OperatorGraph:
             source=self.source,
             description=self.description,
             resolution=resolution,
-            memory_model="peak" if pipeline is None else "sum",
+            memory_model="peak" if peak else "sum",
             pipeline=pipeline,
-            consolidate=None if pipeline else f"{float(CONSOLIDATE):.0%}",
+            consolidate=f"{float(CONSOLIDATE):.0%}" if peak else None,
         )
         problem = None
         try:

@@ -35,13 +35,13 @@ IMPORTERS: dict[str, Importer] = {
         "language models of llama.cpp, .gguf (extra gguf)",
         gguf.recognises,
         gguf.read,
-        frozenset({"network", "batch", "level", "context", "phase", "objective"}),
+        frozenset({"network", "batch", "level", "context", "phase", "objective", "tensor_parallel"}),
     ),
     hf_config.NAME: Importer(
         "language models of Hugging Face, config.json",
         hf_config.recognises,
         hf_config.read,
-        frozenset({"network", "batch", "level", "precision", "context", "phase", "objective"}),
+        frozenset({"network", "batch", "level", "precision", "context", "phase", "objective", "tensor_parallel"}),
     ),
     onnx_model.NAME: Importer(
         "ONNX models, .onnx (extra onnx)",
@@ -97,6 +97,7 @@ OPTIONS = {
     "precision": "--precision",
     "context": "--context",
     "phase": "--phase",
+    "tensor_parallel": "--tensor-parallel",
     "objective": "--objective",
     "target": "--for",
     "plan": "--plan-out",
@@ -124,7 +125,7 @@ def import_file(path: StrPath, format: str | None = None, options: ImportOptions
     importer = IMPORTERS[format]
     for each in fields(options):
         given = getattr(options, each.name)
-        if given is not None and given != {} and each.name not in {"name", "resolution", *importer.takes}:
+        if given not in (None, {}, ()) and each.name not in {"name", "resolution", *importer.takes}:
             users = [name for name, other in IMPORTERS.items() if each.name in other.takes]
             hint = f"; formats with it are {listing(users, 20)}" if users else ""
             raise UsageError(f"the format {format} takes no {OPTIONS[each.name]}{hint}")

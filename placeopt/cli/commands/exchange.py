@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +26,7 @@ from placeopt.cli.options import (
     time_option,
 )
 from placeopt.cli.output import note_violations, noted_plan, print_notes
-from placeopt.errors import UsageError, listing
+from placeopt.errors import UsageError, listing, visible
 
 
 def import_file(
@@ -62,6 +63,10 @@ def import_file(
     precision: Annotated[str | None, Option(help="Number format of the computation, such as `fp16`.")] = None,
     context: Annotated[int | None, Option(help="Tokens in the context of a language model.")] = None,
     phase: Annotated[str | None, Option(help="Phase of a language model: `prefill` or `decode`.")] = None,
+    tensor_parallel: Annotated[
+        str | None,
+        Option(metavar="K,K,...", help="How many devices may run a layer of a language model together: `1,2,4`."),
+    ] = None,
     objective: Annotated[
         str | None, Option(help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run.")
     ] = None,
@@ -106,6 +111,7 @@ def import_file(
         precision=precision,
         context=context,
         phase=phase,
+        tensor_parallel=_degrees(tensor_parallel),
         objective=objective,
         target=target,
         plan=True if plan_out is not None else None,
@@ -116,6 +122,15 @@ def import_file(
     done = plan_out is None or plan is None or written(plan_out, lambda path: write_plan(path, plan))
     print_notes(*notes, *imported.notes)
     raise typer.Exit(0 if done else 2)
+
+
+def _degrees(text: str | None) -> tuple[int, ...]:
+    """The numbers of --tensor-parallel."""
+    words = [] if text is None else text.split(",")
+    if any(not re.fullmatch(r"\s*[0-9]{1,4}\s*", word) for word in words):
+        wrong = visible(text or "")
+        raise UsageError(f"--tensor-parallel: {wrong} is not a list of numbers; expected one such as 1,2,4")
+    return tuple(dict.fromkeys(map(int, words)))
 
 
 def export(

@@ -5,9 +5,10 @@ rules and solvers need no notion of modes. The devices of the file come first, f
 of the tasks: "gpu0: int4" is gpu0 in the mode int4, and "gpu0+gpu1: split" a team.
 
 A team of k devices shares work (`flops`, `bytes`) in proportion to the rates of its members: k devices that take t_1,
-..., t_k alone take 1 / (1/t_1 + ... + 1/t_k). Rings (P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for
-clusters of workstations, J. Parallel and Distributed Computing 69, 2009) take 2 (k - 1) steps for an all-reduce and k -
-1 for an all-gather; a step moves one k-th of the data over the slowest link of the ring.
+..., t_k alone take 1 / (1/t_1 + ... + 1/t_k). They divide `shards` of memory likewise, and equally if the time of the
+team is stated. Rings (P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, J.
+Parallel and Distributed Computing 69, 2009) take 2 (k - 1) steps for an all-reduce and k - 1 for an all-gather; a step
+moves one k-th of the data over the slowest link of the ring.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Modes:
         self, parts: Parts, table: DurationTable, operations: dict[str, Durations], precision: NumberFormat,
         links: LinkArrays,
     ) -> None:  # fmt: skip
-        self._parts, self._links = parts, links
+        self._parts, self._links, self._operations = parts, links, operations
         index, issues = parts.index, parts.issues
         self.tasks = Tasks()
         rows: dict[str, tuple[int, str, ModeSpec]] = {}
@@ -81,10 +82,12 @@ class Modes:
         self.members: list[tuple[int, ...]] = [(d,) for d in range(len(index))]
         names: dict[tuple[tuple[int, ...], str], int] = {}
         cells: dict[tuple[int, int], int] = {}
+        self._shards: list[tuple[int, int, int, int]] = []  # row, column, device of the file, bytes
         self.variants: dict[str, Variant] = {}
         for k, (key, (row, label, mode)) in enumerate(rows.items()):
             found = []
-            for team, ticks in self._teams(key, mode, alone.duration[k], alone.feasible[k]):
+            whole = 0 if mode.shards is None else parts.scales.size(mode.shards, ("tasks", key, "shards"))
+            for team, ticks, shares in self._teams(key, mode, alone.duration[k], alone.feasible[k]):
                 column = names.setdefault((team, label), len(self.members))
                 if column == len(self.members):
                     self.members.append(team)
@@ -94,6 +97,8 @@ class Modes:
                     raise issues.error()
                 cells[row, column] = ticks
                 found.append(column)
+                divided = zip(team, shares, strict=True) if whole else ()
+                self._shards += [(row, column, d, ceil(whole * share)) for d, share in divided]
             if not found and not issues.touch("tasks", key):
                 issues.add("no device, or no team of devices, can run the task in this mode", ("tasks", key))
             self.variants[key] = Variant(row, mode, tuple(found))
@@ -166,6 +171,13 @@ class Modes:
             held[variant.row, list(variant.devices)] = total
         return held
 
+    def shards(self, places: set[int]) -> Int:
+        """(n, m) bytes of shards on some devices of the file."""
+        held = np.zeros((len(self._parts.tasks), len(self.members)), dtype=np.int64)
+        for row, column, d, size in self._shards:
+            held[row, column] += size if d in places else 0
+        return held
+
     def cores(self) -> Int:
         """(n, m) cores on each member of each device."""
         used = np.ones((len(self._parts.tasks), len(self.members)), dtype=np.int64)
@@ -184,22 +196,24 @@ class Modes:
             name += "'"
         return Device(name, devices[0].pool, devices[0].type, devices[0].spec)
 
-    def _teams(self, key: str, mode: ModeSpec, duration: Int, feasible: Int) -> Iterator[tuple[tuple[int, ...], int]]:
-        """The teams of a mode and the ticks that they take; single devices without a team."""
+    def _teams(
+        self, key: str, mode: ModeSpec, duration: Int, feasible: Int
+    ) -> Iterator[tuple[tuple[int, ...], int, list[Fraction]]]:
+        """The teams of a mode, or single devices without a team: their ticks, and the share of each member."""
         index, scales, issues, path = self._parts.index, self._parts.scales, self._parts.issues, ("tasks", key)
-        extra = [(key, amount) for key in ("all_reduce", "all_gather") if (amount := getattr(mode, key)) is not None]
+        stated = {name: getattr(mode, name) for name in ("all_reduce", "all_gather")}
         if mode.team is None:
-            for stated, _ in extra:
-                issues.add(f"{stated} needs a team", (*path, stated))
+            for name in (name for name, amounts in stated.items() if amounts):
+                issues.add(f"{name} needs a team", (*path, name))
             for d in np.flatnonzero(feasible).tolist():
-                yield (d,), int(duration[d])
+                yield (d,), int(duration[d]), [Fraction(1)]
             return
         choices = []
         for reference, count in mode.team.items():
             able = [d for d in index.find(reference, (*path, "team", reference)) if feasible[d]]
             choices.append(list(combinations(able, count)))
         task = self.tasks[key]
-        moved = [(stated, scales.size(amount, (*path, stated))) for stated, amount in extra]
+        moved = [(name, scales.size(amount, (*path, name))) for name, amounts in stated.items() for amount in amounts]
         seen = set()
         for parts in product(*choices):
             team = tuple(sorted(d for part in parts for d in part))
@@ -207,10 +221,11 @@ class Modes:
                 continue
             seen.add(team)
             alone = [int(duration[d]) for d in team]
-            ticks = max(alone)
-            if task.time is None and task.op is None and min(alone) > 0:
-                ticks = ceil(1 / sum(Fraction(1, each) for each in alone))
-            yield team, ticks + sum(self._ring(team, stated, size) for stated, size in moved)
+            ticks, shares = max(alone), [Fraction(1, len(team))] * len(team)
+            if task.time is None and task.op not in self._operations and min(alone) > 0:
+                rate = sum((Fraction(1, each) for each in alone), Fraction(0))
+                ticks, shares = ceil(1 / rate), [1 / (each * rate) for each in alone]
+            yield team, ticks + sum(self._ring(team, name, size) for name, size in moved), shares
 
     def _ring(self, team: tuple[int, ...], operation: str, size: int) -> int:
         """Ticks of a collective operation."""
@@ -229,7 +244,8 @@ class Modes:
 
 def _merged(task: TaskSpec, mode: ModeSpec) -> TaskSpec:
     """The task as the mode states it."""
-    stated = {key: getattr(mode, key) for key in mode.model_fields_set - {"team", "all_reduce", "all_gather", "uses"}}
+    own = {"team", "shards", "all_reduce", "all_gather", "uses"}
+    stated = {key: getattr(mode, key) for key in mode.model_fields_set - own}
     changes: dict[str, object] = {"modes": {}, "uses": {**task.uses, **mode.uses}}
     if mode.time is not None:
         changes |= {"op": None, "flops": None, "bytes": None}

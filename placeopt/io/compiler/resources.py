@@ -124,6 +124,10 @@ def _shares(
         """(m,) number of members of each device among some devices of the file."""
         return np.array([len(places.intersection(team)) for team in members], dtype=np.int64)
 
+    def within(places: set[int]) -> Int:
+        """(n, m) bytes on some devices of the file."""
+        return held * inside(places) + (0 if modes is None else modes.shards(places))
+
     for d, device in enumerate(devices):
         if device.spec.cores is not None:
             yield share(CORES + device.name, True, device.spec.cores, cores * inside({d}))
@@ -133,12 +137,12 @@ def _shares(
             parts.issues.add(f"{parts.spec.memory_model} is not supported with pools; expected sum", ("memory_model",))
         places = {d for k, word in enumerate(pool.devices) for d in parts.index.find(word, (*path, "devices", k))}
         room = parts.scales.capacity(pool.memory, (*path, "memory"))
-        yield share(POOL + name, False, room, held * inside(places))
+        yield share(POOL + name, False, room, within(places))
     for d in [] if modes is None else modes.occupied:
         if not several[d]:
             yield share(devices[d].name, True, 1, np.ones_like(held) * inside({d}))
         if capacity[d] != UNLIMITED:
-            yield share(POOL + devices[d].name, False, int(capacity[d]), held * inside({d}))
+            yield share(POOL + devices[d].name, False, int(capacity[d]), within({d}))
 
 
 def _check_capacity(parts: Parts, share: Share, duration: Int, feasible: Bool) -> None:

@@ -194,8 +194,11 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
 
 
 def _rows(problem: Problem, schedule: Schedule) -> tuple[list[tuple[int, int]], Int]:
-    """Return the rows (device, lane) of the chart, and the row (n,) of each task; a parallel device has several."""
-    lane, lanes = task_lanes(problem, schedule), np.ones(problem.n_devices, dtype=np.int64)
+    """Return the rows (device, lane) of the chart, and the row (n,) of each task; a parallel device has several.
+
+    Of modes and teams, only those that run tasks have a row.
+    """
+    lane, lanes = task_lanes(problem, schedule), np.full(problem.n_devices, not problem.has_modes, dtype=np.int64)
     np.maximum.at(lanes, schedule.device, lane + 1)
     first = np.cumsum(lanes) - lanes
     rows = [(d, each) for d, count in enumerate(lanes.tolist()) for each in range(count)]

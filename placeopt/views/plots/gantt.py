@@ -1,8 +1,9 @@
 """Draw a schedule as a Gantt chart: a row per device, transfers between rows, the critical path as a line.
 
-Up to `DETAILED` tasks each have a bar, with a name if it fits; a parallel device has a lane for each task that it runs
-at once. With more tasks a row shows how busy its device is over time, and a chart below the rows shows the number of
-transfers in progress. Further charts below show what is in use of renewable resources.
+A task of a team has a bar in the row of each member. Up to `DETAILED` tasks have bars, with a name if it fits; a
+parallel device has a lane for each task that it runs at once. With more tasks a row shows how busy its device is over
+time, and a chart below the rows shows the number of transfers in progress. Further charts below show what is in use of
+renewable resources.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from placeopt.model.arrays import Float, Int
 from placeopt.model.critical_path import Step, critical_path, critical_ticks
 from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
-from placeopt.model.resource_use import amount_text, resource_uses, task_lanes, use_over_time
+from placeopt.model.resource_use import amount_text, occupied_devices, resource_uses, task_lanes, use_over_time
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
 from placeopt.model.unavailability import Unavailability
 from placeopt.views.plots import palette
@@ -72,9 +73,13 @@ class Rows:
     lanes
         (m,) lanes of each row, one below the other.
     low, high
-        (n,) where the bar of each task begins and ends.
+        (b,) where each bar begins and ends.
     path
         (n,) where the critical path passes it.
+    task, device
+        (b,) each bar: a task, and the device in whose row it is. The bars of a task follow each other.
+    bar
+        (n,) the first bar of each task.
     end
         Where the last row ends.
     """
@@ -86,23 +91,28 @@ class Rows:
     low: Float
     high: Float
     path: Float
+    task: Int
+    device: Int
+    bar: Int
     end: float
 
 
 def make_rows(problem: Problem, schedule: Schedule, *, detailed: bool) -> Rows:
     """Return the rows of a chart; in one that is not `detailed`, all rows have the same height."""
-    devices = shown_devices(problem, schedule)
-    lane, lanes = task_lanes(problem, schedule), np.ones(problem.n_devices, dtype=np.int64)
-    np.maximum.at(lanes, schedule.device, lane + 1)
+    task, device = occupied_devices(problem, schedule)
+    bar = np.searchsorted(task, np.arange(problem.n_tasks))
+    devices = shown_devices(problem, device)
+    lane, lanes = task_lanes(problem, schedule)[task], np.ones(problem.n_devices, dtype=np.int64)
+    np.maximum.at(lanes, device, lane + 1)
     height = np.where(lanes > 1, np.clip(lanes * _LANE, 1.0, _TALLEST), 1.0) if detailed else np.ones(len(lanes))
     middle, half = np.zeros(len(lanes)), height / 2 - 0.5 + _HALF
     tops = np.concatenate(([0.0], np.cumsum(height[devices])))
     middle[devices] = tops[:-1] + height[devices] / 2 - 0.5
     each = 2 * half / lanes
-    low = (middle - half)[schedule.device] + lane * each[schedule.device]
-    high = low + each[schedule.device]
-    path = high + np.where(lanes > 1, -_ABOVE, _BELOW)[schedule.device]
-    return Rows(devices, middle, half, lanes, low, high, path, float(tops[-1]))
+    low = (middle - half)[device] + lane * each[device]
+    high = low + each[device]
+    path = (high + np.where(lanes > 1, -_ABOVE, _BELOW)[device])[bar]
+    return Rows(devices, middle, half, lanes, low, high, path, task, device, bar, float(tops[-1]))
 
 
 @styled()
@@ -119,7 +129,7 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     row_height = min(0.42, max(0.17, 5.5 / max(rows.end, 1)))
     ratios = [row_height * max(rows.end, 1), *[0.8] * flows, *[0.45] * len(shared)]
     height = 1.5 + row_height * max(rows.end, 2) + 0.9 * flows + 0.55 * len(shared)
-    idle = problem.n_devices - len(rows.devices)
+    idle = 0 if problem.has_modes else problem.n_devices - len(rows.devices)
     note = f"{idle} more devices have no tasks" if idle else ""
     more = f"{counted(unshown, 'other resource')} of which less is used" if unshown else ""
     notes = " · ".join(filter(None, (_path_text(path, clock), note, more)))
@@ -171,9 +181,9 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     return picture
 
 
-def shown_devices(problem: Problem, schedule: Schedule) -> list[int]:
-    """Return the devices that have a row: all if they are few, else those with tasks."""
-    used = np.bincount(schedule.device, minlength=problem.n_devices) > 0
+def shown_devices(problem: Problem, device: Int) -> list[int]:
+    """Return the devices that have a row, from those with tasks: all if they are few, else those."""
+    used = np.bincount(device, minlength=problem.n_devices) > 0
     if problem.n_devices <= IDLE_ROWS or not used.any():
         return list(range(problem.n_devices))
     return [int(d) for d in np.flatnonzero(used)]
@@ -195,7 +205,12 @@ def _path_text(path: tuple[Step, ...], clock: Clock) -> str:
 
 def _shown_resources(problem: Problem, schedule: Schedule) -> tuple[list[int], int]:
     """Return the renewable resources that have a chart, and the number of others in use."""
-    used = [(r, each) for r, each in enumerate(resource_uses(problem, schedule)) if each.renewable and each.used]
+    rows = set(problem.device_names)
+    used = [
+        (r, each)
+        for r, each in enumerate(resource_uses(problem, schedule))
+        if each.renewable and each.used and each.name not in rows
+    ]
     most = sorted(used, key=lambda found: -found[1].share)[:RESOURCES]
     return sorted(r for r, _ in most), len(used) - len(most)
 
@@ -203,7 +218,7 @@ def _shown_resources(problem: Problem, schedule: Schedule) -> tuple[list[int], i
 def _draw_rows(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, end: int) -> None:
     """Draw the background of the rows, with names and how much of the makespan each device computes."""
     busy, devices = np.zeros(problem.n_devices, dtype=np.int64), rows.devices
-    np.add.at(busy, schedule.device, durations(problem, schedule.device))
+    np.add.at(busy, rows.device, durations(problem, schedule.device)[rows.task])
     shares = [f"{busy[d] / end:.0%}" if end else "" for d in devices]
     names, middle = [problem.device_names[d] for d in devices], rows.middle[devices]
     right = label_rows(axes, names, shares, middle.tolist(), rows.end)
@@ -220,11 +235,11 @@ def _dots(axes: Axes) -> float:
 
 def _draw_bars(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock, height: float) -> None:
     colors = palette.device_colors(problem.device_types)
-    start = clock(schedule.start)
-    end = clock(schedule.start + durations(problem, schedule.device))
+    start = clock(schedule.start[rows.task])
+    end = clock((schedule.start + durations(problem, schedule.device))[rows.task])
     wide = (end - start) * _dots(axes)
     separators = np.where(wide > 4, 0.5, np.where(wide > 1.5, 0.2, 0.0))
-    filled = [colors[d] for d in schedule.device.tolist()]
+    filled = [colors[d] for d in rows.device.tolist()]
     fill(
         axes, boxes(start, end, rows.low, rows.high), filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2
     )
@@ -232,9 +247,9 @@ def _draw_bars(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clo
     names = distinct(problem.task_names, 28)
     for i in np.flatnonzero((sizes >= 4.5) & (wide > 3.2 * 0.62 * sizes)).tolist():
         size = float(sizes[i])
-        room, name = int((wide[i] - 4) / (0.64 * size)), names[i]
+        room, name = int((wide[i] - 4) / (0.64 * size)), names[rows.task[i]]
         if room >= min(len(name), 6):
-            color = palette.text_on(colors[int(schedule.device[i])])
+            color = palette.text_on(filled[i])
             place = (start[i] + end[i]) / 2, (rows.low[i] + rows.high[i]) / 2
             axes.text(*place, short(name, room), fontsize=size, color=color, ha="center", va="center_baseline",
                       clip_on=True, zorder=3)  # fmt: skip
@@ -263,9 +278,10 @@ def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows
     """Draw lines between the edges of bars that face each other."""
     edges, sent, arrived = transfer_times(problem, schedule)
     source, target = problem.edge_source[edges], problem.edge_target[edges]
-    down = rows.low[target] > rows.low[source]
-    begin = np.where(down, rows.high[source], rows.low[source])
-    end = np.where(down, rows.low[target], rows.high[target])
+    low, high = rows.low[rows.bar], rows.high[rows.bar]
+    down = low[target] > low[source]
+    begin = np.where(down, high[source], low[source])
+    end = np.where(down, low[target], high[target])
     lines = np.stack((np.stack((clock(sent), begin), axis=1), np.stack((clock(arrived), end), axis=1)), axis=1)
     width, alpha = (0.5, 0.35) if len(lines) > 150 else (0.8, 0.5)
     axes.add_collection(LineCollection(list(lines), colors=palette.INK, linewidths=width, alpha=alpha, zorder=4))
@@ -295,7 +311,7 @@ def _draw_path(
 
 def _draw_shares(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock, end: int) -> None:
     edges = slices(end, SLICES)
-    shares = np.minimum(busy_shares(problem, schedule, edges) / rows.lanes[:, None], 1.0)
+    shares = np.minimum(busy_shares(problem, schedule, rows.task, rows.device, edges) / rows.lanes[:, None], 1.0)
     colors = palette.device_colors(problem.device_types)
     areas = [
         step_area(clock(edges), row + _HALF - 2 * _HALF * shares[device], row + _HALF)

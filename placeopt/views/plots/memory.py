@@ -78,7 +78,7 @@ def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Pic
     """Draw the memory of all devices."""
     if problem.pipeline is not None:
         return draw_stage_memory(problem, schedule, title=title)
-    end, devices = makespan(problem, schedule), shown_devices(problem, schedule)
+    end, devices = makespan(problem, schedule), shown_devices(problem, schedule.device)
     clock, edges = Clock(end, problem.resolution), slices(end, SLICES)
     found = usages(problem, schedule, devices, edges)
     scarce = any((use.share or 0) >= SCARCE or use.charged > (use.capacity or use.charged) for use in found)

@@ -17,15 +17,15 @@ def slices(end: int, count: int) -> Float:
     return np.linspace(0.0, max(end, 1), count + 1)
 
 
-def busy_shares(problem: Problem, schedule: Schedule, edges: Float) -> Float:
+def busy_shares(problem: Problem, schedule: Schedule, task: Int, device: Int, edges: Float) -> Float:
     """Return (m, k) the share of each time slice that each device computes; above 1 where tasks overlap.
 
-    `edges` (k + 1,) are the ticks between the slices.
+    Tasks (b,) occupy devices (b,). `edges` (k + 1,) are the ticks between the slices.
     """
     end = schedule.start + durations(problem, schedule.device)
-    by_device = np.argsort(schedule.device, kind="stable")
-    parts = np.searchsorted(schedule.device[by_device], np.arange(problem.n_devices + 1))
-    rows = [by_device[parts[d] : parts[d + 1]] for d in range(problem.n_devices)]
+    by_device = np.argsort(device, kind="stable")
+    parts = np.searchsorted(device[by_device], np.arange(problem.n_devices + 1))
+    rows = [task[by_device[parts[d] : parts[d + 1]]] for d in range(problem.n_devices)]
     return np.array([mean_active(schedule.start[own], end[own], edges) for own in rows]).reshape(-1, len(edges) - 1)
 
 

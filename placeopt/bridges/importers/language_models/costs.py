@@ -9,6 +9,11 @@ Memory traffic is each weight once, the inputs and outputs of all matrices, and 
 completely (Pope et al., Efficiently Scaling Transformer Inference, MLSys 2023, arXiv:2211.05102, section 2). The cache
 is resident memory. In a mixture of experts, a token uses `active` of `experts` experts, and a step
 reads the weights of those that its tokens choose (`formulas.experts_read`).
+
+With tensor parallelism, the k devices of a team divide the matrices of a task, and sum up its output: once after the
+attention and once after the feed-forward network (Shoeybi et al., Megatron-LM, 2019, arXiv:1909.08053, section 3). The
+tables of the vocabulary are divided by rows. The KV cache is divided by key-value heads: with more devices than these,
+or with a compressed cache, devices hold copies.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from placeopt.bridges.costs.formulas import experts_read
 from placeopt.bridges.importers.imported import Imported, ImportOptions
@@ -47,6 +53,8 @@ class Load:
     """Tokens of each sequence: in the KV cache, the current one included, or in the prompt."""
     runs: int = 1
     """Runs under way in a pipeline, each with the KV cache of its sequences."""
+    teams: tuple[int, ...] = ()
+    """Sizes of the teams that may run a task; without any, single devices run all tasks."""
 
     @property
     def tokens(self) -> int:
@@ -69,6 +77,7 @@ class _Chain:
         self._hidden = model.hidden * load.tokens * model.activation
         self._found: list[Operator] = []
         self._last: list[str] = []
+        self._caches: dict[str, tuple[int, int]] = {}  # bytes of a task's KV cache, and into how many parts it divides
 
     def operators(self) -> list[Operator]:
         self._embedding()
@@ -84,7 +93,23 @@ class _Chain:
         self._head()
         for operator in self._found:
             operator.precision = self._model.precision
+            if self._load.teams and not operator.guessed:
+                operator.keys = {**operator.keys, "modes": self._modes(operator)}
         return self._found
+
+    def _modes(self, operator: Operator) -> dict[str, Any]:
+        """The ways to run a task on a device or a team."""
+        cache, parts = self._caches.get(operator.name, (0, 1))
+        sums: dict[str, Any] = {"all_reduce": [self._hidden] * 2 if operator.op == "layer" else self._hidden}
+        if operator.op == "head":
+            sums = {"all_gather": operator.output}
+        modes: dict[str, Any] = {}
+        for size in self._load.teams:
+            copied = cache if size > parts else 0
+            shards = operator.resident + operator.scratch - copied
+            memory = {"resident": -(-copied // parts), "scratch": 0}
+            modes[f"tp{size}"] = {"team": {"*": size}, "memory": memory, "shards": shards, **sums} if size > 1 else {}
+        return modes
 
     def _append(self, operator: Operator) -> None:
         """Append an operator that follows the current ones."""
@@ -199,6 +224,9 @@ class _Chain:
             operator.flops += flops
             operator.traffic += traffic
             operator.resident += cache * self._load.runs
+            shape = block.shape
+            parts = 1 if shape.latent else max(shape.cached // max(shape.key + shape.value, 1), 1)
+            self._caches[name] = cache * self._load.runs, parts
         return operator
 
     def _attended(self, shape: Attention) -> tuple[int, int, int]:
@@ -315,7 +343,10 @@ def imported(
             f"the KV cache is that of {runs} runs with {counted(options.batch or 1, 'sequence')} each: one "
             "run for each device"
         )
-    load = Load(phase, options.batch or 1, context, runs)
+    if options.tensor_parallel:
+        _check_teams(options, level, device_count(network))
+        notes.append("the scratch of all layers of a device counts at the same time: modes need memory_model sum")
+    load = Load(phase, options.batch or 1, context, runs, options.tensor_parallel)
     graph = OperatorGraph(
         options.name or model.name,
         f"{Path(path).name}, {format}",
@@ -324,3 +355,14 @@ def imported(
     )
     rules = pipeline_rules() if options.pipelined else None
     return graph.imported(network, options.resolution, str(path), (*notes, *about), rules)
+
+
+def _check_teams(options: ImportOptions, level: str, devices: int) -> None:
+    """Reject teams that the tasks or the network cannot have."""
+    if options.pipelined:
+        raise UsageError("tensor parallelism is not supported with the objective period; expected makespan")
+    if level not in ("layer", "part"):
+        raise UsageError(f"tensor parallelism divides layers or their parts; expected level layer or part, not {level}")
+    largest = max(options.tensor_parallel)
+    if largest > devices:
+        raise UsageError(f"a team of {largest} is larger than the network, which has {counted(devices, 'device')}")

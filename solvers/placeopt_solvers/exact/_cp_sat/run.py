@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from placeopt.bounding.lagrangian import lagrangian_bound
 from placeopt.bounding.quick import best_bound
 from placeopt.engine import StoppedError
-from placeopt.model.objective import Value
+from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Options, Termination
 
@@ -86,6 +87,7 @@ class CpSatRun(ExactRun["Expression"]):
         least = best_bound(self.problem).value
         if start is not None:
             self.best.offer(start, "start")
+            least = max(least, self._priced())
             self.best.raise_bound(least)  # only now: bounds of an infeasible problem mean nothing
         ended = self.first_level_reached(least) or self.stop_reason()
         if ended is not None:
@@ -128,6 +130,14 @@ class CpSatRun(ExactRun["Expression"]):
         first = self.model.levels[0]
         self.model.base.cp.add(first.expression >= math.ceil(least / first.step))
         return self.ended(self.descend(self.model.levels))
+
+    def _priced(self) -> Value:
+        """The bound with prices of scarce memory and budgets, 0 without one."""
+        weight = self.problem.objective.levels[0][0].weight
+        if self.problem.objective.single != "makespan" or self.problem.pipeline is not None:
+            return 0
+        found = lagrangian_bound(self.problem, None, self.stopped)
+        return 0 if found is None else simplified(weight * found.value)
 
     def _solve_blocks(self) -> Termination | None:
         """Solve the problem as a series of blocks, if it is one; return how to end, None to continue."""
