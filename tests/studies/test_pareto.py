@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,19 @@ class TestErrors:
 @pytest.fixture(scope="module")
 def front() -> po.Pareto:
     return po.pareto(po.load(HEFT_10), ("makespan", "total_cost"), points=4, workers=1)
+
+
+def test_ctrl_c_returns_the_points_so_far() -> None:
+    begun: list[str] = []
+
+    def press(text: str) -> None:
+        begun.append(text)
+        if len(begun) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    front = po.pareto(po.load(HEFT_10), ("makespan", "total_cost"), workers=1, on_step=press)
+    assert (front.termination, len(begun)) == ("interrupted", 3)
+    assert values(front)[0] == (73, 204)
 
 
 class TestOutput:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -95,7 +93,8 @@ def print_whatif(console: Console, found: WhatIf) -> None:
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(spaced(console, table))
-    _print_legend(console, LEGEND)
+    for text in LEGEND:
+        print_wrapped(console, Text(text, style="dim"))
     for text in found.remarks():
         print_wrapped(console, f"note: {text}")
     print_wrapped(console, Text(found.conclusion, style="bold"))
@@ -109,10 +108,5 @@ def print_front(console: Console, found: Pareto) -> None:
         for row in rows:
             table.add_row(*map(Text, row))
         console.print(spaced(console, table))
-        _print_legend(console, OF_FRONTS)
+        print_wrapped(console, Text(OF_FRONTS, style="dim"))
     print_wrapped(console, Text(found.conclusion, style="bold"))
-
-
-def _print_legend(console: Console, texts: Sequence[str]) -> None:
-    for text in texts:
-        print_wrapped(console, Text(text, style="dim"))

@@ -12,7 +12,7 @@ doi:10.1109/TSMC.1971.4308298. One metric is minimised under a limit of the othe
 - The other metric is then minimised under the value found, so that no point is weakly dominated.
 - The limit halves the largest open region between two points, as in the box algorithm of H. Hamacher, C. Pedersen, S.
   Ruzika: Finding representative systems for discrete bicriterion optimization problems, Operations Research Letters 35
-  (2007), doi:10.1016/j.orl.2006.03.019. If a half is empty, one of the other metric follows, unless all points are
+  (2007), pages 336-344. If a half is empty, one of the other metric follows, unless all points are
   wanted, and then the whole region.
 - The lower bound of each solve, also of one that the time limit ended, excludes a part of the plane (`staircase`).
 

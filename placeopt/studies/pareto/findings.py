@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
     from placeopt.views.plots.canvas import Picture
 
-LEGEND = (
-    "over least: above the least value of the metric on this front",
-    "gap: no schedule that is as good in one metric is better in the other one by a larger share",
-)
-"""The columns of the table."""
+LEGEND = "gap: no schedule that is as good in one metric is better in the other one by a larger share"
+"""The last column of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +224,12 @@ class Pareto:
 
     def __str__(self) -> str:
         headers, rows = self.table()
-        shown = [*aligned([headers, *rows], left=0), *LEGEND] if rows else []
+        shown = [*aligned([headers, *rows], left=0), LEGEND] if rows else []
         return "\n".join([problem_line(self.problem), *shown, self.conclusion])
 
     def _repr_html_(self) -> str:
         headers, rows = self.table()
-        shown = [grid_table(headers, rows, left=0), *map(note, LEGEND)] if rows else []
+        shown = [grid_table(headers, rows, left=0), note(LEGEND)] if rows else []
         return framed(problem_line(self.problem), *shown, note(self.conclusion))
 
 
