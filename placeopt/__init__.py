@@ -126,6 +126,8 @@ if TYPE_CHECKING:
     from placeopt.studies.explanation import explain as explain
     from placeopt.studies.losses import Losses as Losses
     from placeopt.studies.losses import losses as losses
+    from placeopt.studies.pareto import Pareto as Pareto
+    from placeopt.studies.pareto import pareto as pareto
     from placeopt.studies.replacement import Replacement as Replacement
     from placeopt.studies.replacement import replace as replace
     from placeopt.studies.sensitivity import WhatIf as WhatIf
@@ -188,6 +190,7 @@ _NAMES = {
     "placeopt.studies.comparison.result": "Comparison",
     "placeopt.studies.explanation": "Explanation explain",
     "placeopt.studies.losses": "Losses losses",
+    "placeopt.studies.pareto": "Pareto pareto",
     "placeopt.studies.replacement": "Replacement replace",
     "placeopt.studies.sensitivity": "WhatIf whatif",
     "placeopt.verifier": "Report Rule Violation verify",

@@ -75,7 +75,7 @@ class TestExamples:
                 arguments[k + 1] = str(int(arguments[k + 1]) // 10)
         limited = {"--time-limit", "-t"} & set(arguments)
         # Defaults are long. What is said to end without a schedule ends by itself, which a limit must not prevent.
-        if arguments[0] in ("solve", "whatif", "losses") and not limited and example.exit_code == 0:
+        if arguments[0] in ("solve", "whatif", "losses", "pareto") and not limited and example.exit_code == 0:
             arguments += ["--time-limit", f"{LIMIT}s"]
         if arguments[0] == "run":
             # Two threads: with one, the unsplit model runs again with the threads of all devices, a process more.

@@ -213,6 +213,13 @@ def changes() -> list[Picture]:
     return [found.plot()]
 
 
+def front() -> list[Picture]:
+    """Draw the points of a Pareto front."""
+    problem = po.load(ROOT / "problems" / "sensor-fusion.yaml")
+    found = po.pareto(problem, ("makespan", "communication"), points=5, workers=1, time_limit=None)
+    return [found.plot()]
+
+
 PICTURES: dict[str, Callable[[], Sequence[Picture]]] = {
     "inception-gantt": partial(stored, "inception", "gantt", "Inception-v3: 311 operators on two CPU cores and a GPU"),
     "inception-graph": partial(stored, "inception", "graph", "The same as a graph: which operator is where"),
@@ -226,6 +233,7 @@ PICTURES: dict[str, Callable[[], Sequence[Picture]]] = {
     "profile": profile,
     "split": split,
     "whatif": changes,
+    "pareto": front,
 }
 """How each picture is drawn; several parts are put one below the other."""
 

@@ -13,6 +13,7 @@ from placeopt.cli.commands import (
     exchange,
     generate,
     losses,
+    pareto,
     plans,
     plot,
     problems,
@@ -84,6 +85,7 @@ app.command("solve", rich_help_panel=SOLVE)(solve.solve)
 app.command("compare", rich_help_panel=SOLVE)(compare.compare)
 app.command("replace", rich_help_panel=SOLVE)(replace.replace)
 app.command("whatif", rich_help_panel=SOLVE)(whatif.whatif)
+app.command("pareto", rich_help_panel=SOLVE)(pareto.pareto)
 app.command("losses", rich_help_panel=SOLVE)(losses.losses)
 app.command("train", rich_help_panel=SOLVE)(train.train)
 app.command("bounds", rich_help_panel=SOLVE)(problems.bounds)

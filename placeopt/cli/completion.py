@@ -31,6 +31,13 @@ def devices(incomplete: str) -> list[str]:
     return _completed(incomplete, device_names()) + files + folders
 
 
+def metrics(incomplete: str) -> list[str]:
+    """Return the metrics of one run that begin so, after the last comma of a list."""
+    from placeopt.protocol import ALL_METRICS
+
+    return _completed(incomplete, ALL_METRICS)
+
+
 def _completed(incomplete: str, known: Iterable[str]) -> list[str]:
     head, comma, last = incomplete.rpartition(",")
     return [head + comma + name for name in known if name.startswith(last)]

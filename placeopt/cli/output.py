@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import counted, visible
@@ -49,6 +50,11 @@ def print_notes(*notes: str) -> None:
         console.print(f"note: {note}", soft_wrap=True, markup=False)
     if len(notes) > NOTES:
         console.print(f"note: {len(notes) - NOTES:,} more lines are left out")
+
+
+def explaining(problem: Path) -> str:
+    """Name the command that explains why a problem is infeasible."""
+    return f"`placeopt explain {quote(str(problem))}` shows which lines conflict, and what would repair them"
 
 
 def noted_plan(path: Path, problem: Problem) -> Plan:

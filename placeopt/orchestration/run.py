@@ -22,8 +22,8 @@ from placeopt.model.schedule import Schedule
 from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
 from placeopt.passes.chain import found_passes
-from placeopt.protocol import Announcer, Options, Progress, Settings, Solver, unsupported
-from placeopt.protocol.registry import default_solver, find_solver, solvers_for
+from placeopt.protocol import Announcer, Options, Progress, Settings, Solver
+from placeopt.protocol.registry import check_supported, default_solver, find_solver, solvers_for
 
 CONSOLIDATING = 0.1
 """Share of the time limit that the solver leaves for consolidation."""
@@ -191,10 +191,7 @@ def prepare(
     if dask is not None and not found.info.distributed:
         able = listing([name for name in solvers_for(problem) if find_solver(name).info.distributed])
         raise UsageError(f"--dask: {found.name} runs on this machine only; solvers that use a cluster: {able}")
-    missing = unsupported(found.info, problem)
-    if missing is not None:
-        able = listing(solvers_for(problem), 20)
-        raise UnsupportedError(f"{found.name} does not support {missing}; solvers that support this problem: {able}")
+    check_supported(found, problem)
     return run
 
 

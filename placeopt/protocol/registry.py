@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, e
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
 
-from placeopt.errors import InternalError, UsageError, alternatives, listing
+from placeopt.errors import InternalError, UnsupportedError, UsageError, alternatives, listing
 from placeopt.model.problem import Problem
 from placeopt.protocol import Info, Settings, Solver, unsupported
 
@@ -146,3 +146,11 @@ def solvers_for(problem: Problem) -> list[str]:
             if unsupported(find_solver(name).info, problem) is None:
                 found.append(name)
     return found
+
+
+def check_supported(solver: Solver, problem: Problem) -> None:
+    """Raise an UnsupportedError, which names other solvers, if a solver does not support this problem."""
+    missing = unsupported(solver.info, problem)
+    if missing is not None:
+        able = listing(solvers_for(problem), 20)
+        raise UnsupportedError(f"{solver.name} does not support {missing}; solvers that support this problem: {able}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,6 +78,13 @@ def amount_text(value: Value | float, metric: str | None, resolution: Fraction, 
     if metric == "memory_balance":
         return f"{float(value) / 1e4:.4g} %"
     return f"{float(value):,.10g}"
+
+
+def percent(share: float, *, up: bool = False) -> str:
+    """Return a share in percent, rounded down or up, so that a claim about it stays true."""
+    hundredths = share * 10_000
+    whole = math.ceil(hundredths - 1e-7) if up else math.floor(hundredths + 1e-7)
+    return f"{whole / 100:.2f}%"
 
 
 def first_level(objective_name: str) -> str:

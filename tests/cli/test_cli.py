@@ -258,6 +258,7 @@ class TestMistakes:
         [
             ("solve p.yaml --solver he", {"heft", "heuristic-g"}, "milp"),
             ("whatif p.yaml -s heft", {"heft"}, "milp"),
+            ("pareto p.yaml --metrics makespan,e", {"makespan,energy"}, "price"),
             ("compare p.yaml --solvers heft,pe", {"heft,peft"}, "peft"),
             ("export p.yaml q.json --to onnx", {"onnxruntime", "onnxruntime-session"}, "dot"),
             ("import m.onnx --devices t4:2,xeon-c", {"t4:2,xeon-core"}, "xeon-core"),

@@ -21,8 +21,10 @@ from commandline import Outcome, run
 from placeopt.bounding.engines import signals
 from placeopt.cli import interruption
 from placeopt.model.problem import Problem
+from placeopt.orchestration.result import Result
 from placeopt.protocol import Answer, Info, Options, Settings, Termination, registry
 from placeopt.simulation import simulate
+from placeopt.studies.pareto import search
 
 HEFT_10 = Path(__file__).parents[2] / "problems" / "heft-10.yaml"
 PLACEOPT = [sys.executable, "-m", "placeopt"]
@@ -151,6 +153,24 @@ class TestWhileSolving:
         assert "as it is" in done.out
         assert "note: not examined: one more processor, processor twice as fast, twice the bandwidth of" in done.out
         assert done.out.endswith("no change was examined\n")
+
+    def test_pareto_prints_the_points_so_far(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        solves: list[Any] = []
+        original = search.solve
+
+        def solve(*arguments: Any, should_stop: Callable[[], bool], **options: Any) -> Result:
+            if len(solves) == 4:  # both ends are known
+                send(signal.SIGINT)
+                wait_for(should_stop)
+            solves.append(original(*arguments, should_stop=should_stop, **options))
+            return solves[-1]  # type: ignore[no-any-return]
+
+        monkeypatch.setattr(search, "solve", solve)
+        done = run("pareto", HEFT_10, "--metrics", "makespan,total_cost", "-w", "1")
+        assert done.code == 130
+        assert len(solves) == 5
+        assert "2 points, 2 of them proved to be Pareto-optimal" in done.out
+        assert "Traceback" not in done.err
 
 
 @pytest.mark.parametrize("place", ["placeopt.io.plan.write_plan", "placeopt.cli.terminal.console.print_result"])

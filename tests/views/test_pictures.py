@@ -34,6 +34,7 @@ FIGURES = (
     ("docs/compare.md", r"on (\d+) random graphs", "profile", "{} problems"),
     ("docs/runtimes.md", r"import to split: (\d+) tasks", "split", "{} tasks"),
     ("docs/runtimes.md", r"become (\d+) segments", "split", "{} segments"),
+    ("docs/pareto.md", r"one of them is at most ([\d.]+%) worse", "pareto", "at most {} worse"),
     ("docs/whatif.md", r"no faster network\s+gains more than ([\d.]+%)", "whatif", "network gains at most {}"),
     ("docs/whatif.md", r"twice as fast gain ([\d.]+%)", "whatif", "twice as fast gains {}"),
     ("docs/whatif.md", r"at least ([\d.]+%) are proved", "whatif", "at least {} over"),

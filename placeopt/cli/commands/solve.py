@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,7 +32,7 @@ from placeopt.cli.options import (
     share_option,
     solver_option,
 )
-from placeopt.cli.output import noted_plan, print_json, print_notes, stderr_console, stdout_console
+from placeopt.cli.output import explaining, noted_plan, print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.progress import watched
 from placeopt.errors import UsageError, suggestion
 
@@ -192,7 +191,7 @@ def solve(
 def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...]:
     """The command that says more: why a problem is infeasible, or whether a schedule can be improved."""
     if result.termination.value == "infeasible":
-        return (f"`placeopt explain {quote(str(problem))}` shows which lines conflict, and what would repair them",)
+        return (explaining(problem),)
     if result.termination.value in ("completed", "failed") and not result.feasible:
         return ("--solver auto searches for a schedule that keeps all rules",)
     if not chosen and result.feasible and result.gap != 0:

@@ -1,4 +1,4 @@
-"""Print what-if studies, separated losses and re-placements."""
+"""Print what-if studies, Pareto fronts, separated losses and re-placements."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from placeopt.cli.terminal.console import new_table, print_wrapped, spaced
 from placeopt.errors import counted, listing, visible
 from placeopt.model.units import size_text, time_text
 from placeopt.studies.losses import Losses
+from placeopt.studies.pareto import Pareto
+from placeopt.studies.pareto.findings import LEGEND as OF_FRONTS
 from placeopt.studies.replacement import Replacement
 from placeopt.studies.sensitivity.findings import LEGEND, WhatIf
 
@@ -91,9 +93,20 @@ def print_whatif(console: Console, found: WhatIf) -> None:
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(spaced(console, table))
-    soft = not console.is_terminal
     for text in LEGEND:
-        console.print(Text(text, style="dim"), soft_wrap=soft)
+        print_wrapped(console, Text(text, style="dim"))
     for text in found.remarks():
-        console.print(Text(f"note: {text}"), soft_wrap=soft)
-    console.print(Text(found.conclusion, style="bold"), soft_wrap=soft)
+        print_wrapped(console, f"note: {text}")
+    print_wrapped(console, Text(found.conclusion, style="bold"))
+
+
+def print_front(console: Console, found: Pareto) -> None:
+    """Print the table of points and the conclusion."""
+    headers, rows = found.table()
+    if rows:
+        table = new_table(*headers, left=0)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        console.print(spaced(console, table))
+        print_wrapped(console, Text(OF_FRONTS, style="dim"))
+    print_wrapped(console, Text(found.conclusion, style="bold"))

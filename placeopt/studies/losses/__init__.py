@@ -33,14 +33,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from placeopt.errors import UnsupportedError, UsageError, listing
+from placeopt.errors import UsageError, listing
 from placeopt.model.problem import Problem, check_problem
 from placeopt.orchestration.pipeline import solve
 from placeopt.orchestration.result import Result
 from placeopt.passes import Pass, find_pass, pass_names
 from placeopt.passes.chain import found_passes
-from placeopt.protocol import Solver, unsupported
-from placeopt.protocol.registry import find_solver, solver_names, solvers_for
+from placeopt.protocol import Solver
+from placeopt.protocol.registry import check_supported, find_solver, solver_names
 from placeopt.studies.losses.chain import Known, chain_of, tightened
 from placeopt.studies.losses.findings import TEXTS, Loss, Losses
 
@@ -98,7 +98,7 @@ def losses(
     """
     check_problem("losses", problem)
     check_clusters(solver, passes)
-    _check_prover(prover, problem)
+    check_supported(find_solver(prover), problem)
     stopped = should_stop or (lambda: False)
     report = on_stage or (lambda _done, _all, _text: None)
     own = find_solver(solver)
@@ -135,7 +135,7 @@ def separated(
     InternalError
         If results contradict each other.
     """
-    _check_prover(prover, found.problem)
+    check_supported(find_solver(prover), found.problem)
     if not found.feasible:
         return Losses(found, prover)
     if found.clusters is None:
@@ -181,10 +181,3 @@ def check_clusters(solver: str | Solver, passes: Sequence[str | Pass] | None) ->
         f"losses: {own.name} places no clusters; expected a solver that does ({listing(able, 20)}), or also a pass "
         f"that joins tasks ({listing(joining, 20)})"
     )
-
-
-def _check_prover(prover: str, problem: Problem) -> None:
-    missing = unsupported(find_solver(prover).info, problem)
-    if missing is not None:
-        able = listing(solvers_for(problem), 20)
-        raise UnsupportedError(f"{prover} does not support {missing}; solvers that support this problem: {able}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -15,7 +14,7 @@ from placeopt.model.problem import Problem
 from placeopt.orchestration.result import Result, number
 from placeopt.protocol import Termination
 from placeopt.studies.sensitivity.changes import Change
-from placeopt.views.facts import aligned, problem_line, value_text
+from placeopt.views.facts import aligned, percent, problem_line, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -258,13 +257,6 @@ class WhatIf:
         headers, rows = self.table()
         parts = [grid_table(headers, rows, left=1), *map(note, (*LEGEND, *self.remarks(), self.conclusion))]
         return framed(problem_line(self.problem), *parts)
-
-
-def percent(share: float, *, up: bool = False) -> str:
-    """Return a share in percent, rounded down or up, so that a claim about it stays true."""
-    hundredths = share * 10_000
-    whole = math.ceil(hundredths - 1e-7) if up else math.floor(hundredths + 1e-7)
-    return f"{whole / 100:.2f}%"
 
 
 def gain_texts(variant: Variant) -> tuple[str, str, str]:
