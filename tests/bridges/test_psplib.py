@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from placeopt.io.compiler import compile_spec
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.orchestration.pipeline import solve
+from placeopt.protocol import Termination
 from placeopt.verifier import verify
 
 DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[3] / "shared" / "data")) / "rcpsp"
@@ -77,6 +79,46 @@ RCP = """\
 """
 
 
+# The same project, where tasks 2 and 5 have a second mode that uses the nonrenewable resource.
+MM = (
+    SM.replace("nonrenewable              :  0", "nonrenewable              :  1")
+    .replace("R 1  R 2\n-", "R 1  R 2  N 1\n-")
+    .replace("R 1  R 2\n    3    1", "R 1  R 2  N 1\n    3    1    7")
+    .replace("   2        1          1           5", "   2        2          1           5")
+    .replace("   5        1          1           6", "   5        2          1           6")
+)
+for row in ("  1      1     0       0    0", "  3      1     3       2    1", "  4      1     6       0    1"):
+    MM = MM.replace(row, f"{row}    0")
+MM = (
+    MM.replace("  6      1     0       0    0", "  6      1     0       0    0    0")
+    .replace("  2      1     4       2    0", "  2      1     4       2    0    0\n         2     2       3    0    5")
+    .replace("  5      1     5       1    0", "  5      1     5       1    0    0\n         2     3       1    0    4")
+)
+
+
+def best_of_modes() -> int:
+    """The optimum of MM: serial schedules of all orders in all modes, tick by tick."""
+    modes = {2: [(4, 2, 0, 0), (2, 3, 0, 5)], 3: [(3, 2, 1, 0)], 4: [(6, 0, 1, 0)], 5: [(5, 1, 0, 0), (3, 1, 0, 4)]}
+    best = 99
+    for chosen in itertools.product(*modes.values()):
+        if sum(mode[3] for mode in chosen) > 7:
+            continue
+        for order in itertools.permutations(range(4)):
+            used = [[0, 0] for _ in range(99)]
+            ends: dict[int, int] = {}
+            for k in order:
+                time, first, second, _ = chosen[k]
+                start = ends.get(0, 99) if k == 3 else 0
+                while start < 50 and any(u + first > 3 or v + second > 1 for u, v in used[start : start + time]):
+                    start += 1
+                for each in used[start : start + time]:
+                    each[0] += first
+                    each[1] += second
+                ends[k] = start + time
+            best = min(best, max(ends.values()))
+    return best
+
+
 def imported(folder: Path, text: str, file: str = "small.sm", **options: Any) -> Imported:
     path = folder / file
     path.write_text(text)
@@ -87,6 +129,16 @@ def complaints(folder: Path, text: str, name: str = "small.sm") -> list[str]:
     with pytest.raises(DocumentError, match=name) as caught:
         imported(folder, text, name)
     return [str(issue).removeprefix(f"{folder / name}:") for issue in caught.value.issues]
+
+
+def test_several_modes_and_a_nonrenewable_resource(tmp_path: Path) -> None:
+    document = imported(tmp_path, MM, "small.mm").document
+    assert document["budgets"] == {"N1": 7}
+    assert list(document["tasks"]["2"]["modes"]) == ["m1", "m2"]
+    problem = compile_spec(document)
+    result = solve(problem, "cp-sat", workers=1)
+    assert result.termination is Termination.OPTIMAL
+    assert result.makespan == best_of_modes() * int(1 / problem.resolution)
 
 
 class TestForms:
