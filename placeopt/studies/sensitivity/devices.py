@@ -59,6 +59,8 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         changed["tiers"] = problem.tiers.part(source)
     if problem.unavailable is not None:
         changed["unavailable"] = problem.unavailable.part(source)
+    if problem.shared_links is not None:
+        changed["shared_links"] = problem.shared_links.part(source)
     if problem.resources is not None:
         changed["resources"] = _resources(problem, problem.resources, model, source, changed["device_names"])
     changed["feasible"][:, new] = np.all(problem.feasible[:, members], axis=1, keepdims=True)
