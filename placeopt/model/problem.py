@@ -563,6 +563,8 @@ def _html(problem: Problem) -> str:
         *document_facts(problem),
         ("memory of the tasks", size_text(int(problem.memory.sum()))),
     ]
+    if problem.shared_links is not None:
+        facts.append(("shared links", "; ".join(problem.shared_links.texts(problem.device_names)[:DEVICE_ROWS])))
     if problem.n_groups < problem.n_tasks:
         facts.append(("colocation", counted(problem.n_groups, "group")))
     classes = devices_by_class(problem)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placeopt.errors import UsageError, visible
+from placeopt.errors import UsageError, listing, visible
 from placeopt.model.arrays import Bool, Int, Record, whole_numbers
 
 
@@ -71,6 +71,14 @@ class SharedLinks(Record):
         rows = zip(self.member, self.medium.tolist(), self.half.tolist(), strict=True)
         links = [SharedLink(np.flatnonzero(of).tolist(), medium, half) for of, medium, half in rows]
         return dict(zip(self.names, links, strict=True))
+
+    def texts(self, device_names: Sequence[str]) -> list[str]:
+        """What the links are, for people: `root0: uplink of gpu0 and gpu1`."""
+        found = []
+        for name, link in self.links().items():
+            kind = "between" if link.medium else "half-duplex uplink of" if link.half else "uplink of"
+            found.append(f"{visible(name)}: {kind} {listing([device_names[d] for d in link.devices], 6)}")
+        return found
 
     def part(self, devices: Int) -> SharedLinks | None:
         """The links of some devices, by their indices, without those that none of them uses; None if none is left."""
