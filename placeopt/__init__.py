@@ -83,11 +83,11 @@ if TYPE_CHECKING:
     from placeopt.model.schedule import Stages as Stages
     from placeopt.model.schedule import Transfers as Transfers
     from placeopt.model.schedule import lateness as lateness
-    from placeopt.model.stage_use import StageUse as StageUse
-    from placeopt.model.stage_use import stage_uses as stage_uses
     from placeopt.model.shared_links import SharedLink as SharedLink
     from placeopt.model.shared_links import SharedLinks as SharedLinks
     from placeopt.model.shared_links import build_shared_links as build_shared_links
+    from placeopt.model.stage_use import StageUse as StageUse
+    from placeopt.model.stage_use import stage_uses as stage_uses
     from placeopt.model.tiers import Tiers as Tiers
     from placeopt.model.tiers import build_tiers as build_tiers
     from placeopt.model.unavailability import Unavailability as Unavailability

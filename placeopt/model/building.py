@@ -103,8 +103,8 @@ def build_problem(
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
         the number of runs before the next change is not positive, `consolidate` is not from 0 to 1, a pipeline has an
         objective without `period`, port contention, memory model `peak`, release times, deadlines, unavailable
-        devices, shared links or resources, or memory tiers contradict the capacities, the memory model `peak` or the objective
-        `period`.
+        devices, shared links or resources, or memory tiers contradict the capacities, the memory model `peak` or the
+        objective `period`.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))

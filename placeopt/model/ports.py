@@ -1,7 +1,7 @@
 """Ports: what carries one transfer at a time, and which of them a transfer occupies.
 
-With m devices, ports 0..m-1 are the senders' and ports m..2m-1 the receivers'; under `half_duplex` a device has one port,
-d. Without port contention, transfers do not occupy them. Port 2m + c is channel c of the shared links.
+With m devices, ports 0..m-1 are the senders' and ports m..2m-1 the receivers'; under `half_duplex` a device has one
+port, d. Without port contention, transfers do not occupy them. Port 2m + c is channel c of the shared links.
 """
 
 from __future__ import annotations

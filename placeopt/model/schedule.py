@@ -86,7 +86,8 @@ class Schedule:
         (n,) ticks; task i occupies its device in [start, start + duration).
         In a pipeline, these are the starts of the first run. Each further run starts a period later.
     transfers
-        None unless the problem has port contention or shared links, or is a pipeline: a transfer then starts when its producer ends.
+        None unless the problem has port contention or shared links, or is a pipeline: a transfer then starts when its
+        producer ends.
     stages
         The stages of a pipeline; None if they do not matter and no device has replicas.
     """

@@ -261,9 +261,7 @@ class Relays:
         candidate = movable_zero_time(problem, allowed) & _leaves_no_trace(problem) & (size[problem.group] == 1)
         if not candidate.any():
             return None
-        moves_free = (
-            not counts_transfers(problem) and not problem.contends and keeps_triangle_inequality(problem)
-        )
+        moves_free = not counts_transfers(problem) and not problem.contends and keeps_triangle_inequality(problem)
         least = least_durations(problem, allowed)
         group, when = engine.join_neighbours(native(problem), candidate, least, problem.deadline, allowed, moves_free)
         joined = problem.order[when[problem.order] > 0]

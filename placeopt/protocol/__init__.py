@@ -41,7 +41,7 @@ RULES: Mapping[str, str] = {
 """What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 
 RETIMED = ("tiers", "unavailable", "shared_links", "resources", "parallel")
-"""The rules that only delay tasks and transfers. A solver that ignores them still gives a valid schedule, because it is re-timed."""
+"""The rules that only cause delays. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
 BOOKED = (*RETIMED, "budgets")
 """The rules that the timeline of the engine keeps, and with it each solver that builds its schedules there."""

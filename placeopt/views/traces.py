@@ -253,7 +253,9 @@ class _Tracks(_Threads):
         for edge, carrier in enumerate(carriers):
             if carrier < 0:
                 continue
-            sender = self._tasks[sources[edge]] if schedule.transfers is None else received.get(carrier, [None, None])[1]
+            sender = (
+                self._tasks[sources[edge]] if schedule.transfers is None else received.get(carrier, [None, None])[1]
+            )
             if sender is not None:
                 _bind(sender, self._tasks[targets[edge]], flow + edge)
         return [each for slices in received.values() for each in slices]

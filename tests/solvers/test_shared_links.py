@@ -108,7 +108,7 @@ def test_all_solvers_support_shared_links_or_name_those_that_do() -> None:
         if "period" in info.metrics and "makespan" not in info.metrics:
             continue
         if unsupported(info, case) is not None:
-            with pytest.raises(UnsupportedError, match="does not support shared links; .*cp-sat"):
+            with pytest.raises(UnsupportedError, match=r"does not support shared links; .*cp-sat"):
                 po.solve(case, name)
             refused.append(name)
             continue
@@ -146,7 +146,8 @@ def test_an_uplink_worked_by_hand() -> None:
     assert found.schedule is not None
     path = critical_path(uplink(), found.schedule)
     assert [step.cause for step in path if step.kind == "transfer"] == ["data", "port"]
-    assert po.solve(uplink(shared_links=build_shared_links(4, {"m": SharedLink([0, 1], True)})), "cp-sat").objective == 7
+    inside = build_shared_links(4, {"m": SharedLink([0, 1], medium=True)})
+    assert po.solve(uplink(shared_links=inside), "cp-sat").objective == 7
 
 
 def test_a_link_of_two_directions() -> None:

@@ -99,7 +99,9 @@ def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
     producer, consumer = problem.edge_source[needed], problem.edge_target[needed]
     end = sent + edge_ticks(problem, device)[needed]
     used, port = port_uses(problem, device[producer], device[consumer])
-    return _disjoint(port, sent[used], end[used]) and bool((sent >= (schedule.start + durations(problem, device))[producer]).all())
+    return _disjoint(port, sent[used], end[used]) and bool(
+        (sent >= (schedule.start + durations(problem, device))[producer]).all()
+    )
 
 
 def _disjoint(resource: Int, start: Int, end: Int) -> bool:
