@@ -4,8 +4,8 @@ The path is traced backwards from the task that ends last. Each step is preceded
 (a producer on the same device, or a transfer), its device (the task before), a port (the transfer before on a port of a
 device or a channel of a shared link that it uses, see `placeopt.model.ports`), a resource (a task that used it), the
 release time, or the swapping of the device (`placeopt.model.tiers`). If nothing ended then, the step could have begun
-earlier, and a wait leads to the constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to shorten the schedule, at least
-one of them must change.
+earlier, and a wait leads to the constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to
+shorten the schedule, at least one of them must change.
 
 For longest paths through a task graph, regardless of a schedule, see `placeopt.model.levels`.
 """

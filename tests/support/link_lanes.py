@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from placeopt.model.problem import Problem
@@ -17,6 +19,13 @@ def lanes(problem: Problem, a: int, b: int) -> list[int]:
         if (sends and receives) if links.medium[k] else sends != receives:
             found.append(k + 1 if sends or links.half[k] else -k - 1)
     return found
+
+
+def linked(seed: int, m: int, rest: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `build_problem`, where the contention `links` stands for random shared links without ports."""
+    if rest.get("contention") != "links":
+        return rest
+    return rest | {"contention": "none", "shared_links": random_links(np.random.default_rng([seed, m]), m, least=2)}
 
 
 def random_links(rng: np.random.Generator, m: int, least: int = 0) -> SharedLinks | None:
