@@ -195,8 +195,7 @@ Int LocalSearch::booked(Int k, Int p, Int d) {
     const bool shared = problem_.shared[k];
     const Int at = u * problem_.m + d;
     if (shared && owner_[at] < p && written_[at] == marks_[owner_[at] >> shift_].counter) return sent_[at];
-    const Int arrival = add(problem_.ports.open(ports_, a, d, end[u]), delay[k]);
-    problem_.ports.occupy(ports_, a, d, arrival);
+    const Int arrival = add(problem_.ports.book(ports_, a, d, end[u], delay[k]), delay[k]);
     if (shared) {
         owner_[at] = p;
         written_[at] = counter_;

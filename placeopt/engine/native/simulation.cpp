@@ -82,9 +82,8 @@ Int Simulation::arrival(Int edge, Int tick) {
     if (!problem_.ports.any()) return add(tick, edge_ticks[edge]);
     const bool shared = problem_.shared[edge];
     if (shared && sent_by_[b] == u) return sent_at_[b];
-    moves[edge] = problem_.ports.open(ports_, a, b, tick);
+    moves[edge] = problem_.ports.book(ports_, a, b, tick, edge_ticks[edge]);
     const Int end = add(moves[edge], edge_ticks[edge]);
-    problem_.ports.occupy(ports_, a, b, end);
     if (shared) {
         sent_by_[b] = u;
         sent_at_[b] = end;
@@ -166,8 +165,7 @@ Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
         if (node >= n) {
             stop.poll(10);
             const Int k = node - n, u = problem_.edge_source[k], a = device[u], b = device[problem_.edge_target[k]];
-            moves[k] = problem_.ports.open(ports_, a, b, add(start[u], task_ticks[u]));
-            problem_.ports.occupy(ports_, a, b, add(moves[k], edge_ticks[k]));
+            moves[k] = problem_.ports.book(ports_, a, b, add(start[u], task_ticks[u]), edge_ticks[k]);
             continue;
         }
         const Int d = device[node];
