@@ -86,6 +86,11 @@ class DeviceIndex:
         return found
 
     @property
+    def replaced(self) -> bool:
+        """Whether the devices replace those of the document, which its references are about."""
+        return bool(self._former)
+
+    @property
     def references(self) -> frozenset[str]:
         """All names, pools and types."""
         return frozenset((*self._names, *self._pools, *self._types))
@@ -168,7 +173,7 @@ def _ends(override: LinkOverride, index: DeviceIndex, issues: Issues, path: Path
 
 
 def shared_links(spec: Spec, index: DeviceIndex, issues: Issues) -> SharedLinks | None:
-    """Return the shared links; None if there are none. Those whose devices are all former ones are left out."""
+    """Return the shared links; None if there are none. Of a replaced network, those that carry nothing are left out."""
     found: dict[str, SharedLink] = {}
     for name, link in spec.links.shared.items():
         path: Path = ("links", "shared", name)
@@ -183,7 +188,7 @@ def shared_links(spec: Spec, index: DeviceIndex, issues: Issues) -> SharedLinks 
         group = sorted({d for each in places for d in each})
         if len(group) > (key == "between") and (key == "between" or len(group) < len(index)):
             found[name] = SharedLink(group, key == "between", link.duplex == "half")
-        elif all(places):
+        elif all(places) and not index.replaced:
             expected = "at least two devices" if key == "between" else "some of the devices, and not all"
             issues.add(f"joins {counted(len(group), 'device')} of {len(index)}; expected {expected}", (*path, key))
     if spec.links.shared and any("period" in level for level in spec.objective):

@@ -67,6 +67,8 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
     of_type, dearest = problem.relocation[:, members].max(axis=1), problem.relocation.max(axis=1)
     changed["relocation"][:, new] = np.where(of_type == 0, dearest, of_type)[:, None]
     notes = _connect(problem, changed, model, peer, new)
+    if problem.shared_links is not None and problem.shared_links.member[:, model].any():
+        notes += (f"the shared links of {problem.device_names[model]} carry the transfers of further ones, too",)
     if "relocation" in problem.objective.metrics and (dearest > of_type)[of_type == 0].any():
         notes += ("a task that relocates to the type for free pays the price of its dearest device",)
     return changed, notes
