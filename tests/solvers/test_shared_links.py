@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from link_lanes import random_links
 from placeopt_solvers._runs.validity import valid
 
 import placeopt as po
+from placeopt import engine
 from placeopt.bounding.quick import bounds, prove_infeasible
 from placeopt.errors import UnsupportedError
 from placeopt.model.building import build_problem, with_changes
@@ -204,3 +206,20 @@ def test_parts_keep_the_links_that_are_used() -> None:
     part = links.part(np.array([1, 3]))
     assert part is not None
     assert part.links() == {"root": SharedLink([0], False, False)}
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "message"),
+    [
+        ("label", [0, 0, 1, -1], r"shared_links\.label: entry 3 is -1; expected at least 0 and at most 1"),
+        ("label", [0, 0, 2, 1], r"shared_links\.row"),
+        ("row", [0, 0, 2, 1, 2], r"shared_links\.row: entry 3 is 1; expected at least the entry before"),
+        ("channel", [0, 2], r"shared_links\.channel: entry 1 is 2; expected at least 0 and at most 1"),
+    ],
+)
+def test_the_engine_rejects_wrong_arrays(part: str, values: list[int], message: str) -> None:
+    links = uplink().shared_links
+    assert links is not None
+    wrong = replace(links, **{part: np.array(values, dtype=np.int64)})
+    with pytest.raises(po.UsageError, match=message):
+        engine.Problem(replace(uplink(), shared_links=wrong))
