@@ -36,12 +36,3 @@ def port_uses(problem: Problem, sender: Int, receiver: Int) -> tuple[Int, Int]:
         uses.append((on, np.full(len(on), 2 * m + c)))
     transfers, ports = (np.concatenate(column).astype(np.int64) for column in zip(*uses, strict=True))
     return transfers, ports
-
-
-def port_name(problem: Problem, port: int) -> str:
-    """What messages and lanes call a port: `gpu0 sends`, `gpu0 receives`, `gpu0 transfers` or the name of a channel."""
-    m, links = problem.n_devices, problem.shared_links
-    if links is not None and port >= 2 * m:
-        return links.channels[port - 2 * m]
-    kind = "transfers" if problem.contention == "half_duplex" else "sends" if port < m else "receives"
-    return f"{problem.device_names[port % m]} {kind}"

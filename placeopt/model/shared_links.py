@@ -73,7 +73,7 @@ class SharedLinks(Record):
         return dict(zip(self.names, links, strict=True))
 
     def texts(self, device_names: Sequence[str]) -> list[str]:
-        """What the links are, for people: `root0: uplink of gpu0 and gpu1`."""
+        """What the links are, for people: `root0: uplink of gpu0, gpu1`."""
         found = []
         for name, link in self.links().items():
             kind = "between" if link.medium else "half-duplex uplink of" if link.half else "uplink of"
@@ -119,8 +119,9 @@ def _ways(medium: Bool, half: Bool, member: Bool) -> list[list[tuple[Bool, Bool]
 def _made(names: tuple[str, ...], medium: Bool, half: Bool, member: Bool) -> SharedLinks:
     _, first, label = np.unique(member, axis=1, return_index=True, return_inverse=True)
     ways = _ways(medium, half, member)
-    used = [[np.any([np.outer(a[first], b[first]) for a, b in each], axis=0) for each in ways]]
-    entry, channel = np.nonzero(np.stack(used[0], axis=-1).reshape(-1, len(ways)))
+    # (c, s, s) whether a channel carries transfers between devices of two labels.
+    used = np.stack([np.any([np.outer(a[first], b[first]) for a, b in each], axis=0) for each in ways])
+    entry, channel = np.nonzero(used.reshape(len(ways), -1).T)
     row = np.searchsorted(entry, np.arange(len(first) ** 2 + 1))
     channels = [f"{name} {way}".rstrip() for name, one in zip(names, half, strict=True) for way in _directions(one)]
     arrays = [np.ascontiguousarray(each, dtype=np.int64) for each in (label.reshape(-1), row, channel)]

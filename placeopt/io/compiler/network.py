@@ -1,5 +1,4 @@
-"""The device network: devices by name, pool and type, their memory tiers, when they are unavailable, their links
-and shared links."""
+"""The device network: devices by name, pool and type, their memory tiers and unavailable times, links, shared links."""
 
 from __future__ import annotations
 
