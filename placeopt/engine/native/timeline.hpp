@@ -371,9 +371,12 @@ private:
                     there = free = add(begin, problem.transfer(problem.in_payload[r], a, d));
                     if (!quick)
                         ports.each(a, d, [&](Int port) {
-                            if constexpr (!book) line.tried.push_back({&line.ports[port], line.ports[port]});
-                            if constexpr (book) set(line.ports[port], free);
-                            else line.ports[port] = free;
+                            if constexpr (book) {
+                                set(line.ports[port], free);
+                            } else {
+                                line.tried.push_back({&line.ports[port], line.ports[port]});
+                                line.ports[port] = free;
+                            }
                         });
                     if constexpr (book) {
                         set(line.moves[edge], begin);
