@@ -83,6 +83,9 @@ if TYPE_CHECKING:
     from placeopt.model.schedule import Stages as Stages
     from placeopt.model.schedule import Transfers as Transfers
     from placeopt.model.schedule import lateness as lateness
+    from placeopt.model.shared_links import SharedLink as SharedLink
+    from placeopt.model.shared_links import SharedLinks as SharedLinks
+    from placeopt.model.shared_links import build_shared_links as build_shared_links
     from placeopt.model.stage_use import StageUse as StageUse
     from placeopt.model.stage_use import stage_uses as stage_uses
     from placeopt.model.tiers import Tiers as Tiers
@@ -172,6 +175,7 @@ _NAMES = {
     "placeopt.model.pipeline": "Pipeline",
     "placeopt.model.problem": "Objective Problem Term",
     "placeopt.model.schedule": "Schedule Stages Transfers lateness",
+    "placeopt.model.shared_links": "SharedLink SharedLinks build_shared_links",
     "placeopt.model.stage_use": "StageUse stage_uses",
     "placeopt.model.tiers": "Tiers build_tiers",
     "placeopt.model.resource_use": "ResourceUse resource_uses",

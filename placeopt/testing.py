@@ -26,6 +26,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.resources import build_resources
+from placeopt.model.shared_links import SharedLink, build_shared_links
 from placeopt.model.tiers import build_tiers
 from placeopt.model.unavailability import build_unavailability
 from placeopt.orchestration.pipeline import solve
@@ -259,6 +260,18 @@ CASES: tuple[Case, ...] = (
         ),
         7,
         "t0 1-5 on d1, t2 0-2 and t1 5-7 on d0; t0 on d0 would not end before 8, nor t1 before 11",
+    ),
+    Case(
+        "shared uplink",
+        lambda: _fork(shared_links=build_shared_links(3, {"uplink": SharedLink([0])})),
+        8,
+        "the second transfer waits for the first: 1 + 3 + 3 + 1",
+    ),
+    Case(
+        "shared medium",
+        lambda: _exchange(shared_links=build_shared_links(2, {"radio": SharedLink([0, 1], medium=True)})),
+        8,
+        "one transfer after the other: 1 + 3 + 3 + 1",
     ),
     Case(
         "renewable resource",

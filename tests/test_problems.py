@@ -26,6 +26,7 @@ PROVED_FAST = (
     "edge-perception",
     "five-node",
     "heft-10",
+    "pcie-roots",
     "peft-10",
     "sensor-fusion",
     "sensor-fusion-later",

@@ -22,6 +22,7 @@ TITLES = {
     "ModeSpec": "mode of a task",
     "PipelineSpec": "pipeline",
     "PoolSpec": "memory that devices share",
+    "SharedLinkSpec": "a shared link",
     "StageSpec": "pipeline of a device",
     "TaskSpec": "a task",
     "TierSpec": "memory tier of a device",

@@ -431,6 +431,19 @@ class LinkOverride(LinkSpec):
     """Receiving devices (names, keys or types); requires `from`."""
 
 
+class SharedLinkSpec(_Model):
+    """A link that several pairs of devices transfer over. It carries one transfer at a time."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["uplink_of"]}, {"required": ["between"]}]})
+
+    uplink_of: SomeNames | None = None
+    """Devices (names, keys or types) whose transfers to and from all other devices use the link."""
+    between: SomeNames | None = None
+    """Devices (names, keys or types) whose transfers to each other use the link."""
+    duplex: Literal["full", "half"] | None = None
+    """`full`: an uplink carries one transfer in each direction. `half`: it carries one in all. Default: full."""
+
+
 class LinksSpec(_Model):
     """Links between devices. Every pair of devices is connected."""
 
@@ -438,6 +451,8 @@ class LinksSpec(_Model):
     """Values for all links without an override."""
     overrides: list[LinkOverride] = Field(default_factory=list)
     """Values for some links, applied in order."""
+    shared: dict[Name, SharedLinkSpec] = Field(default_factory=dict)
+    """Links that several pairs of devices transfer over, such as a switch, a PCIe root or a radio."""
 
 
 class UnitsSpec(_Model):

@@ -28,6 +28,7 @@ from placeopt.model.problem import (
     Term,
 )
 from placeopt.model.resources import Resources, checked_resources
+from placeopt.model.shared_links import SharedLinks, checked_shared_links
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability, checked_unavailability
 from placeopt.model.units import is_whole
@@ -76,6 +77,7 @@ def build_problem(
     memory_model: MemoryModel = "sum",
     tiers: Tiers | None = None,
     unavailable: Unavailability | None = None,
+    shared_links: SharedLinks | None = None,
     resources: Resources | None = None,
     limits: Iterable[tuple[Metric, int]] = (),
     consolidate: Fraction | float = 0,
@@ -90,7 +92,8 @@ def build_problem(
     reduced to lowest terms. Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
     `pipeline` holds the arguments of `build_pipeline`, for the objective `period`. With `tiers`, from
     `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers. `unavailable` is from
-    `placeopt.model.unavailability.build_unavailability`, `resources` from `placeopt.model.resources.build_resources`.
+    `placeopt.model.unavailability.build_unavailability`, `shared_links` from
+    `placeopt.model.shared_links.build_shared_links`, `resources` from `placeopt.model.resources.build_resources`.
 
     Raises
     ------
@@ -100,8 +103,8 @@ def build_problem(
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
         the number of runs before the next change is not positive, `consolidate` is not from 0 to 1, a pipeline has an
         objective without `period`, port contention, memory model `peak`, release times, deadlines, unavailable
-        devices or resources, or memory tiers contradict the capacities, the memory model `peak` or the objective
-        `period`.
+        devices, shared links or resources, or memory tiers contradict the capacities, the memory model `peak` or the
+        objective `period`.
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
@@ -196,6 +199,9 @@ def build_problem(
     unavailable = checked_unavailability(unavailable, m)
     if unavailable is not None and "period" in goal.metrics:
         raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
+    shared_links = checked_shared_links(shared_links, m)
+    if shared_links is not None and "period" in goal.metrics:
+        raise UsageError(f"shared_links: the objective {goal} contains period; expected one without it")
     most = _checked_limits(limits)
     if most and pipeline is not None:
         raise UsageError(f"limits: the objective {goal} contains period; expected one without it")
@@ -213,6 +219,7 @@ def build_problem(
             *(() if pipeline is None else pipeline.columns(d)),
             *(() if tiers is None else tiers.columns(d)),
             *(() if unavailable is None else unavailable.of(d)),
+            *(() if shared_links is None else (int(shared_links.label[d]),)),
             *(() if resources is None else resources.columns(d)),
         )
         for d, like in enumerate(_equal_columns(m, tables))
@@ -254,6 +261,7 @@ def build_problem(
         memory_model=memory_model,
         tiers=tiers,
         unavailable=unavailable,
+        shared_links=shared_links,
         resources=resources,
         limits=most,
         consolidate=checked_share("consolidate", consolidate),

@@ -1,12 +1,11 @@
 """The critical path of a schedule: the chain of tasks, transfers and waits that decides its makespan.
 
 The path is traced backwards from the task that ends last. Each step is preceded by what ended when it began: its data
-(a producer on the same device, or a transfer), its device (the task before), a port (the transfer before on the
-sender's or receiver's port, which serves both directions under `half_duplex`), a resource (a task that used it), the
-release time, or the swapping of the
-device (`placeopt.model.tiers`). If nothing ended then, the step could have begun earlier, and a wait leads to the
-constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to shorten the schedule, at least
-one of them must change.
+(a producer on the same device, or a transfer), its device (the task before), a port (the transfer before on a port of a
+device or a channel of a shared link that it uses, see `placeopt.model.ports`), a resource (a task that used it), the
+release time, or the swapping of the device (`placeopt.model.tiers`). If nothing ended then, the step could have begun
+earlier, and a wait leads to the constraint that ended last. The steps cover [0, makespan) without gaps or overlaps; to
+shorten the schedule, at least one of them must change.
 
 For longest paths through a task graph, regardless of a schedule, see `placeopt.model.levels`.
 """
@@ -21,6 +20,7 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.memory import swap_times
+from placeopt.model.ports import port_uses
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, edge_transfers, transfer_times
 
@@ -122,15 +122,16 @@ class _Walk:
         self._position = np.concatenate((position, position[problem.edge_source]))
         booked = edges[: 0 if schedule.transfers is None else len(edges)]
         sender, receiver = device[problem.edge_source[booked]], device[problem.edge_target[booked]]
-        if problem.contention != "half_duplex":
-            receiver = receiver + problem.n_devices
-        # The events before each one: on its device, on the sender's port, on the receiver's port; -1 for none.
-        self._earlier = np.full((3, n + problem.n_edges), -1, dtype=np.int64)
+        # The event before each task on its device, -1 for none; those before each transfer on its ports.
+        self._earlier = np.full(n, -1, dtype=np.int64)
         resources = problem.resources
         alone = np.arange(n) if resources is None else np.flatnonzero(~resources.parallel[device])
-        self._earlier[0, alone] = self._predecessors(alone, device[alone])
-        ports = self._predecessors(np.tile(n + booked, 2), np.concatenate((sender, receiver)))
-        self._earlier[1:, n + booked] = ports.reshape(2, -1)
+        self._earlier[alone] = self._predecessors(alone, device[alone])
+        self._through: dict[int, list[int]] = {}
+        used, ports = port_uses(problem, sender, receiver)
+        for event, other in zip(n + booked[used], self._predecessors(n + booked[used], ports), strict=True):
+            if other >= 0:
+                self._through.setdefault(int(event), []).append(int(other))
 
     def task(self, event: int) -> int:
         """The task, or the producer of the transfer."""
@@ -183,11 +184,9 @@ class _Walk:
         else:
             found.append((self.task(event), "data"))
         found += [(other, "resource") for other in self._released(event)]
-        causes: tuple[Cause, ...] = ("device", "port", "port")
-        for cause, earlier in zip(causes, self._earlier[:, event].tolist(), strict=True):
-            if earlier >= 0:
-                found.append((earlier, cause))
-        return found
+        if event < n and self._earlier[event] >= 0:
+            found.append((int(self._earlier[event]), "device"))
+        return found + [(other, "port") for other in self._through.get(event, ())]
 
     def _released(self, event: int) -> list[int]:
         """The tasks that end when this one starts and use a renewable resource that it uses, too."""

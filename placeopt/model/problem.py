@@ -20,6 +20,7 @@ from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.resources import Resources
+from placeopt.model.shared_links import SharedLinks
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability
 from placeopt.model.units import exact, is_number, size_text, time_text
@@ -257,6 +258,8 @@ class Problem:
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     unavailable
         The windows in which devices run no task (`placeopt.model.unavailability`); None if there are none.
+    shared_links
+        Links that several pairs of devices transfer over (`placeopt.model.shared_links`); None if there are none.
     resources
         What tasks share besides devices, and which devices run several tasks at once (`placeopt.model.resources`); None
         if there are neither.
@@ -326,6 +329,7 @@ class Problem:
     memory_model: MemoryModel
     tiers: Tiers | None
     unavailable: Unavailability | None
+    shared_links: SharedLinks | None
     resources: Resources | None
     limits: tuple[tuple[Metric, int], ...]
     consolidate: Fraction
@@ -382,14 +386,19 @@ class Problem:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that hold besides those of tasks, links and memory.
 
-        "tiers", "unavailable", "resources" (renewable ones), "budgets", "parallel" (several tasks at once on a device),
-        "limits".
+        "tiers", "unavailable", "shared_links", "resources" (renewable ones), "budgets", "parallel" (several tasks at
+        once on a device), "limits".
         """
-        found = [name for name in ("tiers", "unavailable") if getattr(self, name) is not None]
+        found = [name for name in ("tiers", "unavailable", "shared_links") if getattr(self, name) is not None]
         if (resources := self.resources) is not None:
             kinds = {"resources": resources.renewable, "budgets": ~resources.renewable, "parallel": resources.parallel}
             found += [name for name, some in kinds.items() if some.any()]
         return (*found, "limits") if self.limits else tuple(found)
+
+    @property
+    def contends(self) -> bool:
+        """Whether transfers may wait for each other: with port contention, or with shared links."""
+        return self.contention != "none" or self.shared_links is not None
 
     @property
     def memory(self) -> Int:
@@ -452,7 +461,7 @@ class Problem:
             idle |= {"pipeline"}
         else:
             idle -= {"forward"}
-        records = {"tiers": "tier", "unavailable": "unavailable", "resources": "resources"}
+        records = {"tiers": "tier", **{name: name for name in ("unavailable", "shared_links", "resources")}}
         idle |= {name for name in records if getattr(self, name) is None}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
         if self.pipeline is not None:
@@ -559,6 +568,8 @@ def _html(problem: Problem) -> str:
         *document_facts(problem),
         ("memory of the tasks", size_text(int(problem.memory.sum()))),
     ]
+    if problem.shared_links is not None:
+        facts.append(("shared links", "; ".join(problem.shared_links.texts(problem.device_names)[:DEVICE_ROWS])))
     if problem.n_groups < problem.n_tasks:
         facts.append(("colocation", counted(problem.n_groups, "group")))
     classes = devices_by_class(problem)

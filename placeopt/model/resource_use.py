@@ -12,7 +12,7 @@ import numpy as np
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule, check_schedule, durations
+from placeopt.model.schedule import Schedule, check_schedule, durations, transfer_times
 from placeopt.model.units import size_text
 
 
@@ -75,8 +75,24 @@ def use_over_time(problem: Problem, schedule: Schedule, r: int) -> tuple[Int, In
     assert problem.resources is not None
     amount = problem.resources.placed(r, schedule.device)
     end = schedule.start + durations(problem, schedule.device)
-    own = np.flatnonzero((amount > 0) & (schedule.start < end))
-    times = np.concatenate(([0], schedule.start[own], end[own]))
+    return _levels(amount, schedule.start, end)
+
+
+def channel_use(problem: Problem, schedule: Schedule) -> list[tuple[str, Int, Int]]:
+    """Each channel of the shared links: its name, ticks of change (k,), and transfers from each of them on (k,)."""
+    links = problem.shared_links
+    if links is None or schedule.transfers is None:
+        return []
+    edges, sent, arrived = transfer_times(problem, schedule)
+    sender, receiver = schedule.device[problem.edge_source[edges]], schedule.device[problem.edge_target[edges]]
+    over = [np.any([a[sender] & b[receiver] for a, b in ways], axis=0) for ways in links.ways()]
+    each = [_levels(used.astype(np.int64), sent, arrived) for used in over]
+    return [(name, *levels) for name, levels in zip(links.channels, each, strict=True)]
+
+
+def _levels(amount: Int, start: Int, end: Int) -> tuple[Int, Int]:
+    own = np.flatnonzero((amount > 0) & (start < end))
+    times = np.concatenate(([0], start[own], end[own]))
     ticks, position = np.unique(times, return_inverse=True)
     steps = np.zeros(len(ticks), dtype=np.int64)
     np.add.at(steps, position, np.concatenate(([0], amount[own], -amount[own])))

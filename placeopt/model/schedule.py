@@ -20,7 +20,7 @@ def _read_only_fields(instance: object, *names: str) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transfers:
-    """The transfers of a schedule under port contention, one row each.
+    """The transfers of a schedule under contention, one row each.
 
     Attributes
     ----------
@@ -86,7 +86,8 @@ class Schedule:
         (n,) ticks; task i occupies its device in [start, start + duration).
         In a pipeline, these are the starts of the first run. Each further run starts a period later.
     transfers
-        None unless the problem has port contention or is a pipeline: a transfer then starts when its producer ends.
+        None unless the problem has port contention or shared links, or is a pipeline: a transfer then starts when its
+        producer ends.
     stages
         The stages of a pipeline; None if they do not matter and no device has replicas.
     """
@@ -131,16 +132,6 @@ def sequence(problem: Problem, schedule: Schedule) -> Int:
     rank[problem.order] = np.arange(problem.n_tasks)
     end = schedule.start + durations(problem, schedule.device)
     return np.lexsort((rank, end, schedule.start)).astype(np.int64)
-
-
-def port_times(problem: Problem) -> tuple[Int, Int]:
-    """(m,) zeros for the sending and for the receiving port of each device: ticks from which they are free.
-
-    Under `half_duplex` a device has one port, and both are the same array. Loops that write the end of a transfer to
-    both therefore need no case for it.
-    """
-    send = np.zeros(problem.n_devices, dtype=np.int64)
-    return send, send if problem.contention == "half_duplex" else send.copy()
 
 
 def durations(problem: Problem, device: Int) -> Int:

@@ -63,7 +63,7 @@ class ContractGroups:
         roles = _roles(problem, edges)
         joined = _joined(problem, edges, roles)
         kept = np.flatnonzero(roles.kept)
-        untimed = problem.contention == "none" and not problem.release.any()
+        untimed = not problem.contends and not problem.release.any()
         if len(kept) == problem.n_tasks and len(joined.source) == problem.n_edges and untimed:
             return None
         reduced, _ = rebuilt(

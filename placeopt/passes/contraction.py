@@ -151,6 +151,7 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         forward=_forward(problem, made, first),
         tiers=problem.tiers,
         unavailable=problem.unavailable,
+        shared_links=problem.shared_links,
         resources=None if problem.resources is None else problem.resources.merged(made.sequence, parts),
     )
 

@@ -76,7 +76,7 @@ class DominatedEdges:
         inside = problem.group[source] == problem.group[target]
         idle = _takes_no_ticks(problem)
         removable = output_is_free(problem)[source]
-        if problem.contention != "none":
+        if problem.contends:
             removable &= inside
         elif counts_transfers(problem):
             removable &= inside | (idle & (problem.payload == 0))

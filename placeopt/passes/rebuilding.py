@@ -13,6 +13,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.memory import limited
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.shared_links import SharedLinks
 from placeopt.model.unavailability import Unavailability
 
 SETTINGS = (
@@ -76,6 +77,7 @@ def rebuilt(
     cells, between = () if whole else np.ix_(tasks, devices), np.ix_(devices, devices)
 
     unavailable: Unavailability | None = arrays.pop("unavailable", problem.unavailable)
+    shared_links: SharedLinks | None = arrays.pop("shared_links", problem.shared_links)
 
     def of(name: str, *index: Any) -> Any:
         values = arrays.pop(name, getattr(problem, name))
@@ -98,6 +100,7 @@ def rebuilt(
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
         tiers=None if problem.tiers is None else problem.tiers.part(devices),
         unavailable=None if unavailable is None else unavailable.part(devices),
+        shared_links=None if shared_links is None else shared_links.part(devices),
         resources=None if problem.resources is None else problem.resources.part(tasks, devices),
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
@@ -123,7 +126,7 @@ def followed(first: Int | None, second: Int | None) -> Int | None:
 
 def restored_transfers(problem: Problem, reduced: Schedule, device: Int, origin: Int) -> Transfers | None:
     """The transfers of the original with its tasks on `device`; edge k of the reduced problem was edge origin[k]."""
-    if reduced.transfers is None or problem.contention == "none":
+    if reduced.transfers is None or not problem.contends:
         return None
     table = reduced.transfers
     sound = (table.edge >= 0) & (table.edge < len(origin))
@@ -137,7 +140,7 @@ def projected_transfers(
 ) -> Transfers | None:
     """The transfers of the reduced problem with its tasks on `device`; None if the start of one is unknown."""
     table = schedule.transfers
-    if table is None or problem.contention == "none":
+    if table is None or not problem.contends:
         return None
     starts = np.full(problem.n_edges, -1, dtype=np.int64)
     sound = (table.edge >= 0) & (table.edge < problem.n_edges)

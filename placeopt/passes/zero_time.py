@@ -184,7 +184,7 @@ def _last_end(problem: Problem, task: int, start: Int, ticks: Int) -> int:
 def _sharing(problem: Problem) -> Bool:
     """(n,), whether the task shares an output with tasks of other groups, if transfers cost or contend."""
     sharing = np.zeros(problem.n_tasks, dtype=np.bool_)
-    if counts_transfers(problem) or problem.contention != "none":
+    if counts_transfers(problem) or problem.contends:
         outside = problem.group[problem.edge_source] != problem.group[problem.edge_target]
         sharing[problem.edge_source[outside & problem.shared]] = True
     return sharing
@@ -199,7 +199,7 @@ def _joined(problem: Problem, representative: Int) -> Edges:
     # A task has one shared output. A moved edge need not share it within a group, where nothing is transferred, or if
     # transfers neither cost nor contend.
     shared = edges.shared & ~inside
-    if not counts_transfers(problem) and problem.contention == "none":
+    if not counts_transfers(problem) and not problem.contends:
         shared &= ~moved
     edges = Edges(source, target, edges.payload, shared, edges.origin)
     edges = edges.kept((source != target) & (source != REMOVED) & (target != REMOVED))
@@ -261,9 +261,7 @@ class Relays:
         candidate = movable_zero_time(problem, allowed) & _leaves_no_trace(problem) & (size[problem.group] == 1)
         if not candidate.any():
             return None
-        moves_free = (
-            not counts_transfers(problem) and problem.contention == "none" and keeps_triangle_inequality(problem)
-        )
+        moves_free = not counts_transfers(problem) and not problem.contends and keeps_triangle_inequality(problem)
         least = least_durations(problem, allowed)
         group, when = engine.join_neighbours(native(problem), candidate, least, problem.deadline, allowed, moves_free)
         joined = problem.order[when[problem.order] > 0]

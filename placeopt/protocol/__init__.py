@@ -32,6 +32,7 @@ PLACED: tuple[Metric, ...] = tuple(metric for metric in ALL_METRICS if metric no
 RULES: Mapping[str, str] = {
     "tiers": "memory tiers",
     "unavailable": "devices that are unavailable for a time",
+    "shared_links": "shared links",
     "resources": "resources",
     "budgets": "budgets",
     "parallel": "devices that run several tasks at once",
@@ -39,8 +40,8 @@ RULES: Mapping[str, str] = {
 }
 """What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 
-RETIMED = ("tiers", "unavailable", "resources", "parallel")
-"""The rules that only delay tasks. A solver that ignores them still gives a valid schedule, because it is re-timed."""
+RETIMED = ("tiers", "unavailable", "shared_links", "resources", "parallel")
+"""The rules that only cause delays. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
 BOOKED = (*RETIMED, "budgets")
 """The rules that the timeline of the engine keeps, and with it each solver that builds its schedules there."""

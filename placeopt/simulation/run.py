@@ -31,7 +31,7 @@ class Run:
     """A placement, for repeated simulations."""
 
     def __init__(self, problem: Problem, device: Int) -> None:
-        self.problem, self.device, self.port = problem, device, problem.contention != "none"
+        self.problem, self.device, self.port = problem, device, problem.contends
         self.simulation = make_simulation(problem)
         self.simulation.place(device)
         self._nodes: NDArray[np.intp] | None = None

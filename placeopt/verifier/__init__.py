@@ -11,8 +11,9 @@
     deadline       every task with a deadline ends by then
     overlap        a device runs one task at a time, without preemption, unless it is parallel
     precedence     a task starts after the data of all its producers is on its device
-    transfer       port contention: the table has each required transfer once, starting after its producer ends
+    transfer       contention: the table has each required transfer once, starting after its producer ends
     port           `port`: a device sends one transfer at a time and receives one at a time; `half_duplex`: one in all
+    link           a shared link carries one transfer at a time; an uplink with full duplex one in each direction
     memory         no device needs more than its capacity, under the problem's memory model
     colocation     the tasks of a group share a device
     separation     the tasks of a separated pair do not
@@ -29,7 +30,8 @@ amount, with Python integers where 64 bits might overflow.
 Two intervals [s, e) and [s', e') **overlap** unless e <= s' or e' <= s: one must end before the other starts. An
 interval of length zero may lie at the start or end of another one and at other intervals of length zero, but never
 strictly inside one: nothing interrupts a running task, not even for an instant. This is the no-overlap constraint of
-CP-SAT. It applies to tasks on a device and to transfers on a port.
+CP-SAT. It applies to tasks on a device and to transfers on a port or a shared
+link.
 
 After a violation the other rules are still checked. A task without a valid device is ignored by all rules except
 placement. A task on a device that may not run it takes no time and uses no resource. A transfer missing from the table

@@ -23,6 +23,7 @@ class Rule(enum.StrEnum):
     PRECEDENCE = "precedence"
     TRANSFER = "transfer"
     PORT = "port"
+    LINK = "link"
     MEMORY = "memory"
     COLOCATION = "colocation"
     SEPARATION = "separation"

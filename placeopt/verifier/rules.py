@@ -14,7 +14,7 @@ from placeopt.verifier.objective import METRICS
 from placeopt.verifier.pipeline import needed_memory
 from placeopt.verifier.pipeline_rules import repetition, stage
 from placeopt.verifier.report import Rule, Violation
-from placeopt.verifier.view import View, overlaps, resource_uses, swap_ticks, well_formed
+from placeopt.verifier.view import View, books_transfers, overlaps, resource_uses, swap_ticks, well_formed
 
 
 def malformed(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
@@ -195,21 +195,22 @@ def _precedence(view: View) -> Iterator[Violation]:
 
 
 def _transfer(view: View) -> Iterator[Violation]:
-    """transfer: under port contention and in pipelines, the table has one row for each required transfer.
+    """transfer: with contention, shared links or a pipeline, the table has one row for each required transfer.
 
     It has no other row. A row names the edge that moves, the lowest one if a transfer serves several, and starts no
     earlier than the producer ends. Otherwise, there is no table.
     """
     problem, table = view.problem, view.schedule.transfers
     needed = view.carrier == np.arange(problem.n_edges)
-    if problem.contention == "none" and problem.pipeline is None:
+    if not books_transfers(problem):
         if table is not None:
             yield Violation(Rule.TRANSFER, "the schedule has a table of transfers, but the problem has no contention")
     elif table is None:
         count = int(needed.sum())
         rows = "1 row" if count == 1 else f"{count} rows"
-        what = "port contention" if problem.pipeline is None else "a pipeline"
-        message = f"the schedule has no table of transfers; {what} requires one with {rows}"
+        what = "shared links require" if problem.contention == "none" else "port contention requires"
+        what = what if problem.pipeline is None else "a pipeline requires"
+        message = f"the schedule has no table of transfers; {what} one with {rows}"
         yield Violation(Rule.TRANSFER, message)
     elif not well_formed(table):
         shapes = f"{table.edge.shape} for edge and {table.start.shape} for start"
@@ -263,8 +264,8 @@ def _port(view: View) -> Iterator[Violation]:
     Reported for each transfer that starts while an earlier one occupies the port, with the one that ends last; the
     amount is the number of ticks by which the transfer starts too early.
     """
-    if view.problem.pipeline is not None:
-        return  # period: a device may be busy with other operations too
+    if view.problem.contention == "none":
+        return  # no ports; in a pipeline (period), a device may be busy with other operations too
     booked = np.flatnonzero(view.booked)
     sending, receiving = view.device[view.problem.edge_source[booked]], view.device[view.problem.edge_target[booked]]
     ports = [(booked, sending), (booked, receiving)]
@@ -282,6 +283,31 @@ def _port(view: View) -> Iterator[Violation]:
             )
             task, sender, early = view.ends(edge)[0], view.ends(other)[0], free - start
             yield Violation(Rule.PORT, message, task=task, other_task=sender, device=device, edge=edge, amount=early)
+
+
+def _link(view: View) -> Iterator[Violation]:
+    """link: of two transfers over a shared link, one ends before the other starts.
+
+    A medium carries the transfers within its group. An uplink carries those between a device in its group and one
+    outside: with full duplex, the rule applies to transfers in the same direction. Reported as by `port`.
+    """
+    links, edges = view.problem.shared_links, np.flatnonzero(view.booked)
+    sender, receiver = (view.device[end[edges]] for end in (view.problem.edge_source, view.problem.edge_target))
+    for k, name in enumerate(() if links is None else links.names):
+        assert links is not None
+        leaves, stays = links.member[k, sender], links.member[k, receiver]
+        over = leaves & stays if links.medium[k] else leaves != stays
+        direction = np.zeros(int(over.sum()), dtype=np.int64) if links.half[k] else leaves[over].astype(np.int64)
+        mine = edges[over]
+        for late, busy in overlaps(direction, view.sent[mine], view.arrival[mine]):
+            edge, other = int(mine[late]), int(mine[busy])
+            start, free = int(view.sent[edge]), int(view.arrival[other])
+            message = (
+                f"the transfer of {view.edge(edge)} starts at tick {start}, but {name} carries the transfer of "
+                f"{view.edge(other)} until tick {free}: {_ticks(free - start)} too early"
+            )
+            task, sent_by, early = view.ends(edge)[0], view.ends(other)[0], free - start
+            yield Violation(Rule.LINK, message, task=task, other_task=sent_by, edge=edge, amount=early)
 
 
 def _memory(view: View) -> Iterator[Violation]:
@@ -355,6 +381,7 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _precedence,
     _transfer,
     _port,
+    _link,
     _memory,
     _colocation,
     _separation,

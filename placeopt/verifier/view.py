@@ -126,13 +126,18 @@ def _carriers(problem: Problem, device: Int, moves: Bool) -> Int:
 def _rows(problem: Problem, schedule: Schedule, carrier: Int) -> tuple[Int, Int]:
     """The carriers that have a row in the table of transfers, and the start in the first such row."""
     table = schedule.transfers
-    if (problem.contention == "none" and problem.pipeline is None) or table is None or not well_formed(table):
+    if not books_transfers(problem) or table is None or not well_formed(table):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     edges, first = np.unique(table.edge, return_index=True)
     exists = (edges >= 0) & (edges < len(carrier))
     edges, first = edges[exists], first[exists]
     needed = carrier[edges] == edges
     return edges[needed], table.start[first[needed]]
+
+
+def books_transfers(problem: Problem) -> bool:
+    """Whether transfers have starts of their own, in a table."""
+    return problem.contention != "none" or problem.shared_links is not None or problem.pipeline is not None
 
 
 def moved_edges(view: View) -> Int:

@@ -191,7 +191,7 @@ class _Threads:
 
 
 class _Tracks(_Threads):
-    """The threads of a schedule: tasks of each device and, under port contention, its ports."""
+    """The threads of a schedule: tasks of each device and, under contention, its ports; channels of shared links."""
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         super().__init__(problem)
@@ -205,7 +205,9 @@ class _Tracks(_Threads):
             self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.resources.parallel)}
         self._tasks = self._make_tasks(schedule)
         self._all = [*self._tasks, *self._make_flows(schedule)]
-        self._finish(range(self._per_device * problem.n_devices))
+        links = problem.shared_links
+        channels = 0 if links is None or schedule.transfers is None else len(links.channels)
+        self._finish(range(self._per_device * problem.n_devices + channels))
 
     def names(self) -> Iterator[str]:
         """Return the metadata events."""
@@ -216,6 +218,9 @@ class _Tracks(_Threads):
 
     def _name(self, thread: int) -> str:
         device, kind = divmod(thread, self._per_device)
+        if device >= self._problem.n_devices:
+            assert self._problem.shared_links is not None
+            return self._problem.shared_links.channels[thread - self._per_device * self._problem.n_devices]
         return self._problem.device_names[device] + self._added[kind]
 
     def _make_tasks(self, schedule: Schedule) -> list[_Slice]:
@@ -248,20 +253,22 @@ class _Tracks(_Threads):
         for edge, carrier in enumerate(carriers):
             if carrier < 0:
                 continue
-            sender = self._tasks[sources[edge]] if schedule.transfers is None else received.get(carrier, (None,) * 2)[1]
+            sender = (
+                self._tasks[sources[edge]] if schedule.transfers is None else received.get(carrier, [None, None])[1]
+            )
             if sender is not None:
                 _bind(sender, self._tasks[targets[edge]], flow + edge)
-        return [each for pair in received.values() for each in pair]
+        return [each for slices in received.values() for each in slices]
 
     def _make_transfers(
         self, schedule: Schedule, sources: list[int], targets: list[int], carriers: list[int]
-    ) -> dict[int, tuple[_Slice, _Slice]]:
-        """Return the slices on the sending and the receiving port for each scheduled transfer, by edge."""
+    ) -> dict[int, list[_Slice]]:
+        """Return the slices of each scheduled transfer, by edge: on the two ports, then on channels of shared links."""
         problem, table = self._problem, schedule.transfers
-        made: dict[int, tuple[_Slice, _Slice]] = {}
+        made: dict[int, list[_Slice]] = {}
         if table is None:
             return made
-        ticks = edge_ticks(problem, schedule.device).tolist()
+        ticks, links = edge_ticks(problem, schedule.device).tolist(), problem.shared_links
         for edge, start in zip(table.edge.tolist(), table.start.tolist(), strict=True):
             if carriers[edge] != edge or edge in made:  # a superfluous row, which the verifier reports
                 continue
@@ -283,7 +290,15 @@ class _Tracks(_Threads):
             )  # fmt: skip
             _bind(self._tasks[source], send, 2 * edge + 1)
             _bind(send, receive, 2 * edge + 2)
-            made[edge] = send, receive
+            channels = [] if links is None else links.of(self._device[source], self._device[target])
+            made[edge] = [send, receive]
+            made[edge] += [
+                _Slice(
+                    *times, (self._position[source], _SEND), self._per_device * problem.n_devices + channel,
+                    f'"name":{name},"cat":"transfer"', args, [],
+                )
+                for channel in channels
+            ]  # fmt: skip
         return made
 
 

@@ -25,7 +25,7 @@ ARRAYS = ("home", "room", "device", "start", "end", "free", "moves", "trees")
 CASES = [
     (seed, contention, model)
     for seed in range(4)
-    for contention in ("none", "port", "half_duplex")
+    for contention in ("none", "port", "half_duplex", "links")
     for model in ("sum", "peak")
 ]
 

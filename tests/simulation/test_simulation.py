@@ -11,6 +11,7 @@ import pytest
 import reference_simulation as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from link_lanes import lanes, random_links
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
@@ -69,6 +70,7 @@ def random_problem(rng: np.random.Generator, contention: str, zeros: bool = True
         byte_ticks_den=rng.integers(1, 20, (m, m)),
         contention=contention,
         release=rng.integers(0, int(rng.choice([1, 5, 40])), n),
+        shared_links=random_links(np.random.default_rng([n, m, len(edges)]), m) if rng.random() < 0.5 else None,
     )
 
 
@@ -79,9 +81,10 @@ def random_placement(rng: np.random.Generator, problem: Problem) -> Int:
 
 def ports(problem: Problem, sender: int, receiver: int) -> list[tuple[str, int]]:
     """What a transfer occupies."""
+    found = [("link", lane) for lane in lanes(problem, sender, receiver)]
     if problem.contention == "half_duplex":
-        return [("port", int(sender)), ("port", int(receiver))]
-    return [("send", int(sender)), ("receive", int(receiver))]
+        return [*found, ("port", int(sender)), ("port", int(receiver))]
+    return found if problem.contention == "none" else [*found, ("send", int(sender)), ("receive", int(receiver))]
 
 
 def random_schedule(rng: np.random.Generator, problem: Problem) -> Schedule:
@@ -89,9 +92,7 @@ def random_schedule(rng: np.random.Generator, problem: Problem) -> Schedule:
     device = random_placement(rng, problem)
     representative = edge_transfers(problem, device)
     ticks, p = edge_ticks(problem, device), durations(problem, device)
-    free, send, receive = np.zeros((3, problem.n_devices), dtype=np.int64)
-    if problem.contention == "half_duplex":
-        receive = send
+    free, through = np.zeros(problem.n_devices, dtype=np.int64), dict[tuple[str, int], int]()
     start, ready = np.zeros_like(p), problem.release.copy()
     moves = np.full(problem.n_edges, -1, dtype=np.int64)
     missing = np.diff(problem.in_start)
@@ -104,20 +105,20 @@ def random_schedule(rng: np.random.Generator, problem: Problem) -> Schedule:
         edges = np.arange(problem.out_start[i], problem.out_start[i + 1])
         for k in rng.permutation(edges):
             move, b = representative[k], device[problem.edge_target[k]]
-            if problem.contention != "none" and move >= 0 and moves[move] < 0:
-                moves[move] = max(end, send[a], receive[b]) + rng.choice([0, 0, 3])
-                send[a] = receive[b] = moves[move] + ticks[move]
+            if problem.contends and move >= 0 and moves[move] < 0:
+                used = ports(problem, a, b)
+                moves[move] = max([end, *(through.get(port, 0) for port in used)]) + rng.choice([0, 0, 3])
+                through |= dict.fromkeys(used, moves[move] + ticks[move])
         for k in edges:
             j, move = problem.edge_target[k], representative[k]
-            ports = problem.contention != "none" and move >= 0
-            ready[j] = max(ready[j], moves[move] + ticks[k] if ports else end + ticks[k])
+            ready[j] = max(ready[j], (moves[move] if problem.contends and move >= 0 else end) + ticks[k])
             missing[j] -= 1
             if missing[j] == 0:
                 available.append(j)
-    if problem.contention == "none":
+    if not problem.contends:
         return Schedule(device, start)
-    used = np.flatnonzero(moves >= 0)
-    return Schedule(device, start, Transfers(used, moves[used]))
+    sent = np.flatnonzero(moves >= 0)
+    return Schedule(device, start, Transfers(sent, moves[sent]))
 
 
 def assert_valid(problem: Problem, schedule: Schedule) -> None:
@@ -127,7 +128,7 @@ def assert_valid(problem: Problem, schedule: Schedule) -> None:
     assert (start >= problem.release).all()
     assert (arrivals(problem, schedule) <= start[problem.edge_target]).all()
     busy = [(("run", int(device[i])), int(start[i]), int(end[i])) for i in range(problem.n_tasks)]
-    if problem.contention != "none":
+    if problem.contends:
         assert schedule.transfers is not None
         edges, moves = schedule.transfers.edge, schedule.transfers.start
         representative = edge_transfers(problem, device)
@@ -473,7 +474,7 @@ def test_a_schedule_is_executed_in_its_own_order(contention: str, seed: int) -> 
     assert makespan(problem, executed) <= makespan(problem, schedule)
     exact = simulate_noisy(problem, schedule, noise=0, runs=2, seed=seed)
     assert exact.makespans.tolist() == [makespan(problem, executed)] * 2
-    if contention == "none" and durations(problem, schedule.device).all():
+    if not problem.contends and durations(problem, schedule.device).all():
         draws = {"noise": 0.4, "runs": 5, "seed": seed}
         numbered = simulate_noisy(problem, schedule.device, discipline="order", order=schedule.start, **draws)
         assert simulate_noisy(problem, schedule, **draws).makespans.tolist() == numbered.makespans.tolist()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import small_problem
+from link_lanes import linked
 from placeopt_solvers._local_search.instance import Instance, make_instance
 from placeopt_solvers._local_search.search import timed_schedule
 from placeopt_solvers._local_search.strategies import annealer
@@ -60,7 +61,7 @@ def constrained(seed: int, n: int = 30, m: int = 4, tight: float = 0.6, **rest: 
         release=np.where(rng.random(n) < 0.3, rng.integers(0, 60, n), 0),
         group=group,
         separation=[(1, 2), (5, 20)],
-        **rest,
+        **linked(seed, m, rest),
     )
 
 
@@ -136,7 +137,7 @@ OBJECTIVES = (
 )
 
 
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", ["none", "port", "links"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 @pytest.mark.parametrize("shared", [False, True], ids=["", "resources"])
@@ -217,7 +218,7 @@ def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("contention", ["none", "port", "half_duplex"])
+@pytest.mark.parametrize("contention", ["none", "port", "half_duplex", "links"])
 def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -> None:
     metric = PLACED[seed % len(PLACED)]
     problem = constrained(seed, contention=contention, tight=2.0, objective=Objective(((Term(metric),),)))
@@ -335,7 +336,7 @@ def test_shifts_keep_the_order_topological() -> None:
     assert state.counts[3] == 0
 
 
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", ["none", "port", "links"])
 def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> None:
     problem = constrained(6, contention=contention)
     _, state = placed(problem, 2)
@@ -345,10 +346,10 @@ def test_critical_tasks_lead_from_the_end_to_the_beginning(contention: str) -> N
     for after, before in pairwise(chain):
         assert end[before] <= end[after] - ticks[after]
     first = chain[-1]
-    assert end[first] - ticks[first] in (0, problem.release[first]) or contention == "port"
+    assert end[first] - ticks[first] in (0, problem.release[first]) or contention != "none"
 
 
-@pytest.mark.parametrize("contention", ["none", "port"])
+@pytest.mark.parametrize("contention", ["none", "port", "links"])
 def test_ticks_after_a_task_are_the_rest_of_the_longest_path(contention: str) -> None:
     """Without ports the value is exact; with ports it is a lower bound."""
     problem = constrained(8, contention=contention, tight=2.0)

@@ -236,6 +236,14 @@ class TestWhatIsGiven:
         assert problem.latency.tolist() == [[0, 5], [5, 0]]
         assert problem.byte_ticks_num.tolist() == [[0, 0], [0, 0]]
 
+    def test_shared_links_that_carry_nothing_any_more_are_left_out(self) -> None:
+        shared = {"root": {"uplink_of": ["a", "b"]}, "bus": {"between": ["b", "c"]}}
+        document = PROBLEM | {"links": {**PROBLEM["links"], "shared": shared}}
+        found = po.replace(document, AT_HOME, {"devices": {name: PROBLEM["devices"][name] for name in "ac"}})
+        assert found.problem.shared_links is not None
+        assert found.problem.shared_links.links() == {"root": po.SharedLink([0])}
+        assert po.replace(document, AT_HOME, {"devices": {"a": {"type": "fast"}}}).problem.shared_links is None
+
     def test_what_is_said_of_devices_that_are_gone_counts_for_nothing(self) -> None:
         tasks = {
             "s": {"time": {"a": "2 ms", "c": "3 ms"}, "migration": {"startup": {"a": "1 ms", "slow": "2 ms"}}},

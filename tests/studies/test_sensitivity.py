@@ -77,6 +77,13 @@ class TestChangedDocuments:
         devices = DOCUMENT["devices"] | {"gpu": {"count": 3, "memory": "7 B"}}
         assert of_compiled("devices:gpu").fingerprint() == po.compile(document(devices=devices)).fingerprint()
 
+    def test_a_further_device_shares_the_links_of_its_type(self) -> None:
+        links = DOCUMENT["links"] | {"shared": {"root": {"uplink_of": "gpu"}}}
+        devices = DOCUMENT["devices"] | {"gpu": {"count": 3, "memory": "7 B"}}
+        found = changed(po.compile(document(links=links)), "devices:gpu")
+        assert found.problem.fingerprint() == po.compile(document(links=links, devices=devices)).fingerprint()
+        assert "the shared links of gpu0 carry the transfers of further ones, too" in found.notes
+
     def test_a_further_device_has_cores_of_its_own_and_shares_the_rest(self) -> None:
         resources = {"resources": {"power": 9}, "budgets": {"error": 0.5}}
         host = {"type": "host", "cores": 4}

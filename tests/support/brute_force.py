@@ -3,7 +3,7 @@
 It reads a problem's primary arrays only and works everything out anew, in plain Python, so that it shares
 no mistake with what it judges.
 
-Every placement is tried. For one placement, the tasks (and under port contention the transfers) are appended in every
+Every placement is tried. For one placement, the tasks (and under contention the transfers) are appended in every
 order of non-decreasing starts, each as early as its release time, its producers, its device and its ports allow. That
 finds an optimum under the `sum` memory model: take an optimal schedule in which nothing can start earlier while the
 order on every device and port stays; appending its operations by start, producers first among equals, rebuilds it:
@@ -28,6 +28,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from link_lanes import lanes, random_links
 
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem, with_changes
@@ -123,7 +124,8 @@ class _Search:
     def __init__(self, problem: Problem, device: tuple[int, ...], best: tuple[Value, Schedule] | None) -> None:
         self.problem, self.device, self.best = problem, device, best
         m = problem.n_devices
-        ports, one = problem.contention != "none", problem.contention == "half_duplex"
+        own, one = problem.contention != "none", problem.contention == "half_duplex"
+        ports = own or problem.shared_links is not None
         duration = [int(problem.duration[i, d]) for i, d in enumerate(device)]
         # Operations are the tasks and, with ports, the transfers after them.
         self.ticks = list(duration)
@@ -153,7 +155,9 @@ class _Search:
                 self.energy += rounded_up(payload, problem.byte_energy_num[a, b], problem.byte_energy_den[a, b])
                 if ports:
                     self.ticks.append(way)
-                    self.resources.append((m + a, m + b) if one else (m + a, 2 * m + b))
+                    mine = () if not own else (m + a, m + b) if one else (m + a, 2 * m + b)
+                    shared = (4 * m + lane if lane > 0 else 1000 * m - lane for lane in lanes(problem, a, b))
+                    self.resources.append((*mine, *shared))
                     self.before.append([(i, 0)])
                     self.carrier.append(e)
             bringer = (moves[key], 0) if ports else (i, way)
@@ -309,7 +313,7 @@ class _Search:
     def _schedule(self) -> Schedule:
         n = self.problem.n_tasks
         start = np.array([begin or 0 for begin in self.start], dtype=np.int64)
-        ports = self.problem.contention != "none"
+        ports = self.problem.contention != "none" or self.problem.shared_links is not None
         moves = Transfers(np.array(self.carrier, dtype=np.int64), start[n:]) if ports else None
         return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)
 
@@ -413,6 +417,11 @@ def with_resources(problem: Problem, rng: np.random.Generator) -> Problem:
         n, m, renewable=renewable, budgets=budgets, uses=uses, parallel=rng.random(m) < 0.3, feasible=problem.feasible
     )
     return with_changes(problem, resources=resources)
+
+
+def with_shared_links(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem with one to three shared links; with fewer transfers than `optimum` can order otherwise."""
+    return with_changes(problem, shared_links=random_links(rng, problem.n_devices, least=1))
 
 
 def _relocation(rng: np.random.Generator, n: int, label: Int) -> Int:

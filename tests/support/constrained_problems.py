@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from link_lanes import linked
 from placeopt_solvers._starts.warm_start import best_start
 
 from placeopt.model.building import build_problem
@@ -22,7 +23,10 @@ def ignored(schedule: Schedule) -> None:
 
 
 def constrained(seed: int, n: int = 24, m: int = 3, **rest: Any) -> Problem:
-    """A random graph with memory, groups, separation, forbidden devices, release times and different links."""
+    """A random graph with memory, groups, separation, forbidden devices, release times and different links.
+
+    The contention `links` stands for shared links.
+    """
     rng = np.random.default_rng(seed)
     edges = [(a, b) for b in range(n) for a in range(max(0, b - 6), b) if rng.random() < 0.3]
     resident = rng.integers(1, 10, n)
@@ -45,7 +49,7 @@ def constrained(seed: int, n: int = 24, m: int = 3, **rest: Any) -> Problem:
         release=np.where(rng.random(n) < 0.3, rng.integers(0, 60, n), 0),
         group=group,
         separation=[(1, 2), (5, 20)],
-        **rest,
+        **linked(seed, m, rest),
     )
 
 

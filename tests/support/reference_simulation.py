@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 
+from link_lanes import lanes
+
 from placeopt.model.problem import Problem
 
 END, READY = 0, 1
@@ -76,6 +78,7 @@ class Simulation:
         self.missing = {i: sum(target == i for _, target in self.edges) for i in range(problem.n_tasks)}
         self.ready_at = {i: int(problem.release[i]) for i in self.missing}
         self.events: list[Event] = []
+        self.link_free: dict[int, int] = {}
         self.outcome = Outcome()
         self.sequences: dict[int, list[int]] = {d: [] for d in range(problem.n_devices)}
         if discipline == "order":
@@ -113,7 +116,7 @@ class Simulation:
             target = self.placement[consumer]
             if source == target:
                 arrival = tick
-            elif self.problem.contention == "none":
+            elif self.problem.contention == "none" and self.problem.shared_links is None:
                 arrival = tick + transfer_ticks(self.problem, edge, source, target)
             elif self.problem.shared[edge] and target in served:
                 arrival = served[target]
@@ -127,10 +130,14 @@ class Simulation:
                 heapq.heappush(self.events, Event(self.ready_at[consumer], READY, consumer))
 
     def send(self, edge: int, source: int, target: int, tick: int) -> int:
-        """Book both ports and return the arrival."""
+        """Book both ports and the shared links, and return the arrival."""
         sender, receiver = self.devices[source], self.devices[target]
-        start = max(tick, sender.send_free, receiver.receive_free)
+        ways = lanes(self.problem, source, target)
+        start = max([tick, *(self.link_free.get(way, 0) for way in ways)])
+        if self.problem.contention != "none":
+            start = max(start, sender.send_free, receiver.receive_free)
         ticks = transfer_ticks(self.problem, edge, source, target)
+        self.link_free |= dict.fromkeys(ways, start + ticks)
         sender.send_free = receiver.receive_free = start + ticks
         if self.problem.contention == "half_duplex":  # each device has one port for both directions
             sender.receive_free = receiver.send_free = start + ticks

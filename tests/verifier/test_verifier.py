@@ -15,6 +15,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from link_lanes import lanes, random_links
 
 import placeopt.verifier
 from placeopt.model.building import build_problem
@@ -23,6 +24,7 @@ from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.resources import Resources, build_resources
 from placeopt.model.schedule import Schedule, Transfers, durations
+from placeopt.model.shared_links import SharedLink, build_shared_links
 from placeopt.model.tiers import Tiers, build_tiers
 from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.verifier import Report, Rule, Violation, verify
@@ -415,6 +417,28 @@ def test_transfer_wants_a_table_of_equal_lengths(edge: list[Any], start: list[An
     check(small(contention="port"), plan, Violation(Rule.TRANSFER, expected))
 
 
+def test_an_uplink_carries_one_transfer_each_way() -> None:
+    """t0 on a and t1 on b send 4 bytes each to t2 on x and t3 on y; root is the uplink of a and b."""
+    problem = free(
+        4, durations=[0, 0, 0, 0], device_names=("a", "b", "x", "y"), edges=[(0, 2), (1, 3)], payload=[4, 4],
+        byte_ticks_num=np.ones((4, 4)), shared_links=build_shared_links(4, {"root": SharedLink([0, 1])}),
+    )  # fmt: skip
+    early = "the transfer of edge 1 (t1 -> t3) starts at tick 3, but root carries the transfer of edge 0 (t0 -> t2)"
+    broken = Violation(Rule.LINK, f"{early} until tick 4: 1 tick too early", 1, 0, None, 1, 1)
+    check(problem, schedule([0, 1, 2, 3], [0, 0, 4, 8], [(0, 0), (1, 4)]))
+    check(problem, schedule([0, 1, 2, 3], [0, 0, 4, 7], [(0, 0), (1, 3)]), broken)
+    check(problem, schedule([2, 3, 0, 1], [0, 0, 4, 7], [(0, 0), (1, 3)]), broken)  # both come in
+    check(problem, schedule([0, 2, 3, 1], [0, 0, 4, 7], [(0, 0), (1, 3)]))  # one goes out, one comes in
+    check(problem, schedule([0, 0, 1, 2], [0, 0, 4, 7], [(0, 0), (1, 3)]))  # one stays inside
+    half = replace(problem, shared_links=build_shared_links(4, {"root": SharedLink([0, 1], half=True)}))
+    check(half, schedule([0, 2, 3, 1], [0, 0, 4, 7], [(0, 0), (1, 3)]), broken)
+    medium = replace(problem, shared_links=build_shared_links(4, {"root": SharedLink([0, 1, 2], medium=True)}))
+    check(medium, schedule([0, 1, 2, 0], [0, 0, 4, 7], [(0, 0), (1, 3)]), broken)
+    check(medium, schedule([0, 1, 2, 3], [0, 0, 4, 7], [(0, 0), (1, 3)]))  # t3 is not in the group
+    missing = "the schedule has no table of transfers; shared links require one with 2 rows"
+    check(medium, schedule([0, 1, 2, 3], [0, 0, 4, 7]), Violation(Rule.TRANSFER, missing))
+
+
 def test_port_sends_and_receives_one_at_a_time() -> None:
     early = "the transfer of edge 1 (a -> c) starts at tick 5, but"
     check(
@@ -751,6 +775,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         "release": [0, 3, 0],
         "deadline": [UNLIMITED, UNLIMITED, -1],
         "unavailable": build_unavailability([[(0, 1)], []]),
+        "shared_links": build_shared_links(2, {"bus": SharedLink([0, 1], medium=True)}),
         "limits": [("makespan", 0)],
         "resources": build_resources(
             3, 2, renewable={"r": 1}, budgets={"b": 1}, uses={0: {"r": 1, "b": 1}, 2: {"r": 1, "b": 1}}
@@ -776,6 +801,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         (Rule.TRANSFER, 0, 2),
         (Rule.PORT, 0, 4),
         (Rule.PORT, 0, 4),
+        (Rule.LINK, 0, 4),
         (Rule.MEMORY, None, 1),
         (Rule.COLOCATION, 2, None),
         (Rule.SEPARATION, 1, None),
@@ -1010,7 +1036,7 @@ class Naive:
         """Fill `arrival` of every edge with both tasks placed; check the table of transfers."""
         self.arrival = {}
         rows: dict[int, list[int]] = defaultdict(list)
-        port = self.problem.contention != "none"
+        port = self.problem.contention != "none" or self.problem.shared_links is not None
         if port != (plan.transfers is not None):
             self.broken.add(Rule.TRANSFER)
         if port and plan.transfers is not None:
@@ -1024,7 +1050,7 @@ class Naive:
         for edge in range(self.problem.n_edges):
             if all(task in self.device for task in self.ends(edge)):
                 self.arrival[edge] = self.end[self.ends(edge)[0]]
-        sending, receiving = [], []
+        sending, receiving, carried = [], [], []
         for edges in self.served.values():
             carrier = min(edges)
             a, b = self.ends(carrier)
@@ -1033,6 +1059,8 @@ class Naive:
                 sent = rows[carrier][0]
                 sending.append((self.device[a], sent, sent + self.ticks(carrier)))
                 receiving.append((self.device[b], sent, sent + self.ticks(carrier)))
+                ways = lanes(self.problem, self.device[a], self.device[b])
+                carried += [(way, sent, sent + self.ticks(carrier)) for way in ways]
             elif port:
                 self.broken.add(Rule.TRANSFER)
             if sent < self.end[a]:
@@ -1041,8 +1069,11 @@ class Naive:
                 self.arrival[edge] = sent + self.ticks(edge)
         if self.problem.contention == "half_duplex":
             sending, receiving = [*sending, *receiving], []
-        if self.crowded(sending) or self.crowded(receiving):
+        one_each = self.problem.contention != "none"
+        if one_each and (self.crowded(sending) or self.crowded(receiving)):
             self.broken.add(Rule.PORT)
+        if self.crowded(carried):
+            self.broken.add(Rule.LINK)
 
     def waits(self) -> None:
         if any(self.start[self.ends(edge)[1]] < arrival for edge, arrival in self.arrival.items()):
@@ -1212,6 +1243,7 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
         objective=Objective(levels),
         contention=contention,
         memory_model=memory_model,
+        shared_links=random_links(np.random.default_rng(rank), m),
     )
     plan = serial(rng, problem, device, sorted(range(n), key=rank.__getitem__))
     good = Naive(problem, plan)
@@ -1298,9 +1330,10 @@ def swapped_before(rng: random.Random, problem: Problem, plan: Schedule) -> Tier
 
 def serial(rng: random.Random, problem: Problem, device: list[int], order: list[int]) -> Schedule:
     """One task after another, each as early as its device, its data and the ports allow, some a little later."""
-    plan = schedule(device, [0] * len(device), None if problem.contention == "none" else [])
+    table = problem.contention != "none" or problem.shared_links is not None
+    plan = schedule(device, [0] * len(device), [] if table else None)
     naive = Naive(problem, plan)
-    free, sends, receives = (defaultdict[int, int](int) for _ in range(3))
+    free, sends, receives, links = (defaultdict[int, int](int) for _ in range(4))
     if problem.contention == "half_duplex":
         receives = sends
     start = [0] * len(device)
@@ -1316,13 +1349,16 @@ def serial(rng: random.Random, problem: Problem, device: list[int], order: list[
             if key[0] != task:
                 continue
             sent, ticks = end, naive.ticks(edges[0])
-            if problem.contention != "none":
-                sent = max(end, sends[d], receives[key[1]]) + rng.choice((0, 0, 0, 1))
+            if table:
+                ways = lanes(problem, d, key[1])
+                ports = [] if problem.contention == "none" else [sends[d], receives[key[1]]]
+                sent = max([end, *ports, *(links[way] for way in ways)]) + rng.choice((0, 0, 0, 1))
                 sends[d] = receives[key[1]] = sent + ticks
+                links |= dict.fromkeys(ways, sent + ticks)
                 rows.append((edges[0], sent))
             arrival |= dict.fromkeys(edges, sent + ticks)
     rng.shuffle(rows)
-    return schedule(device, start, None if problem.contention == "none" else rows)
+    return schedule(device, start, rows if table else None)
 
 
 def mutants(rng: random.Random, problem: Problem, plan: Schedule) -> list[Schedule]:
@@ -1392,6 +1428,7 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
     # The mutants cover all rules: some are still valid, many are not.
     assert min(verdicts.values()) > 50
     expected = set(Rule) - {Rule.OBJECTIVE} - PIPELINES - ({Rule.PORT} if contention == "none" else set())
+    assert seen[Rule.LINK] >= 20
     expected -= TIERED if memory_model == "peak" else set()
     assert {rule for rule, count in seen.items() if count >= 5} == expected
 

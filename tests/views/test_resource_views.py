@@ -15,7 +15,7 @@ from commandline import run
 from pages import embedded
 
 import placeopt as po
-from placeopt.model.resource_use import use_over_time
+from placeopt.model.resource_use import channel_use, use_over_time
 from placeopt.model.schedule import durations
 from placeopt.orchestration.result import device_grid
 from placeopt.views.page import plan_page
@@ -184,3 +184,20 @@ def test_the_command_line_describes_resources() -> None:
     host, gpu = data["device_classes"]
     assert (host["cores"], host["parallel"], gpu["cores"], gpu["parallel"]) == (16, True, None, False)
     assert "16 cores" in run("inspect", PROBLEMS / "workstation.yaml").out
+
+
+def test_shared_links_are_lanes_of_traces_and_rows_of_reports() -> None:
+    problem, schedule = planned("pcie-roots")
+    events = json.loads(trace_text(problem, schedule))["traceEvents"]
+    threads = {each["tid"]: each["args"]["name"] for each in events if each["name"] == "thread_name"}
+    channels = ["root0 out", "root0 in", "root1 out", "root1 in"]
+    assert list(threads.values())[-4:] == channels
+    carried = Counter(threads[each["tid"]] for each in events if each["ph"] == "X" and threads[each["tid"]] in channels)
+    data, _ = embedded(plan_page(problem, schedule, po.verify(problem, schedule)))
+    rows = data["schedule"]["resources"]
+    assert [(row["name"], row["used"]) for row in rows] == [(name, 1) for name in channels]
+    found = {name: int((np.diff(used) == 1).sum()) for name, _, used in channel_use(problem, schedule)}
+    assert sum(carried.values()) >= sum(found.values()) >= 10  # transfers that touch are one rise
+    told = [" ".join(line.split()) for line in run("inspect", PROBLEMS / "pcie-roots.yaml").out.splitlines()]
+    assert "shared links root0: uplink of gpu0, gpu1" in told
+    assert "root1: uplink of gpu2, gpu3" in told

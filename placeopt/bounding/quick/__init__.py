@@ -59,8 +59,8 @@ __all__ = ["NAMES", "Bound", "Infeasibility", "best_bound", "bounds", "prove_inf
 
 
 NAMES = (
-    "critical-path", "load", "jackson", "packing", "resources", "ports", "swapping", "transfers", "cheapest", "memory",
-    "earliest", "weighted-sum", "trivial",
+    "critical-path", "load", "jackson", "packing", "resources", "ports", "links", "swapping", "transfers", "cheapest",
+    "memory", "earliest", "weighted-sum", "trivial",
 )  # fmt: skip
 """Names of these bounds. Ledgers of comparisons accept a proved bound only under one of them or of a solver."""
 
@@ -179,8 +179,9 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
     for ticks, name in scarcest(classes, found):
         why = f"the tasks share {name}, and take at least {_time(problem, ticks)} with the work before and after them"
         yield Bound("resources", ticks, why)
-    if problem.contention != "none" and problem.n_edges > 0:
+    if problem.contends and problem.n_edges > 0:
         yield from _ports(classes, found)
+        yield from _links(classes, found)
     least_end, swap = swapping_bound(classes, found)
     if swap:
         why = f"all bytes fit only if some device swaps for at least {_time(problem, swap)} before its first task"
@@ -196,19 +197,42 @@ def _ports(classes: Classes, found: Windows) -> Iterator[Bound]:
     """
     problem = classes.problem
     ticks = unavoidable_cost(classes, TransferCost(classes.latency, classes.num, classes.den))
-    if not ticks:
+    if not ticks or problem.contention == "none":
         return
     busy = 2 * ticks if problem.contention == "half_duplex" else ticks
-    moving = ~classes.together
-    first, last = (
-        int(np.where(found.allowed, classes.duration + beside, NEVER).min(axis=1)[end[moving]].min(initial=NEVER))
-        for beside, end in ((found.head, problem.edge_source), (found.tail, problem.edge_target))
-    )
-    least = first - (-busy // problem.n_devices) + last
+    least = _around(classes, found) - (-busy // problem.n_devices)
     why = (
         f"unavoidable transfers, divided ideally over the ports, and the tasks around them take {_time(problem, least)}"
     )
     yield Bound("ports", least, why)
+
+
+def _around(classes: Classes, found: Windows) -> int:
+    """The least ticks before any transfer can begin, plus those after any has arrived."""
+    problem, moving = classes.problem, ~classes.together
+    first, last = (
+        int(np.where(found.allowed, classes.duration + beside, NEVER).min(axis=1)[end[moving]].min(initial=NEVER))
+        for beside, end in ((found.head, problem.edge_source), (found.tail, problem.edge_target))
+    )
+    return first + last
+
+
+def _links(classes: Classes, found: Windows) -> Iterator[Bound]:
+    """With shared links: the unavoidable transfers over a channel follow each other, between the h and t of `_ports`.
+
+    Devices of one class are in the same groups, so a transfer between two classes always uses a channel or never does.
+    If it never does, it counts as free.
+    """
+    problem, busiest = classes.problem, (0, "")
+    links, pairs = problem.shared_links, (classes.source, classes.target)
+    for name, ways in () if links is None else zip(links.channels, links.ways(), strict=True):
+        over = np.any([senders[pairs[0]] & receivers[pairs[1]] for senders, receivers in ways], axis=0)
+        tariff = TransferCost(np.where(over, classes.latency, 0), np.where(over, classes.num, 0), classes.den)
+        busiest = max(busiest, (unavoidable_cost(classes, tariff), name))
+    if busiest[0]:
+        least = _around(classes, found) + busiest[0]
+        why = f"unavoidable transfers over {busiest[1]} and the tasks around them take {_time(problem, least)}"
+        yield Bound("links", least, why)
 
 
 def _max_load(classes: Classes) -> Iterator[Bound]:

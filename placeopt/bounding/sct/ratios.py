@@ -103,7 +103,7 @@ def _classical(problem: Problem) -> bool:
     return bool(
         problem.n_devices > 0
         and problem.objective.single == "makespan"
-        and problem.contention == "none"
+        and not problem.contends
         and problem.memory_model == "sum"
         and not problem.rules
         and (problem.device_class == 0).all()

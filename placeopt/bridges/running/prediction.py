@@ -250,6 +250,7 @@ def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overh
         byte_ticks_num=problem.byte_ticks_num,
         byte_ticks_den=problem.byte_ticks_den,
         contention=problem.contention,
+        shared_links=problem.shared_links,
     )
 
 

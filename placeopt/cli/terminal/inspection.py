@@ -25,7 +25,7 @@ from placeopt.views.facts import change_text, pipeline_text, value_text
 
 def inspection(problem: Problem) -> dict[str, Any]:
     """Return sizes, shape, memory, device classes, the effect of exact passes, and bounds as plain data."""
-    form = shape(problem)
+    form, links = shape(problem), problem.shared_links
     proof = prove_infeasible(problem)
     stated = problem.deadline != UNLIMITED
     chain = apply_passes(problem, EXACT_PASSES)
@@ -40,6 +40,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
         "notes": list(problem.notes),
         "objective": str(problem.objective),
         "contention": problem.contention,
+        "shared_links": [] if links is None else links.texts(problem.device_names),
         "memory_model": problem.memory_model,
         "pipeline": None if problem.pipeline is None else pipeline_text(problem),
         "tasks": problem.n_tasks,
@@ -135,6 +136,10 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         facts += [("contention", found["contention"]), ("memory model", found["memory_model"])]
     else:
         facts.append(("pipeline", found["pipeline"]))
+    for k, each in enumerate(found["shared_links"][:SHOWN]):
+        facts.append(("" if k else "shared links", each))
+    if len(found["shared_links"]) > SHOWN:
+        facts.append(("", f"{counted(len(found['shared_links']) - SHOWN, 'other shared link')}; --json lists all"))
     facts += document_facts(problem)
     facts.append(("shape", f"depth {found['depth']:,}, width {found['width']:,}"))
     facts.append(

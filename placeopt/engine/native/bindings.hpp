@@ -37,6 +37,22 @@ struct Owning {
         found.end = keep<Int>("unavailable.end", given.attr("end"), {static_cast<Int>(found.begin.size())});
         return found;
     }
+    // The attributes `contention`, and `shared_links`, which is None if there are none.
+    Ports keep_ports(nb::handle of, Int m) {
+        const auto contention = nb::cast<std::string>(nb::str(of.attr("contention")));
+        if (contention != "none" && contention != "port" && contention != "half_duplex")
+            throw Wrong("contention: " + contention + "; expected none, port or half_duplex");
+        Ports found{m, contention == "half_duplex" ? 0 : m, contention != "none", {}};
+        const nb::object given = of.attr("shared_links");
+        if (given.is_none()) return found;
+        SharedLinks& links = found.links;
+        links.label = keep<Int>("shared_links.label", given.attr("label"), {m});
+        for (const Int each : links.label) links.labels = std::max(links.labels, each < m ? each + 1 : 0);
+        links.row = keep<Int>("shared_links.row", given.attr("row"), {links.labels * links.labels + 1});
+        links.channel = keep<Int>("shared_links.channel", given.attr("channel"), {ANY_LENGTH});
+        links.channels = static_cast<Int>(nb::len(nb::object(given.attr("channels"))));
+        return found;
+    }
     // The attribute `resources`, which is None if there are none.
     Resources keep_resources(nb::handle of, Int n, Int m) {
         const nb::object given = of.attr("resources");
@@ -96,10 +112,7 @@ struct BoundProblem : Owning<Problem> {
         }
         p.unavailable = keep_unavailability(of, m);
         p.resources = keep_resources(of, n, m);
-        const auto contention = nb::cast<std::string>(nb::str(of.attr("contention")));
-        if (contention == "port") p.contention = Contention::port;
-        else if (contention == "half_duplex") p.contention = Contention::half_duplex;
-        else if (contention != "none") throw Wrong("contention: " + contention + "; expected none, port or half_duplex");
+        p.ports = keep_ports(of, m);
         p.prepare();
     }
 };

@@ -88,6 +88,8 @@ struct BoundInstance : Owning<SearchProblem> {
         check_unavailability(p.unavailable, m);
         p.resources = keep_resources(of, n, m);
         check_resources(p.resources);
+        p.ports = keep_ports(of, m);
+        check_ports(p.ports);
         p.budgets = keep_budgets(of, g, m);
         p.budget_bytes = keep<double>("budget_bytes", of.attr("budget_bytes"), {static_cast<Int>(p.budgets.left.size())});
         p.charge = keep<double>("charge", of.attr("charge"), {n, m});
@@ -95,8 +97,6 @@ struct BoundInstance : Owning<SearchProblem> {
         std::copy(weight.begin(), weight.end(), p.weight.begin());
         std::copy(price.begin(), price.end(), p.price.begin());
         p.bound = nb::cast<Int>(of.attr("bound"));
-        p.half_duplex = flag("half_duplex");
-        p.ports = flag("port");
         p.due = flag("due");
         p.peak = flag("peak");
         p.timed = flag("timed");

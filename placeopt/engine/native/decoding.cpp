@@ -32,7 +32,7 @@ LocalSearch::LocalSearch(const SearchProblem& problem, Int seed)
       ticks(problem.n),
       end(problem.n),
       delay(problem.e),
-      arrive(problem.ports ? problem.e : 0),
+      arrive(problem.ports.any() ? problem.e : 0),
       problem_(problem),
       shift_(step_of(problem.m)),
       parts_((problem.n + (Int{1} << shift_) - 1) >> shift_),
@@ -41,14 +41,14 @@ LocalSearch::LocalSearch(const SearchProblem& problem, Int seed)
       load_(problem.m),
       room_(problem.m),
       free_(problem.m),
-      ports_(2 * problem.m),
+      ports_(problem.ports.count()),
       left_(problem.budgets.left.begin(), problem.budgets.left.end()),
       usage_(problem.resources),
       usages_(usage_.any() ? parts_ : 0, usage_),
       old_usages_(usages_),
       least_(usages_.size()),
       old_least_(least_),
-      marks_(parts_ + 1, {std::vector<Int>(problem.m), std::vector<Int>(problem.ports ? 2 * problem.m : 0)}),
+      marks_(parts_ + 1, {std::vector<Int>(problem.m), std::vector<Int>(problem.ports.any() ? problem.ports.count() : 0)}),
       old_marks_(marks_),
       latest_(parts_),
       late_(parts_),
@@ -59,7 +59,7 @@ LocalSearch::LocalSearch(const SearchProblem& problem, Int seed)
       freed_(problem.peak ? problem.n : 0),
       release_(problem.peak ? problem.m : 0),
       random_(seed % (MODULUS - 1) + 1) {
-    if (problem.ports && std::any_of(problem.shared.begin(), problem.shared.end(), [](bool each) { return each; })) {
+    if (problem.ports.any() && std::any_of(problem.shared.begin(), problem.shared.end(), [](bool each) { return each; })) {
         owner_.assign(problem.n * problem.m, 0);
         written_.assign(problem.n * problem.m, NONE);
         sent_.assign(problem.n * problem.m, 0);
@@ -154,7 +154,7 @@ double LocalSearch::live_cost() {
         freed_[i] = end[i];
         for (Int e = problem_.out_start[i]; e < problem_.out_start[i + 1]; ++e) {
             const Int j = problem_.target[e], k = problem_.slot[e];
-            const Int gone = device[j] == d ? end[j] : problem_.ports ? arrive[k] : add(end[i], delay[k]);
+            const Int gone = device[j] == d ? end[j] : problem_.ports.any() ? arrive[k] : add(end[i], delay[k]);
             freed_[i] = std::max(freed_[i], gone);
         }
     }
@@ -195,8 +195,7 @@ Int LocalSearch::booked(Int k, Int p, Int d) {
     const bool shared = problem_.shared[k];
     const Int at = u * problem_.m + d;
     if (shared && owner_[at] < p && written_[at] == marks_[owner_[at] >> shift_].counter) return sent_[at];
-    const Int arrival = add(std::max({end[u], send(a), receive(d)}), delay[k]);
-    send(a) = receive(d) = arrival;
+    const Int arrival = add(problem_.ports.book(ports_, a, d, end[u], delay[k]), delay[k]);
     if (shared) {
         owner_[at] = p;
         written_[at] = counter_;
@@ -211,7 +210,7 @@ Int LocalSearch::booked(Int k, Int p, Int d) {
 void LocalSearch::rewind(Int first) {
     const Int n = problem_.n;
     first = std::min(first, begun_);
-    if (problem_.ports || latest_.size() < MARKS || valid_ < n) {
+    if (problem_.ports.any() || latest_.size() < MARKS || valid_ < n) {
         valid_ = std::min(valid_, first);
         return;
     }
@@ -252,7 +251,7 @@ double LocalSearch::decode(Int begin, double limit) {
     const Int cut = heavy > 0 ? whole((limit - rest) / heavy) : INT64_MAX;
     const Int known = std::max(last_ + 1, known_);
     Int first = std::min(begin, valid_);
-    const bool swaps = problem_.tiers > 0, ports = problem_.ports, due = problem_.due, shared = usage_.any();
+    const bool swaps = problem_.tiers > 0, ports = problem_.ports.any(), due = problem_.due, shared = usage_.any();
     if (swaps)  // a device is busy until it has swapped: any change of that time begins before the first task
         for (Int d = 0; d < m; ++d)
             if (swapped(d) != marks_[0].free[d]) first = 0;

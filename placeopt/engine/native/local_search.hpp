@@ -55,7 +55,8 @@ struct SearchProblem {
     std::array<double, 5> weight{};               // see Weight
     std::array<double, 3> price{};                // of a tick, a byte and a nanojoule of transfers
     Int bound = 0;                                // a lower bound of the makespan
-    bool ports = false, half_duplex = false, due = false, peak = false, timed = false, priced = false;
+    Ports ports;
+    bool due = false, peak = false, timed = false, priced = false;
 
     Int ticks(Int i, Int d) const { return duration[i * m + d]; }
     Int need(Int i, Int d) const { return resources.need[i * m + d]; }
@@ -154,8 +155,6 @@ private:
     void find_critical();
     bool forbidden(const std::vector<Int>& until, const std::vector<Int>& still, Int now) const;
 
-    Int& send(Int d) { return ports_[d]; }
-    Int& receive(Int d) { return ports_[problem_.half_duplex ? d : problem_.m + d]; }
     // What devices and ports have reached before every 2^shift-th position and after the last.
     struct Mark {
         std::vector<Int> free, ports;

@@ -37,7 +37,7 @@ public:
             if (best.device < 0) return first_unplaced(line_, missing_);
             const Int d = best.device, i = best.task;
             Int start = best.worth - pairs_.work(i, d);
-            if (problem_.contention != Contention::none) {
+            if (problem_.ports.any()) {
                 // Transfers booked since may delay the data.
                 const Int arrival = timeline_.ready_time(i, d), begin = std::max(arrival, line_.free[d]);
                 if (begin > start && held == PATIENCE) {

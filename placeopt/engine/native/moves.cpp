@@ -297,7 +297,7 @@ void LocalSearch::find_critical() {
         const Int start = end[i] - ticks[i];
         Int before = NONE;
         for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
-            const Int u = problem_.source[k], arrival = problem_.ports ? arrive[k] : end[u] + delay[k];
+            const Int u = problem_.source[k], arrival = problem_.ports.any() ? arrive[k] : end[u] + delay[k];
             if (arrival == start && (before < 0 || draw(2) == 0)) before = u;
         }
         if (before < 0 || draw(2) == 0) {

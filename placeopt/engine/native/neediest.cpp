@@ -80,7 +80,7 @@ Int place_neediest(Line& line, bool by_gap, bool batches, Stop& stop) {
                 continue;
             }
             const Int i = ready.task[chosen], k = problem.group[i];
-            if (problem.contention != Contention::none) {
+            if (problem.ports.any()) {
                 ready.update(i);
                 ready.note[chosen] = weigh(timeline, ready, i, by_gap);
             }

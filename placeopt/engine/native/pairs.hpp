@@ -181,7 +181,7 @@ public:
                 refresh(best);
                 continue;
             }
-            if (problem_.contention == Contention::none && !problem_.resources.any()) return best;
+            if (!problem_.ports.any() && !problem_.resources.any()) return best;
             const Int arrival = timeline_.ready_time(i, best);
             const Int end = add(timeline_.slot(i, best, arrival).start, work(i, best));
             if (end <= least || held == PATIENCE) {

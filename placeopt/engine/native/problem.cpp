@@ -47,6 +47,14 @@ void check_unavailability(const Unavailability& unavailable, Int m) {
         }
 }
 
+void check_ports(const Ports& ports) {
+    const SharedLinks& links = ports.links;
+    if (!links.any()) return;
+    check_range("shared_links.label", links.label, 0, links.labels - 1);
+    check_starts("shared_links.row", links.row, static_cast<Int>(links.channel.size()));
+    check_range("shared_links.channel", links.channel, 0, links.channels - 1);
+}
+
 void check_resources(const Resources& resources) {
     if (!resources.any()) return;
     const Int entries = static_cast<Int>(resources.row.size()) - 1;
@@ -77,6 +85,7 @@ void Problem::prepare() {
     check_range("tiers.byte_ticks_den", tier_den, 1, ANY);
     check_unavailability(unavailable, m);
     check_resources(resources);
+    check_ports(ports);
     const auto check_ratios = [](const char* name, Ints nums, Ints dens) {
         for (std::size_t k = 0; k < nums.size(); ++k)
             if (nums[k] > (NEVER - 1) / dens[k]) wrong(name, k, nums[k], "a product with its denominator below 2^62");

@@ -9,8 +9,6 @@
 
 namespace engine {
 
-enum class Contention { none, port, half_duplex };
-
 // An argument is wrong: the array, the entry, its value and what was expected. The binding raises it as a UsageError.
 struct Wrong : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
@@ -41,6 +39,54 @@ struct Resources {
     bool any() const { return !row.empty(); }
 };
 
+// The channels of shared links (placeopt.model.shared_links); no entries if there are none.
+struct SharedLinks {
+    Ints label;         // (m,) below `labels`
+    Ints row, channel;  // (labels^2 + 1,), (u,) channels of transfers between devices of two labels
+    Int labels = 0, channels = 0;
+
+    bool any() const { return !row.empty(); }
+};
+
+// What carries one transfer at a time: the ports of devices under port contention, then the channels of shared links. A
+// transfer occupies the sender's port a, the receiver's `receive` + b, which is b under half duplex, and its channels.
+struct Ports {
+    Int m = 0, receive = 0;
+    bool own = false;  // port contention
+    SharedLinks links;
+
+    bool any() const { return own || links.any(); }
+    Int count() const { return 2 * m + links.channels; }
+    // Calls `visit` with each port of a transfer from device a to device b.
+    template <class Visit>
+    void each(Int a, Int b, Visit&& visit) const {
+        if (own) {
+            visit(a);
+            visit(receive + b);
+        }
+        if (!links.any()) return;
+        const Int entry = links.label[a] * links.labels + links.label[b];
+        for (Int at = links.row[entry]; at < links.row[entry + 1]; ++at) visit(2 * m + links.channel[at]);
+    }
+    // The first tick from `tick` on at which all ports of a transfer are free; `free` (count,) says from when each is.
+    Int open(const std::vector<Int>& free, Int a, Int b, Int tick) const {
+        each(a, b, [&](Int port) { tick = std::max(tick, free[port]); });
+        return tick;
+    }
+    // Books a transfer of `ticks` ticks as early as from `tick` on; returns its start.
+    Int book(std::vector<Int>& free, Int a, Int b, Int tick, Int ticks) const {
+        if (!links.any()) {  // as fast as without them
+            Int &sender = free[a], &receiver = free[receive + b];
+            tick = std::max({tick, sender, receiver});
+            sender = receiver = add(tick, ticks);
+            return tick;
+        }
+        tick = open(free, a, b, tick);
+        each(a, b, [&](Int port) { free[port] = add(tick, ticks); });
+        return tick;
+    }
+};
+
 // n tasks, m devices, e edges, g groups, t memory tiers. Matrices are in row-major order.
 struct Problem {
     Int n = 0, m = 0, e = 0, g = 0, t = 0;
@@ -55,7 +101,7 @@ struct Problem {
     Ints tier_end, tier_num, tier_den;        // (m, t), t = 0 without tiers
     Unavailability unavailable;
     Resources resources;
-    Contention contention = Contention::none;
+    Ports ports;
 
     // Derived: the producers and bytes of in-edges in the order of `in_edge`, which most loops read.
     std::vector<Int> in_source, in_payload;
@@ -95,6 +141,9 @@ void check_range(const char* name, Ints values, Int least, Int most);
 
 // Checks the windows of m devices.
 void check_unavailability(const Unavailability& unavailable, Int m);
+
+// Checks the channels of shared links of m devices.
+void check_ports(const Ports& ports);
 
 // Checks the resources of n tasks on m devices.
 void check_resources(const Resources& resources);

@@ -6,7 +6,7 @@ namespace engine {
 Simulation::Simulation(const Problem& problem, Ints memory)
     : device(problem.n), task_ticks(problem.n), edge_ticks(problem.e), rank(problem.n), start(problem.n), moves(problem.e, -1),
       problem_(problem), memory_(memory), swap_(problem.m), waiting_(problem.n), ready_(problem.n), free_(problem.m),
-      ports_(2 * problem.m), sent_by_(problem.m), sent_at_(problem.m), first_(problem.m + 1), queued_(problem.n),
+      ports_(problem.ports.count()), sent_by_(problem.m), sent_at_(problem.m), first_(problem.m + 1), queued_(problem.n),
       length_(problem.m), begun_(problem.m), busy_(problem.m), usage_(problem.resources), by_rank_(problem.m) {}
 
 void Simulation::place(Ints devices) {
@@ -38,7 +38,7 @@ Int Simulation::run(Discipline discipline, Stop& stop) {
     switch (discipline) {
         case Discipline::priority: return run_events<Discipline::priority>(stop);
         case Discipline::order: return run_events<Discipline::order>(stop);
-        default: return port() ? run_events<Discipline::fifo>(stop) : run_fifo(stop);
+        default: return problem_.ports.any() ? run_events<Discipline::fifo>(stop) : run_fifo(stop);
     }
 }
 
@@ -79,11 +79,11 @@ Int Simulation::run_fifo(Stop& stop) {
 Int Simulation::arrival(Int edge, Int tick) {
     const Int u = problem_.edge_source[edge], a = device[u], b = device[problem_.edge_target[edge]];
     if (a == b) return tick;
-    if (!port()) return add(tick, edge_ticks[edge]);
+    if (!problem_.ports.any()) return add(tick, edge_ticks[edge]);
     const bool shared = problem_.shared[edge];
     if (shared && sent_by_[b] == u) return sent_at_[b];
-    moves[edge] = std::max({tick, send(a), receive(b)});
-    const Int end = send(a) = receive(b) = add(moves[edge], edge_ticks[edge]);
+    moves[edge] = problem_.ports.book(ports_, a, b, tick, edge_ticks[edge]);
+    const Int end = add(moves[edge], edge_ticks[edge]);
     if (shared) {
         sent_by_[b] = u;
         sent_at_[b] = end;
@@ -165,8 +165,7 @@ Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
         if (node >= n) {
             stop.poll(10);
             const Int k = node - n, u = problem_.edge_source[k], a = device[u], b = device[problem_.edge_target[k]];
-            moves[k] = std::max({add(start[u], task_ticks[u]), send(a), receive(b)});
-            send(a) = receive(b) = add(moves[k], edge_ticks[k]);
+            moves[k] = problem_.ports.book(ports_, a, b, add(start[u], task_ticks[u]), edge_ticks[k]);
             continue;
         }
         const Int d = device[node];

@@ -65,9 +65,6 @@ private:
         std::vector<Entry> items_;
     };
 
-    bool port() const { return problem_.contention != Contention::none; }
-    Int& send(Int d) { return ports_[d]; }
-    Int& receive(Int d) { return ports_[problem_.contention == Contention::half_duplex ? d : problem_.m + d]; }
     void make_ready(Int offset);
     Int run_fifo(Stop& stop);
     template <Discipline discipline>
@@ -81,7 +78,7 @@ private:
     std::vector<Int> swap_;            // (m,) ticks for which each device swaps before its first task
     std::vector<Int> waiting_, ready_; // (n,) missing inputs; the latest input so far, or the release time
     std::vector<Int> free_;            // (m,) tick at which each device is free
-    std::vector<Int> ports_;           // ticks at which ports are free: of senders, then of receivers
+    std::vector<Int> ports_;           // ticks at which ports are free
     std::vector<Int> sent_by_, sent_at_;  // (m,) the last producer that sent its shared output there, and its arrival
     std::vector<Int> first_, queued_, length_, begun_;  // the queues of devices, each in its segment
     std::vector<char> busy_;              // (m,)

@@ -49,8 +49,8 @@ Line::Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording
       usage(of.resources),
       left(parts.budgets.left.begin(), parts.budgets.left.end()) {
     open_gaps();
-    if (of.contention != Contention::none) {
-        ports.assign(2 * of.m, 0);
+    if (of.ports.any()) {
+        ports.assign(of.ports.count(), 0);
         sent.assign(of.n * of.m, NONE);
         moves.assign(of.e, NONE);
         inputs.resize(of.e);

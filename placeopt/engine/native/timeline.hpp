@@ -19,7 +19,7 @@ namespace engine {
 
 // What loops need to know at compile time.
 struct Rules {
-    bool ports = false;  // port contention
+    bool ports = false;  // port contention or shared links
     bool tiers = false;  // memory tiers
     bool peak = false;   // live memory
     bool resources = false;  // resources; then tiers and live memory count too, where there are any
@@ -53,7 +53,7 @@ struct Line {
     std::vector<Int> ready;         // (m,) result of `compute_ready`
     std::vector<std::vector<Gap>> gaps;  // of each device in order of time, those of positive length, then the open end
     std::vector<Int> longest;       // (m,) upper bound of the gaps before the open end
-    std::vector<Int> ports;         // the tick from which each port is free: of senders, then of receivers
+    std::vector<Int> ports;         // the tick from which each port is free
     std::vector<Int> sent;          // (n, m) with ports: arrival of the task's shared output there; -1 if not sent
     std::vector<Int> moves;         // (e,) with ports: start of each edge's transfer; -1 without a separate one
     std::vector<Int> inputs;        // (e,) with ports: positions of each task's in-edges in the order of transfers
@@ -77,17 +77,15 @@ struct Line {
         std::size_t changes, gap_changes;
     };
     std::vector<Change> changes;
+    std::vector<Change> tried;      // scratch: ports that a trial has written
     std::vector<GapChange> gap_changes;
     std::vector<Placement> placements;
 
     Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording);
 
     Rules rules() const {
-        return {problem.contention != Contention::none, problem.t > 0, groups.live.on, problem.resources.any()};
+        return {problem.ports.any(), problem.t > 0, groups.live.on, problem.resources.any()};
     }
-    // Under half duplex a device has one port.
-    Int& send(Int d) { return ports[d]; }
-    Int& receive(Int d) { return ports[problem.contention == Contention::half_duplex ? d : problem.m + d]; }
     Profile profile(Int d) {
         const Int size = 2 * groups.live.leaves;
         return Profile(std::span(trees).subspan(d * size, size));
@@ -351,10 +349,15 @@ private:
         if (!std::is_sorted(low, high, before)) std::sort(low, high, before);
     }
 
-    // The tick from which task i can start on device d under port contention; `book` reserves the ports.
+    // The tick from which task i can start on device d with ports; `book` reserves them.
+    //
+    // Without shared links a trial writes nothing: of all ports, only the receiving one is used again. A second transfer
+    // from the same device waits for that in any case.
     template <bool book>
     Int through_ports(Int i, Int d) {
-        Int ready = opens(i, d), free = line.receive(d);
+        const Ports& ports = problem.ports;
+        const bool quick = !book && !ports.links.any();
+        Int ready = opens(i, d), free = line.ports[ports.receive + d];
         for (Int at = problem.in_start[i]; at < problem.in_start[i + 1]; ++at) {
             const Int r = line.inputs[at], u = problem.in_source[r], a = line.device[u], edge = problem.in_edge[r];
             Int there = line.end[u];
@@ -364,12 +367,18 @@ private:
                 if (shared && sent >= 0) {
                     there = sent;
                 } else {
-                    // A second transfer from the same device waits for the receiving port in any case.
-                    const Int begin = std::max({there, line.send(a), free});
+                    const Int begin = quick ? std::max({there, line.ports[a], free}) : ports.open(line.ports, a, d, there);
                     there = free = add(begin, problem.transfer(problem.in_payload[r], a, d));
+                    if (!quick)
+                        ports.each(a, d, [&](Int port) {
+                            if constexpr (book) {
+                                set(line.ports[port], free);
+                            } else {
+                                line.tried.push_back({&line.ports[port], line.ports[port]});
+                                line.ports[port] = free;
+                            }
+                        });
                     if constexpr (book) {
-                        set(line.send(a), free);
-                        set(line.receive(d), free);
                         set(line.moves[edge], begin);
                         if (shared) set(sent, free);
                     }
@@ -377,6 +386,7 @@ private:
             }
             ready = std::max(ready, there);
         }
+        for (; !line.tried.empty(); line.tried.pop_back()) *line.tried.back().cell = line.tried.back().before;
         return ready;
     }
 

@@ -12,7 +12,7 @@ namespace engine {
 Waits append_with_waits(Line& line, Ints output, Ints scratch, std::vector<Int> room, Ints device, Ints sequence, Stop& stop) {
     return with_rules(line, [&](auto& timeline) -> Waits {
         const Problem& problem = line.problem;
-        const bool ports = problem.contention != Contention::none;
+        const bool ports = problem.ports.any();
         std::vector<Int> held(problem.m);       // outputs on each device as of its last start
         std::vector<Int> left(problem.n);       // consumers of each placed task that may still delay the release of its output
         std::vector<Int> freed(problem.n);      // the tick of that release, as far as it is known

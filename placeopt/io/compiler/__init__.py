@@ -16,7 +16,7 @@ from placeopt.io.compiler.durations import DurationTable, feasibility, time_wind
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.modes import Modes, check_modes
-from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, unavailable_windows
+from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, shared_links, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
 from placeopt.io.compiler.prices import due_dates, metric_limits, prices
@@ -213,6 +213,7 @@ class Compilation:
         capacity = capacity if tiers is None else tiers.capacity
         unavailable = unavailable_windows(spec, index, scales, issues)
         links = link_arrays(spec.links, index, scales, issues)
+        shared = shared_links(spec, index, issues)
         self._check_objective()
         edges = edge_arrays(tasks, scales, gaps, issues)
         memory = self._memory(tasks, scales)
@@ -288,6 +289,7 @@ class Compilation:
             memory_model=spec.memory_model,
             tiers=tiers,
             unavailable=unavailable,
+            shared_links=shared,
             resources=resources,
             limits=limits,
             consolidate=spec.consolidate,

@@ -265,6 +265,8 @@ def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
                 issues.add(f"modes are not supported with the objective {metric}; expected {', '.join(METRICS)}", first)
     if spec.contention != "none":
         issues.add(f"modes are not supported with contention {spec.contention}; expected none", first)
+    if spec.links.shared:
+        issues.add("modes are not supported with shared links", first)
     if spec.memory_model != "sum":
         issues.add(f"{spec.memory_model} is not supported with modes; expected sum", ("memory_model",))
     if any(device.tiers for device in spec.devices.values()):

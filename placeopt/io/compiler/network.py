@@ -1,4 +1,4 @@
-"""The device network: devices by name, pool and type, their memory tiers, when they are unavailable, their links."""
+"""The device network: devices by name, pool and type, their memory tiers and unavailable times, links, shared links."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from placeopt.errors import counted
 from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.spec import ANY, MOST_DEVICES, DeviceSpec, LinkOverride, LinkSpec, LinksSpec, Spec, pool_names
@@ -17,6 +18,7 @@ from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED
 from placeopt.model.ranges import LARGEST
+from placeopt.model.shared_links import SharedLink, SharedLinks, build_shared_links
 from placeopt.model.tiers import Tiers, build_tiers
 from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.model.units import shown
@@ -81,6 +83,11 @@ class DeviceIndex:
         found.devices = [*self.devices, *more]
         found._names = {**self._names, **{device.name: [len(self) + k] for k, device in enumerate(more)}}
         return found
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the devices replace those of the document, which its references are about."""
+        return bool(self._former)
 
     @property
     def references(self) -> frozenset[str]:
@@ -162,6 +169,30 @@ def _ends(override: LinkOverride, index: DeviceIndex, issues: Issues, path: Path
     if not issues.touch(*path):
         issues.add("expected either between, or from and to", path)
     return []
+
+
+def shared_links(spec: Spec, index: DeviceIndex, issues: Issues) -> SharedLinks | None:
+    """Return the shared links; None if there are none. Of a replaced network, those that carry nothing are left out."""
+    found: dict[str, SharedLink] = {}
+    for name, link in spec.links.shared.items():
+        path: Path = ("links", "shared", name)
+        key, references = ("between", link.between) if link.uplink_of is None else ("uplink_of", link.uplink_of)
+        if references is None or (link.between is not None and link.uplink_of is not None):
+            if not issues.touch(*path):
+                issues.add("expected either uplink_of or between", path, at_key=True)
+            continue
+        if key == "between" and link.duplex == "full":
+            issues.add("full is not supported with between: it carries one transfer in all", (*path, "duplex"))
+        places = [index.find(reference, (*path, key, place)) for place, reference in enumerate(references)]
+        group = sorted({d for each in places for d in each})
+        if len(group) > (key == "between") and (key == "between" or len(group) < len(index)):
+            found[name] = SharedLink(group, key == "between", link.duplex == "half")
+        elif all(places) and not index.replaced:
+            expected = "at least two devices" if key == "between" else "some of the devices, and not all"
+            issues.add(f"joins {counted(len(group), 'device')} of {len(index)}; expected {expected}", (*path, key))
+    if spec.links.shared and any("period" in level for level in spec.objective):
+        issues.add("shared links are not supported with the objective period", ("links", "shared"), at_key=True)
+    return None if len(issues) else build_shared_links(len(index), found)
 
 
 def _apply(arrays: LinkArrays, link: LinkSpec, ends: list[tuple[Int, Int]], scales: Scales, path: Path) -> None:

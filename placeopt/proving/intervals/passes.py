@@ -84,7 +84,7 @@ class Parts:
         kept = inside[problem.edge_source] & inside[problem.edge_target]
         entered = problem.edge_target[inside[problem.edge_target] & ~inside[problem.edge_source]]
         late = (feasible & (head > first[:, None])).any(axis=1) & np.isin(tasks, entered)
-        delayed = np.flatnonzero(late) if problem.contention == "none" else np.zeros(0, dtype=np.int64)
+        delayed = np.flatnonzero(late) if not problem.contends else np.zeros(0, dtype=np.int64)
         x = len(delayed)
         own = np.arange(x)
 
@@ -122,6 +122,7 @@ class Parts:
             group=np.concatenate((group, problem.n_groups + own)),
             separation=place[problem.separation[inside[problem.separation].all(axis=1)]],
             contention=problem.contention,
+            shared_links=problem.shared_links,
             memory_model=problem.memory_model,
         )
         return part, origin

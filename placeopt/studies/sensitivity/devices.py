@@ -59,12 +59,16 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         changed["tiers"] = problem.tiers.part(source)
     if problem.unavailable is not None:
         changed["unavailable"] = problem.unavailable.part(source)
+    if problem.shared_links is not None:
+        changed["shared_links"] = problem.shared_links.part(source)
     if problem.resources is not None:
         changed["resources"] = _resources(problem, problem.resources, model, source, changed["device_names"])
     changed["feasible"][:, new] = np.all(problem.feasible[:, members], axis=1, keepdims=True)
     of_type, dearest = problem.relocation[:, members].max(axis=1), problem.relocation.max(axis=1)
     changed["relocation"][:, new] = np.where(of_type == 0, dearest, of_type)[:, None]
     notes = _connect(problem, changed, model, peer, new)
+    if problem.shared_links is not None and problem.shared_links.member[:, model].any():
+        notes += (f"the shared links of {problem.device_names[model]} carry the transfers of further ones, too",)
     if "relocation" in problem.objective.metrics and (dearest > of_type)[of_type == 0].any():
         notes += ("a task that relocates to the type for free pays the price of its dearest device",)
     return changed, notes

@@ -33,7 +33,7 @@ from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import memory_profiles, sum_memory
 from placeopt.model.metrics import device_uses
 from placeopt.model.problem import Problem
-from placeopt.model.resource_use import task_lanes, use_over_time
+from placeopt.model.resource_use import channel_use, task_lanes, use_over_time
 from placeopt.model.schedule import Schedule, durations, edge_ticks, makespan
 from placeopt.orchestration.result import Result
 from placeopt.simulation.steady import steady_state
@@ -206,7 +206,7 @@ def _rows(problem: Problem, schedule: Schedule) -> tuple[list[tuple[int, int]], 
 
 
 def _resources(problem: Problem, schedule: Schedule, packing: Packing) -> list[dict[str, Any]]:
-    """Pack what is in use of renewable resources over time, concatenated; return the rows of their chart."""
+    """Pack what is in use of renewable resources and shared links over time; return the rows of their chart."""
     resources, found = problem.resources, []
     offset, ticks, amounts = [0], list[int](), list[int]()
     for r in [] if resources is None else np.flatnonzero(resources.renewable).tolist():
@@ -223,6 +223,12 @@ def _resources(problem: Problem, schedule: Schedule, packing: Packing) -> list[d
             "used": int(units.max()),
             "counted": None,
         })  # fmt: skip
+    for name, moments, units in channel_use(problem, schedule):
+        ticks += moments.tolist()
+        amounts += units.tolist()
+        offset.append(len(ticks))
+        most = int(units.max())
+        found.append({"name": name, "color": MUTED, "unit": 1, "capacity": 1, "used": most, "counted": None})
     packing.add("resource_offset", offset)
     packing.add("resource_ticks", ticks)
     packing.add("resource_amounts", amounts)

@@ -363,7 +363,7 @@ def with_port_times(problem: Problem, line: Line) -> Schedule:
     unavailable.
     """
     schedule = schedule_of(problem, line)
-    if problem.contention == "none":
+    if not problem.contends:
         return retime(problem, schedule) if problem.rules else schedule
     ways = [retime(problem, schedule), retime(problem, replace(schedule, transfers=None))]
     return min(ways, key=lambda way: (lateness(problem, way), makespan(problem, way)))

@@ -100,7 +100,7 @@ def timed(tasks: Tasks, problem: Problem, line: Line, sequences: Iterable[Int]) 
     """
     own, device = tasks.problem, line.home[tasks.unit]
     found = next((each for each in (with_waits(own, device, sequence) for sequence in sequences) if each), None)
-    if found is None or own.contention == "none":
+    if found is None or not own.contends:
         return found
     restored = tasks.restore(schedule_of(problem, line))
     ways = [retime(own, each) for each in (found.schedule, restored, replace(restored, transfers=None))]

@@ -34,7 +34,7 @@ class Line(Protocol):
 def schedule_of(problem: Problem, line: Line) -> Schedule:
     """Return the schedule of a finished timeline."""
     device, start = line.device.copy(), line.start.copy()
-    if problem.contention == "none":
+    if not problem.contends:
         return Schedule(device, start)
     moved = np.flatnonzero(line.moves >= 0)
     edge = edge_transfers(problem, device)[moved]

@@ -11,8 +11,9 @@ from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
-from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation
+from placeopt.model.problem import PARTS, UNLIMITED, Contention, Metric, Problem, group_memory, group_separation
 from placeopt.model.resources import Resources
+from placeopt.model.shared_links import SharedLinks
 from placeopt.model.tiers import TierArrays
 from placeopt.model.unavailability import Unavailability
 
@@ -76,8 +77,8 @@ class Instance(NamedTuple):
     charge: Float  # (n, m) cost in the objective of a task on a device, apart from times
     price: Float  # (3,) cost of a tick, a byte and a nanojoule of transfers
     bound: int  # a lower bound of the makespan
-    port: bool  # whether there is port contention
-    half_duplex: bool  # whether a device has one port for both directions
+    contention: Contention  # as in `Problem`
+    shared_links: SharedLinks | None  # likewise
     due: bool  # whether there are deadlines
     peak: bool  # whether the memory model is `peak`
     timed: bool  # whether times matter
@@ -145,8 +146,8 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         charge=charge,
         price=price,
         bound=bound,
-        port=problem.contention != "none",
-        half_duplex=problem.contention == "half_duplex",
+        contention=problem.contention,
+        shared_links=problem.shared_links,
         due=due,
         peak=peak,
         timed=bool(weight[MAKESPAN]) or due or peak,

@@ -60,7 +60,7 @@ class Cooling:
 
 def rounds_in(problem: Problem, seconds: float) -> int:
     """Estimate the moves that a core tries in a few seconds."""
-    step = TUNING.port_task if problem.contention != "none" else TUNING.task
+    step = TUNING.port_task if problem.contends else TUNING.task
     booking = TUNING.booking * problem.n_tasks if "resources" in problem.rules else 0.0
     return int(seconds / (TUNING.move + step * (problem.n_tasks + problem.n_edges) + booking))
 
@@ -140,7 +140,7 @@ def timed_schedule(problem: Problem, instance: Instance, state: engine.LocalSear
     """Return the schedule of a state, with recomputed times."""
     state.time_all()
     device, transfers = state.device.copy(), None
-    if problem.contention != "none":
+    if problem.contends:
         edges = np.flatnonzero(edge_transfers(problem, device) == np.arange(problem.n_edges))
         at = instance.slot[edges]
         transfers = Transfers(edges, state.arrive[at] - state.delay[at])

@@ -71,7 +71,7 @@ def searches_windows(problem: Problem) -> bool:
     """Return whether the search applies: to the makespan alone, where tasks share only devices, links and memory."""
     return (
         problem.objective.single == "makespan"
-        and problem.contention == "none"
+        and not problem.contends
         and problem.memory_model == "sum"
         and not problem.rules
         and problem.pipeline is None

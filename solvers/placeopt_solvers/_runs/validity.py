@@ -14,6 +14,7 @@ from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import earliest_starts, fits
 from placeopt.model.objective import METRICS
+from placeopt.model.ports import port_uses
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
 from placeopt.simulation import retime
@@ -84,9 +85,9 @@ def _within_resources(problem: Problem, schedule: Schedule) -> bool:
 
 
 def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether, under port contention, each needed transfer runs once, after its producer, alone on its ports."""
+    """Return whether, under contention, each needed transfer runs once, after its producer, alone on its ports."""
     transfers, device = schedule.transfers, schedule.device
-    if problem.contention == "none":
+    if not problem.contends:
         return transfers is None
     if transfers is None or transfers.edge.shape != transfers.start.shape:
         return False
@@ -97,12 +98,10 @@ def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:
     sent = transfers.start[order]
     producer, consumer = problem.edge_source[needed], problem.edge_target[needed]
     end = sent + edge_ticks(problem, device)[needed]
-    sender, receiver = device[producer], device[consumer]
-    if problem.contention == "half_duplex":
-        alone = _disjoint(*(np.concatenate(each) for each in ((sender, receiver), (sent, sent), (end, end))))
-    else:
-        alone = _disjoint(sender, sent, end) and _disjoint(receiver, sent, end)
-    return alone and bool((sent >= (schedule.start + durations(problem, device))[producer]).all())
+    used, port = port_uses(problem, device[producer], device[consumer])
+    return _disjoint(port, sent[used], end[used]) and bool(
+        (sent >= (schedule.start + durations(problem, device))[producer]).all()
+    )
 
 
 def _disjoint(resource: Int, start: Int, end: Int) -> bool:

@@ -180,7 +180,7 @@ def _schedule(problem: Problem, series: Series, blocks: list[Arcs], end: _Partia
             edges.append(part.edges[known.transfers.edge])
             sent.append(begin + known.transfers.start)
     _place_loose(problem, series.loose, device, end.room)
-    ports = problem.contention != "none"
+    ports = problem.contends
     return Schedule(device, start, Transfers(np.concatenate(edges), np.concatenate(sent)) if ports else None)
 
 

@@ -42,7 +42,7 @@ Value = tuple[int, int]
 
 def generated(problem: Problem, start: Schedule, stopped: Callable[[], bool]) -> Schedule | None:
     """Return the best schedule with the placement of a given one; None without renewable resources or with ports."""
-    if "resources" not in problem.rules or problem.contention != "none" or problem.n_tasks == 0:
+    if "resources" not in problem.rules or problem.contends or problem.n_tasks == 0:
         return None
     mirror = mirrored(problem)
     best: tuple[Value, Schedule] | None = None

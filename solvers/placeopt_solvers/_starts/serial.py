@@ -87,5 +87,5 @@ def _serial(problem: Problem, device: int, order: Int) -> Schedule:
     # The latest of all releases so far, each with the work between it and the task.
     start[order] = before + np.maximum.accumulate(release - before)
     nothing = np.empty(0, dtype=np.int64)
-    transfers = Transfers(nothing, nothing) if problem.contention != "none" else None
+    transfers = Transfers(nothing, nothing) if problem.contends else None
     return Schedule(everywhere, start, transfers)

@@ -83,7 +83,7 @@ def place_coarse(
     # Messages report missed deadlines, and memory under port contention, of the final times.
     several = len(placers) > 1 or executions != ("clusters",)
     scarce = scarce_live_memory(problem)
-    final = several or problem.contention != "none" or bool((problem.deadline != UNLIMITED).any())
+    final = several or problem.contends or bool((problem.deadline != UNLIMITED).any())
 
     def attempt(placer: Placer, found: Construction, *, restore: bool) -> Attempt:
         schedule = found.schedule

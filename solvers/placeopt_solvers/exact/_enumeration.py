@@ -5,8 +5,8 @@ without a group that is separated from it. Of interchangeable devices without an
 placement is pruned if the load of one device, as a makespan, and the relocation so far cannot improve the incumbent:
 every level of the objective is non-decreasing in both.
 
-Order: operations are the tasks and, under port contention, the transfers that the placement needs. A transfer occupies
-the sending port and the receiving port; under `half_duplex`, the only port of each of the two devices. Operations are
+Order: operations are the tasks and, under contention, the transfers that the placement needs. A transfer occupies
+the ports of `placeopt.model.ports`: those of its two devices, and the channels of shared links. Operations are
 appended in every order of non-decreasing starts, each as early as its release time, its predecessors, its device and
 its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
 order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
@@ -32,6 +32,7 @@ from placeopt.engine import StoppedError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import METRICS, Value, simplified
+from placeopt.model.ports import n_ports, ports_of
 from placeopt.model.problem import UNLIMITED, Metric, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_ticks, edge_transfers, makespan
 
@@ -181,7 +182,6 @@ class _Orders:
     def __init__(self, search: Enumeration, device: list[int]) -> None:
         problem = search.problem
         n, m = problem.n_tasks, problem.n_devices
-        receive = m if problem.contention == "half_duplex" else 2 * m
         self.search, self.device = search, device
         self.ticks = [int(problem.duration[i, d]) for i, d in enumerate(device)]
         given = problem.resources
@@ -201,13 +201,13 @@ class _Orders:
         way, sender = edge_ticks(problem, where).tolist(), edge_transfers(problem, where).tolist()
         move: dict[int, int] = {}
         for e, (i, j) in enumerate(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True)):
-            if sender[e] < 0 or problem.contention == "none":
+            if sender[e] < 0 or not problem.contends:
                 self.before[j].append((i, way[e]))
                 continue
             if sender[e] not in move:
                 move[sender[e]] = len(self.ticks)
                 self.ticks.append(way[e])
-                self.resources.append((m + device[i], receive + device[j]))
+                self.resources.append(tuple(m + port for port in ports_of(problem, device[i], device[j])))
                 self.before.append([(i, 0)])
                 self.carrier.append(sender[e])
             self.before[j].append((move[sender[e]], 0))
@@ -222,8 +222,8 @@ class _Orders:
                 if b >= n:
                     self._pass_back(b)
         self.start: list[int | None] = [None] * len(self.ticks)
-        self.free = [0] * (3 * m)
-        self.left = [0] * (3 * m)
+        self.free = [0] * (m + n_ports(problem))
+        self.left = [0] * len(self.free)
         for o, resources in enumerate(self.resources):
             for r in resources:
                 self.left[r] += self.ticks[o]
@@ -314,6 +314,6 @@ class _Orders:
     def _schedule(self) -> Schedule:
         n = len(self.device)
         start = np.array([begin or 0 for begin in self.start], dtype=np.int64)
-        ports = self.search.problem.contention != "none"
+        ports = self.search.problem.contends
         moves = Transfers(np.array(self.carrier, dtype=np.int64), start[n:]) if ports else None
         return Schedule(np.array(self.device, dtype=np.int64), start[:n], moves)

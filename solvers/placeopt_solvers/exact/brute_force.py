@@ -123,7 +123,7 @@ def _solved_pipeline(run: SolveRun, settings: BruteForceSettings) -> Answer:
 
 def combinations(problem: Problem) -> float:
     """Return the decimal logarithm of the number of placements times the number of orders, before pruning."""
-    operations = problem.n_tasks + (problem.n_edges if problem.contention != "none" else 0)
+    operations = problem.n_tasks + (problem.n_edges if problem.contends else 0)
     options = problem.group_feasible().sum(axis=1)
     orders = math.lgamma(operations + 1) / math.log(10)
     return orders + sum(math.log10(count) for count in options.tolist()) if options.all() else 0.0

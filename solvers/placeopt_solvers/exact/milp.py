@@ -33,8 +33,9 @@ Under port contention each move q has a start s[q] >= t[u] and an end t[q] = s[q
 
     s[v] >= t[q]                                              for a shared output to b: - M (1 - x[g(v), b])
     s[r] >= t[q] - M (1 - f[q, r])                            f binary
-    f[q, r] + f[r, q] >= w[q leaves a] + w[r leaves a] - 1    for each device a; likewise for receiving, and under
-                                                              `half_duplex` for one that leaves and one that arrives
+    f[q, r] + f[r, q] >= w[q leaves a] + w[r leaves a] - 1    for each device a; likewise for receiving, each channel of
+                                                              a shared link, and under `half_duplex` for one that leaves
+                                                              and one that arrives
 
 In each row, M is the latest end on the right less the earliest start on the left: the largest violation of the order
 by two times within their windows.
@@ -109,7 +110,7 @@ class Milp:
         warm_start=True,
         metrics=(*ALL_METRICS, "period"),
         combined=True,
-        rules=("unavailable", "resources", "budgets", "parallel", "limits"),
+        rules=("unavailable", "shared_links", "resources", "budgets", "parallel", "limits"),
         distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = MilpSettings

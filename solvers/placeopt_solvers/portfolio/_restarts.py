@@ -122,7 +122,7 @@ class Restarts:
         self._seeds: Iterator[int] = count(seed + OTHER)
         solvers = [solver for solver in map(find_solver, SEARCHES) if unsupported(solver.info, problem) is None]
         self._searches: list[Solve] = [partial(solver.solve, settings=solver.settings_type()) for solver in solvers]
-        self._by_range = problem.n_tasks > LARGE and problem.contention == "none" and swept(problem)
+        self._by_range = problem.n_tasks > LARGE and not problem.contends and swept(problem)
         self._random = problem.n_tasks * problem.n_devices <= MOST
         self._gains = {kind: math.inf for kind in KINDS if kind != "lists" or self._random}
         self._steps: tuple[float, tuple[int, ...]] = math.inf, ()

@@ -117,14 +117,14 @@ class Run(SolveRun):
             roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
             if roomy and searches_windows(problem):
                 self.operators.append(ImprovementOperator("windows", self._move, needs_schedule=True))
-            if problem.contention == "none":
+            if not problem.contends:
                 self.operators.append(ImprovementOperator("forward-backward", self._slide, needs_schedule=True))
             if roomy:
                 self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
             for operator in self.operators[1:]:
                 operator.trial = TUNING.first_turn / 2
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
-        if not self.operators or problem.n_tasks <= TUNING.large or problem.contention != "none":
+        if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:

@@ -106,7 +106,7 @@ def pools(problem: Problem, wanted: bool) -> Pools:
 
 def _can_be_pooled(problem: Problem, devices: list[int]) -> bool:
     """Return whether a class meets the conditions stated above."""
-    if len(devices) < 2 or problem.contention != "none" or not set(problem.objective.metrics) <= set(BLIND):
+    if len(devices) < 2 or problem.contends or not set(problem.objective.metrics) <= set(BLIND):
         return False
     if problem.rules:
         return False

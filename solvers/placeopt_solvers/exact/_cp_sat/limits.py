@@ -103,7 +103,7 @@ def model_size(problem: Problem) -> int:
     differing = devices[pairs].min(axis=0).sum() * 3
     classes = len(np.unique(problem.device_class))
     size = devices.sum() + devices[group].sum() + differing + problem.n_edges * (1 + classes * (classes - 1))
-    if problem.contention != "none":
+    if problem.contends:
         size += 4 * ends.sum()
     if problem.memory_model == "peak":
         size += devices[group].sum()

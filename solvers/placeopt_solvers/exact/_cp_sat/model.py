@@ -152,7 +152,7 @@ class Model:
         if self.timing is None:
             return heft_on_homes(problem, home)
         start = np.array([read(start) for start in self.timing.starts], dtype=np.int64)
-        if problem.contention == "none":
+        if not problem.contends:
             return Schedule(device, start)
         representative = edge_transfers(problem, device)
         sent = {

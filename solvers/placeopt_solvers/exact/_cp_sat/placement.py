@@ -186,6 +186,7 @@ class Placement:
                 base.cp.add(self.at[g][d] + self.at[h][d] <= 1)
         self._classes: list[dict[int, Literal] | None] = [None] * problem.n_groups
         self._differs: dict[tuple[int, int], Literal] = {}
+        self._within: dict[tuple[int, bytes], Literal] = {}
         if symmetry:
             self._break_symmetry()
 
@@ -211,6 +212,19 @@ class Placement:
         literal = self.base.literal(lambda view: self.device_class[view.home[g]] == c)
         self.base.cp.add(cp_model.LinearExpr.sum(literals) == literal)
         return literal
+
+    def within(self, g: int, devices: Bool) -> Literal | None:
+        """Return the literal that a group runs on one of some devices (m,); None if it cannot."""
+        inside = [x for d, x in self.at[g].items() if devices[d]]
+        if len(inside) == len(self.at[g]):
+            return self.base.true
+        if len(inside) < 2:
+            return inside[0] if inside else None
+        key = g, devices.tobytes()
+        if key not in self._within:
+            self._within[key] = self.base.literal(lambda view: bool(devices[view.home[g]]))
+            self.base.cp.add(cp_model.LinearExpr.sum(inside) == self._within[key])
+        return self._within[key]
 
     def differs(self, g: int, h: int) -> Literal:
         """Return the literal that two distinct groups are on different devices."""

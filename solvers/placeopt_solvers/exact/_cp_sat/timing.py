@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from ortools.sat.python import cp_model
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Bool, Int
 
 from ..._runs.exact_run import View
 from .base import Expression, Literal, weighted
@@ -17,6 +17,8 @@ from .placement import Move, Moves
 
 Variable = cp_model.IntVar
 Interval = cp_model.IntervalVar
+Ways = list[tuple[Bool, Bool]]
+"""Senders (m,) and receivers (m,) between which all transfers occupy a channel."""
 
 QUARTILES = (0.0, 0.25, 0.5, 0.75)
 """Quantiles of heads and tails that the rows for windows use."""
@@ -29,7 +31,7 @@ def _late(i: int, due: int, view: View) -> int:
 class Timing:
     """Starts of tasks and transfers, and their constraints.
 
-    Variables: s[i], the start of task i; under port contention t[q], the start of transfer q, and l[q], its ticks,
+    Variables: s[i], the start of task i; under contention t[q], the start of transfer q, and l[q], its ticks,
     if they depend on the placement.
     """
 
@@ -44,7 +46,7 @@ class Timing:
         self.slots = slots
         self.running = [self._run(d) for d in range(self.problem.n_devices)]
         self.arrivals: dict[int, list[tuple[Expression, Literal | None]]] = {}
-        if self.problem.contention != "none":
+        if self.problem.contends:
             self._use_ports()
         for e, (u, v) in enumerate(zip(self.problem.edge_source, self.problem.edge_target, strict=True)):
             self.base.cp.add(self.starts[v] >= self.ends[u])
@@ -112,7 +114,7 @@ class Timing:
             row = cp.add(moment >= arrival)
             if condition is not None:
                 row.only_enforce_if(condition)
-        if self.problem.contention != "none":
+        if self.problem.contends:
             return  # the rows above are complete
         senders, receivers = self.placement.classes(g), self.placement.classes(h)
         for (c, k), p in ticks.items():
@@ -125,17 +127,21 @@ class Timing:
     def _use_ports(self) -> None:
         """Require that a device sends one transfer and receives one at a time; under `half_duplex`, one in all.
 
-        A transfer of no ticks is never strictly inside another, like a task of no duration.
+        Likewise for the channels of shared links. A transfer of no ticks is never strictly inside another, like a task
+        of no duration.
         """
-        m = self.problem.n_devices
-        ports: list[list[Interval]] = [[] for _ in range(m if self.problem.contention == "half_duplex" else 2 * m)]
-        self.sent = [self._add_transfer(move, ports[:m], ports[-m:]) for move in self.moves.all]
-        for intervals in ports:
+        m, contention, links = self.problem.n_devices, self.problem.contention, self.problem.shared_links
+        ports: list[list[Interval]] = [[] for _ in range(m * {"none": 0, "half_duplex": 1, "port": 2}[contention])]
+        channels: list[tuple[list[Interval], Ways]] = [] if links is None else [([], ways) for ways in links.ways()]
+        self.sent = [self._add_transfer(move, ports, channels) for move in self.moves.all]
+        for intervals in [*ports, *(intervals for intervals, _ in channels)]:
             self.base.cp.add_no_overlap(intervals)
 
-    def _add_transfer(self, move: Move, sending: list[list[Interval]], receiving: list[list[Interval]]) -> Variable:
+    def _add_transfer(
+        self, move: Move, ports: list[list[Interval]], channels: list[tuple[list[Interval], Ways]]
+    ) -> Variable:
         """Add a transfer and return its start."""
-        cp, group = self.base.cp, self.placement.group
+        cp, group, m = self.base.cp, self.placement.group, self.problem.n_devices
         targets = [group[int(self.problem.edge_target[e])] for e in move.edges]
         sent, ticks, arrival = self._times(move)
         cp.add(sent >= self.ends[move.producer])
@@ -147,19 +153,31 @@ class Timing:
             else:
                 port.append(cp.new_optional_interval_var(sent, ticks, arrival, present, ""))
 
-        for a, x in self.placement.at[group[move.producer]].items():
+        for a, x in self.placement.at[group[move.producer]].items() if ports else ():
             if a != move.device:
-                occupy(sending[a], x)
-        if move.device is not None:
-            occupy(receiving[move.device], move.present)
-        else:
+                occupy(ports[a], x)
+        if ports and move.device is not None:
+            occupy(ports[move.device - m], move.present)
+        elif ports:
             for b, x in self.placement.at[targets[0]].items():
-                occupy(receiving[b], x)
+                occupy(ports[b - m], x)
+        for channel, ways in channels:
+            for senders, receivers in ways:
+                leaves = self.placement.within(group[move.producer], senders)
+                reaches = self._reached(move, receivers)
+                if leaves is not None and reaches is not None:
+                    occupy(channel, self.base.both(leaves, reaches))
         there = sent + ticks * move.present if isinstance(ticks, int) else arrival
         for e, h in zip(move.edges, targets, strict=True):
             here = None if move.device is None else self.placement.at[h][move.device]
             self.arrivals.setdefault(e, []).append((there, here))
         return sent
+
+    def _reached(self, move: Move, devices: Bool) -> Literal | None:
+        """Return the literal that a move, if it is needed, reaches one of some devices (m,); None if it cannot."""
+        if move.device is None:
+            return self.placement.within(self.placement.group[self.moves.target[move.edges[0]]], devices)
+        return self.base.true if devices[move.device] else None
 
     def _times(self, move: Move) -> tuple[Variable, int | Variable, Expression]:
         """Add start, ticks and end of a transfer; if it is not needed, its ticks are 0."""

@@ -92,7 +92,7 @@ class Placed:
 def fork_of(problem: Problem) -> Fork | None:
     """Return the fork that a problem is; None if it is not one or does not meet the conditions. O(n m + e)."""
     weight = makespan_weight(problem.objective)
-    if weight is None or problem.contention != "none" or len(problem.separation) or problem.rules:
+    if weight is None or problem.contends or len(problem.separation) or problem.rules:
         return None
     n, begin, end = problem.n_tasks, problem.edge_source, problem.edge_target
     if n == 0 or problem.n_groups < n or bounded_devices(problem):

@@ -102,7 +102,7 @@ class Memory:
             together = placement.together(g, placement.group[v])
             timing.if_one(release, timing.end[v], together, times.latest[v])
             self.program.at_least(release, timing.end[i] + timing.travel(e))
-        if problem.contention != "none":
+        if problem.contends:
             for move, arrival in zip(timing.moves.all, timing.arrival, strict=True):
                 if move.producer == i:
                     for e in move.edges:

@@ -104,7 +104,7 @@ class Model:
         ticks = [self.times.unit * whole for whole in rounded(floats)]
         n = problem.n_tasks
         start = np.array(ticks[:n], dtype=np.int64)
-        if problem.contention == "none":
+        if not problem.contends:
             return Schedule(device, start)
         representative = edge_transfers(problem, device)
         sent = {
@@ -226,11 +226,12 @@ def model_size(problem: Problem, after: list[int]) -> int:
     if needs_times(problem):
         unordered = n * (n - 1) // 2 - sum(bits.bit_count() for bits in after)
         size += 3 * n + problem.n_edges + unordered * (5 + m)
-        if problem.contention != "none":
+        if problem.contends:
             own = int((~problem.shared).sum())
             moves = own + m * len(np.unique(problem.edge_source[problem.shared]))
-            common = 4 if problem.contention == "half_duplex" else 2
-            size += moves * 4 + moves * (moves - 1) // 2 * (4 + common * m)
+            common = {"none": 0, "port": 2, "half_duplex": 4}[problem.contention] * m
+            common += 0 if problem.shared_links is None else len(problem.shared_links.channels)
+            size += moves * 4 + moves * (moves - 1) // 2 * (4 + common)
         if problem.memory_model == "peak":
             size += int((problem.output > 0).sum()) * n * 6
         if problem.resources is not None:

@@ -38,6 +38,10 @@ class Move:
         """Return whether device b receives it."""
         return total(z for (_, r), z in self.ways.items() if r == b)
 
+    def over(self, pairs: set[Pair]) -> Linear:
+        """Return whether it runs between one of some pairs of devices."""
+        return total(z for pair, z in self.ways.items() if pair in pairs)
+
     def cost(self, table: list[list[int]]) -> Linear:
         """Return the entry of a table (m rows of m) for its two devices; 0 if it is not needed."""
         return total(table[a][b] * z for (a, b), z in self.ways.items())

@@ -126,7 +126,7 @@ class Timing:
             self._leave_windows(d)
         self.sent: list[Linear] = []
         self.arrival: list[Linear] = []
-        if self.problem.contention != "none":
+        if self.problem.contends:
             self._use_ports()
 
     @property
@@ -227,6 +227,10 @@ class Timing:
         """Require that a move starts after its producer and ends before its consumers, one at a time on each port."""
         for move in self.moves.all:
             self._use_port(move)
+        links, devices = self.problem.shared_links, range(self.problem.n_devices)
+        of = [] if links is None else [(links.of(*pair), pair) for pair in itertools.permutations(devices, 2)]
+        channels = range(0 if links is None else len(links.channels))
+        self._channels = [{pair for used, pair in of if c in used} for c in channels]
         for q, r in itertools.combinations(range(len(self.moves.all)), 2):
             self._one_through_a_port(q, r)
 
@@ -256,11 +260,12 @@ class Timing:
     def _one_through_a_port(self, q: int, r: int) -> None:
         """Add f[q, r] + f[r, q] >= out[q, a] + out[r, a] - 1 for every sending port, and likewise for receiving.
 
-        Under `half_duplex`, likewise for one move out of a device and one into it.
+        Under `half_duplex`, likewise for one move out of a device and one into it; and for two moves over a channel.
         """
         one, other = self.moves.all[q], self.moves.all[r]
-        devices = range(self.problem.n_devices)
-        ports = [(one.leaves(a), other.leaves(a)) for a in devices]
+        devices = range(0 if self.problem.contention == "none" else self.problem.n_devices)
+        ports = [(one.over(pairs), other.over(pairs)) for pairs in self._channels]
+        ports += [(one.leaves(a), other.leaves(a)) for a in devices]
         ports += [(one.reaches(b), other.reaches(b)) for b in devices]
         if self.problem.contention == "half_duplex":
             ports += [(one.leaves(a), other.reaches(a)) for a in devices]

@@ -151,7 +151,7 @@ class Multilevel:
     def _improved(self, problem: Problem, schedule: Schedule, seconds: float, bound: float) -> Schedule:
         """Return an improved schedule of a level. Windows ignore ports, so under contention the level is annealed."""
         seed = self.seed + 31 * self.cycles
-        if problem.contention != "none":
+        if problem.contends:
             seconds = min(seconds, ANNEALED * problem.n_tasks)
             better = annealed_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
             self._done += 1

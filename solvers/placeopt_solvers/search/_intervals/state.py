@@ -111,7 +111,7 @@ class State:
 
 def decoded(problem: Problem, sequence: Int, device: Int) -> Schedule:
     """Return the earliest schedule of a topological order of the tasks; ports are booked in that order. O(n + e)."""
-    if problem.contention != "none":
+    if problem.contends:
         return retime(problem, Schedule(device, positions(sequence)))
     return Schedule(device, engine.earliest_starts(native(problem), sequence, device))
 

@@ -141,6 +141,7 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         forward=np.arange(k),
         objective=Objective(),
         contention="none",
+        shared_links=None,
         memory_model="sum",
         out_start=np.searchsorted(source, np.arange(k + 1)),
         in_start=np.searchsorted(target[in_edge], np.arange(k + 1)),
@@ -207,7 +208,7 @@ def changed(state: State, sub: Subproblem, area: Neighbourhood, device: Int, sta
     Times are recomputed; the state may have changed elsewhere since.
     """
     problem = state.problem
-    if problem.contention != "none":
+    if problem.contends:
         whole = state.device.copy()
         whole[sub.tasks] = device
         end = start + problem.duration[sub.tasks, device]

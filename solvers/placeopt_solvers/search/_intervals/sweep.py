@@ -109,7 +109,7 @@ class Sweep:
         self.problem, self.seed = problem, seed
         self.stopped, self.on_better = stopped, on_better
         # Under ports the result of a window depends on the transfers of the whole, so windows are taken one by one.
-        self.lanes = workers if problem.contention == "none" else 1
+        self.lanes = workers if not problem.contends else 1
         self.state = State(problem, schedule)
         self.random = np.random.default_rng([seed, 11])
         n = problem.n_tasks
@@ -198,7 +198,7 @@ class Sweep:
             area, sub, found = each.area, each.sub, each.found
             if found is None:
                 continue
-            if problem.contention != "none":
+            if problem.contends:
                 homes, line = device, sequence
                 schedule = changed(state, sub, area, found.device, found.start)
             else:

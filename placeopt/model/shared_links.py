@@ -1,0 +1,152 @@
+"""Shared links: what several pairs of devices transfer over, such as a switch, a PCIe root or a radio.
+
+An uplink carries all transfers between a device of its group and a device outside; a medium carries all transfers
+between two devices of its group. A link carries one transfer at a time: an uplink one in each direction, unless it is
+half duplex. Each of these is a channel. A transfer occupies all its channels from its start to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from placeopt.errors import UsageError, listing, visible
+from placeopt.model.arrays import Bool, Int, Record, whole_numbers
+
+
+class SharedLink(NamedTuple):
+    """One shared link: the devices of its group, whether it is a medium, and whether it is half duplex."""
+
+    devices: Sequence[int]
+    medium: bool = False
+    half: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedLinks(Record):
+    """k shared links of m devices, with c channels.
+
+    Attributes
+    ----------
+    names
+        The links.
+    medium
+        (k,), whether the link carries the transfers within its group; otherwise, those between it and other devices.
+    half
+        (k,), whether the link carries one transfer in all. A medium does.
+    member
+        (k, m), whether the device is in the group of the link.
+    channels
+        The channels, by link: its name, or `NAME out` and `NAME in` for the directions of an uplink.
+    label
+        (m,) number of the set of links whose groups contain the device, 0..s-1.
+    row, channel
+        Transfers from devices of label a to devices of label b occupy channel[row[a s + b]..row[a s + b + 1]].
+    """
+
+    names: tuple[str, ...]
+    medium: Bool
+    half: Bool
+    member: Bool
+    channels: tuple[str, ...]
+    label: Int
+    row: Int
+    channel: Int
+
+    def of(self, a: int, b: int) -> list[int]:
+        """The channels that a transfer from device a to another device b occupies."""
+        entry = int(self.label[a]) * (int(self.label.max()) + 1) + int(self.label[b])
+        found: list[int] = self.channel[self.row[entry] : self.row[entry + 1]].tolist()
+        return found
+
+    def ways(self) -> list[list[tuple[Bool, Bool]]]:
+        """For each channel, pairs of senders (m,) and receivers (m,) between which all transfers occupy it."""
+        return _ways(self.medium, self.half, self.member)
+
+    def links(self) -> dict[str, SharedLink]:
+        """The links by name."""
+        rows = zip(self.member, self.medium.tolist(), self.half.tolist(), strict=True)
+        links = [SharedLink(np.flatnonzero(of).tolist(), medium, half) for of, medium, half in rows]
+        return dict(zip(self.names, links, strict=True))
+
+    def texts(self, device_names: Sequence[str]) -> list[str]:
+        """What the links are, for people: `root0: uplink of gpu0, gpu1`."""
+        found = []
+        for name, link in self.links().items():
+            kind = "between" if link.medium else "half-duplex uplink of" if link.half else "uplink of"
+            found.append(f"{visible(name)}: {kind} {listing([device_names[d] for d in link.devices], 6)}")
+        return found
+
+    def part(self, devices: Int) -> SharedLinks | None:
+        """The links of some devices, by their indices, without those that none of them uses; None if none is left."""
+        member = self.member[:, devices]
+        inside = member.sum(axis=1)
+        kept = np.where(self.medium, inside > 1, (inside > 0) & (inside < len(devices)))
+        names = tuple(name for name, keep in zip(self.names, kept.tolist(), strict=True) if keep)
+        return _made(names, self.medium[kept], self.half[kept], member[kept]) if names else None
+
+
+def build_shared_links(m: int, links: Mapping[str, SharedLink]) -> SharedLinks | None:
+    """Build the shared links of m devices; the arrays are read-only. None if there are none.
+
+    Raises
+    ------
+    UsageError
+        If a device is not an index, or no two devices transfer over a link.
+    """
+    member = np.zeros((len(links), m), dtype=np.bool_)
+    for row, (name, link) in zip(member, links.items(), strict=True):
+        row[whole_numbers(f"shared_links[{visible(name)}]", link.devices, None, "devices", most=m - 1)] = True
+        if row.sum() < (2 if link.medium else 1) or (not link.medium and row.all()):
+            expected = "at least two devices" if link.medium else "some of the devices, and not all"
+            raise UsageError(f"shared_links[{visible(name)}]: it joins {int(row.sum())} of {m}; expected {expected}")
+    medium = np.array([link.medium for link in links.values()], dtype=np.bool_)
+    half = medium | np.array([link.half for link in links.values()], dtype=np.bool_)
+    return _made(tuple(links), medium, half, member) if links else None
+
+
+def _ways(medium: Bool, half: Bool, member: Bool) -> list[list[tuple[Bool, Bool]]]:
+    found: list[list[tuple[Bool, Bool]]] = []
+    for between, one, inside in zip(medium.tolist(), half.tolist(), member, strict=True):
+        out, into = (inside, ~inside), (~inside, inside)
+        found += [[(inside, inside)]] if between else [[out, into]] if one else [[out], [into]]
+    return found
+
+
+def _made(names: tuple[str, ...], medium: Bool, half: Bool, member: Bool) -> SharedLinks:
+    _, first, label = np.unique(member, axis=1, return_index=True, return_inverse=True)
+    ways = _ways(medium, half, member)
+    # (c, s, s) whether a channel carries transfers between devices of two labels.
+    used = np.stack([np.any([np.outer(a[first], b[first]) for a, b in each], axis=0) for each in ways])
+    entry, channel = np.nonzero(used.reshape(len(ways), -1).T)
+    row = np.searchsorted(entry, np.arange(len(first) ** 2 + 1))
+    channels = [f"{name} {way}".rstrip() for name, one in zip(names, half, strict=True) for way in _directions(one)]
+    arrays = [np.ascontiguousarray(each, dtype=np.int64) for each in (label.reshape(-1), row, channel)]
+    for array in (*arrays, medium, half, member):
+        array.flags.writeable = False
+    return SharedLinks(names, medium, half, member, tuple(channels), *arrays)
+
+
+def _directions(half: bool) -> tuple[str, ...]:
+    return ("",) if half else ("out", "in")
+
+
+def checked_shared_links(links: Any, m: int) -> SharedLinks | None:
+    """The argument `shared_links` of `build_problem`, checked.
+
+    Raises
+    ------
+    UsageError
+        If it is not None or SharedLinks of m devices.
+    """
+    if links is None:
+        return None
+    if not isinstance(links, SharedLinks):
+        kind = type(links).__name__
+        raise UsageError(f"shared_links is a {kind}; expected SharedLinks, as build_shared_links makes them")
+    if links.member.shape[1] != m:
+        raise UsageError(f"shared_links: they are for {links.member.shape[1]} devices; expected {m}")
+    return links
