@@ -18,6 +18,7 @@ from ortools.sat.python import cp_model
 
 import placeopt as po
 from placeopt.bounding.engines import EngineError, cp_sat, process, worker
+from placeopt.bounding.engines import mathopt as engines
 from placeopt.bounding.engines.mathopt import Engine, Outcome, run_mathopt
 from placeopt.bounding.engines.watching import watched
 from placeopt.bounding.relaxation import relaxed_bounds
@@ -360,3 +361,19 @@ USERS: dict[str, Callable[[po.Problem], Any]] = {
 def test_every_user_runs_cp_sat_with_its_workarounds(user: str, parameters: list[Any]) -> None:
     USERS[user](po.load(PROBLEMS / "sensor-fusion.yaml"))
     assert set(parameters) == {(0, False)}
+
+
+def test_an_engine_that_fails_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[str, int]] = []
+
+    def failing(_: object, engine: str, *, seed: int, **__: object) -> Outcome:
+        tried.append((engine, seed))
+        if engine != "scip" or len(tried) > 3:
+            raise EngineError(f"{engine} failed")
+        return Outcome("optimal", bound=7.0)
+
+    monkeypatch.setattr(engines, "run_mathopt", failing)
+    assert engines.run_retried(model_pb2.ModelProto(), "highs", seconds=9.0, seed=4).bound == 7.0
+    assert tried == [("highs", 4), ("highs", 5), ("scip", 4)]
+    with pytest.raises(EngineError, match="scip failed"):
+        engines.run_retried(model_pb2.ModelProto(), "scip", seconds=None, seed=4)

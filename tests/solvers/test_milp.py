@@ -427,19 +427,19 @@ def test_a_reported_bound_is_rounded_up_but_never_over(reported: float) -> None:
 
 def test_a_bound_above_a_schedule_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = layered(6, 2, 0)
-    monkeypatch.setattr(milp_run, "run_mathopt", lambda *_, **__: Outcome("optimal", bound=1e6))
+    monkeypatch.setattr(milp_run, "run_retried", lambda *_, **__: Outcome("optimal", bound=1e6))
     with pytest.raises(InternalError, match=r"highs proves 1000000 for level 1, where a schedule has \d+"):
         solve(problem, hint=True)
 
 
 def test_infeasible_is_an_internal_error_where_there_is_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milp_run, "run_mathopt", lambda *_, **__: Outcome("infeasible"))
+    monkeypatch.setattr(milp_run, "run_retried", lambda *_, **__: Outcome("infeasible"))
     with pytest.raises(InternalError, match="scip finds no solution of level 1, although a schedule is known"):
         solve(layered(6, 2, 0), hint=True, engine="scip")
 
 
 def test_an_engine_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milp_run, "run_mathopt", lambda *_, **__: Outcome("failed", message="numerical trouble"))
+    monkeypatch.setattr(milp_run, "run_retried", lambda *_, **__: Outcome("failed", message="numerical trouble"))
     problem = layered(6, 2, 0)
     for hint, termination in ((True, Termination.COMPLETED), (False, Termination.FAILED)):
         answer = solve(problem, hint=hint)

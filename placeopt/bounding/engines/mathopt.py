@@ -12,6 +12,7 @@ import datetime
 import math
 import queue
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,6 +131,30 @@ def run_mathopt(
             else:
                 on_bound(message["bound"])
     return Outcome("limit", stopped=True, **latest)
+
+
+def run_retried(
+    model: model_pb2.ModelProto, engine: Engine, *, seconds: float | None, seed: int, **options: Any
+) -> Outcome:
+    """Run `run_mathopt`; if the engine fails, with another seed, and then SCIP.
+
+    HiGHS sometimes calls its own optimum an error.
+
+    Raises
+    ------
+    EngineError
+        If all fail.
+    """
+    attempts: list[tuple[Engine, int]] = [(engine, seed), (engine, seed + 1), ("scip", seed)]
+    begun = time.monotonic()
+    for attempt in attempts:
+        left = None if seconds is None else max(seconds - (time.monotonic() - begun), 0.0)
+        try:
+            return run_mathopt(model, attempt[0], seconds=left, seed=attempt[1], **options)
+        except EngineError:
+            if attempt == attempts[-1]:
+                raise
+    raise AssertionError
 
 
 def run_glop(model: model_pb2.ModelProto, *, seconds: float | None, should_stop: Callable[[], bool]) -> Outcome:

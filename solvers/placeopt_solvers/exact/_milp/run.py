@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
-from typing import Any
 
 from placeopt.bounding.engines import EngineError
-from placeopt.bounding.engines.mathopt import Outcome, mathopt_model, run_glop, run_mathopt
+from placeopt.bounding.engines.mathopt import Outcome, mathopt_model, run_glop, run_retried
 from placeopt.engine import StoppedError
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
@@ -111,7 +109,15 @@ class MilpRun(ExactRun[Linear]):
                 self.best.raise_bound(level.value(proved(reported)))
 
         self.model.program.set_objective(level.expression)
-        outcome = self._run_engine(
+        outcome = run_retried(
+            mathopt_model(self.model.program),
+            self.settings.engine,
+            seconds=self.clock.remaining,
+            seed=self.options.seed,
+            should_stop=self._must_stop,
+            gap=self.options.gap_limit or 0.0,
+            absolute_gap=ENOUGH,
+            workers=self.options.workers,
             hint=None if self.best.schedule is None else self.model.hint(self.best.schedule),
             on_values=lambda values: self._solution(values, depth),
             on_bound=on_bound,
@@ -125,28 +131,6 @@ class MilpRun(ExactRun[Linear]):
                 self.best.raise_bound(level.value(bound))
             bound = bound if self.best.bound is None else max(bound, level.scaled(self.best.bound))
         return LevelOutcome(outcome.status == "infeasible", bound, lambda: self._why(outcome))
-
-    def _run_engine(self, **options: Any) -> Outcome:
-        """Run the engine. If it fails, try again with another seed: HiGHS sometimes calls its own optimum an error."""
-        model, begun = mathopt_model(self.model.program), time.monotonic()
-        seconds = self.clock.remaining
-        for seed in (self.options.seed, self.options.seed + 1):
-            try:
-                return run_mathopt(
-                    model,
-                    self.settings.engine,
-                    should_stop=self._must_stop,
-                    seconds=None if seconds is None else max(seconds - (time.monotonic() - begun), 0.0),
-                    gap=self.options.gap_limit or 0.0,
-                    absolute_gap=ENOUGH,
-                    seed=seed,
-                    workers=self.options.workers,
-                    **options,
-                )
-            except EngineError:
-                if seed > self.options.seed:
-                    raise
-        raise AssertionError
 
     def _solution(self, values: list[float], depth: int) -> None:
         """Offer the schedule of a solution, or the one with the earliest starts in its order, if valid and better."""

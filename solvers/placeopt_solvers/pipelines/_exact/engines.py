@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from placeopt.bounding.engines import EngineError
 from placeopt.bounding.engines.linear_program import LinearProgram
 from placeopt.protocol import Options
 
@@ -177,7 +176,7 @@ def run_milp(
     system: System, objective: Linear, options: Options, limits: Limits, engine: Literal["highs", "scip"]
 ) -> Outcome:
     """Minimise a column with HiGHS or SCIP; if the engine fails twice or is not to be trusted, with SCIP."""
-    from placeopt.bounding.engines.mathopt import mathopt_model, run_mathopt
+    from placeopt.bounding.engines.mathopt import mathopt_model, run_retried
 
     program = program_of(system, objective)
     slack, enough = _slack(program, limits.parts)
@@ -194,25 +193,18 @@ def run_milp(
         if bound is not None:
             limits.on_bound(bound)
 
-    runs = [(engine, options.seed), (engine, options.seed + 1), ("scip", options.seed)]
-    for attempt in runs:  # HiGHS sometimes calls its own optimum an error
-        try:
-            found = run_mathopt(
-                model,
-                attempt[0],
-                should_stop=limits.should_stop,
-                on_values=lambda values: limits.on_values([round(value) for value in values]),
-                on_bound=note,
-                seconds=limits.seconds,
-                gap=options.gap_limit or 0.0,
-                absolute_gap=enough,
-                seed=attempt[1],
-                workers=options.workers,
-            )
-            break
-        except EngineError:
-            if attempt == runs[-1]:
-                raise
+    found = run_retried(
+        model,
+        engine,
+        seconds=limits.seconds,
+        seed=options.seed,
+        should_stop=limits.should_stop,
+        on_values=lambda values: limits.on_values([round(value) for value in values]),
+        on_bound=note,
+        gap=options.gap_limit or 0.0,
+        absolute_gap=enough,
+        workers=options.workers,
+    )
     if found.values is not None:
         limits.on_values([round(value) for value in found.values])
     bound = None if found.bound is None else proved(found.bound)
