@@ -51,6 +51,7 @@ for sizes in ((1,), (2,), (4,), (1, 2, 4)):
 
 # %%
 # A lower bound certifies the last plan: it places the layers along the chain exactly, and gives memory a price.
+assert plan.makespan is not None
 bound = next(each.value for each in po.bounds(problem, time_limit=5) if each.name == "lagrangian")
 print(f"no plan takes less than {float(bound) / 1e6:.2f} ms: the gap is {float(1 - bound / plan.makespan):.1%}")
 assert plan.schedule is not None
