@@ -10,9 +10,10 @@ struct Sums {
     Int fixed = 0, kept = 0, source = 0, gradient = 0, least = 0, ahead = 0, behind = 0;
 };
 
-// What the stage from one set, `origin`, to another sends, receives and stores.
+// What the stage from one set, `origin`, to another sends, receives and stores; `later` is the part of `sent` that goes to
+// later stages.
 struct Moving {
-    Int sent = 0, received = 0, entering = 0;
+    Int sent = 0, later = 0, received = 0, entering = 0;
     Int origin = NONE;
 };
 
@@ -53,10 +54,9 @@ private:
     Int used(Int state, Int c) const { return used_[c * states_ + state]; }
 
     // Whether a node is in set `inner` and not in set `outer`.
-    bool holds(Int inner, Int outer, Int v) const {
-        const Int word = v >> 6;
-        return (sets_.bits[inner * width_ + word] & ~sets_.bits[outer * width_ + word]) >> (v & 63) & 1;
-    }
+    bool holds(Int inner, Int outer, Int v) const { return contains(inner, v) && !contains(outer, v); }
+
+    bool contains(Int set, Int v) const { return sets_.bits[set * width_ + (v >> 6)] >> (v & 63) & 1; }
 
     void add_up() {
         sums_.resize(s_);
@@ -108,7 +108,7 @@ private:
 
     // Tries all stages that end at set `origin`, the smallest first.
     void grow_stages(Int origin) {
-        moving_[origin] = {0, 0, 0, origin};
+        moving_[origin] = {0, 0, 0, 0, origin};
         queue_.assign(1, origin);
         for (std::size_t head = 0; head < queue_.size(); ++head) {
             const Int at = queue_[head];
@@ -128,9 +128,10 @@ private:
             const Int from = origin * classes_ + c, to = at * classes_ + c, computing = computing_[to] - computing_[from];
             const Int most = std::min(costs_.replicas, costs_.size[c]);
             stop_.poll(8);
-            // What a stage computes, and what it sends to later stages, only grows with the stage.
+            // What a stage computes, and what it sends to later stages, only grows with the stage. What backward tasks
+            // send to earlier stages does not: a larger stage may contain the receiver.
             if (forbidden_[to] > forbidden_[from] || fixed > costs_.capacity[c]) continue;
-            if (costs_.tracks.period(c, most, computing, moving.sent, 0, 0) >= limit_) continue;
+            if (costs_.tracks.period(c, most, computing, moving.later, 0, 0) >= limit_) continue;
             larger = true;
             const Int busy = add(computing, multiply(kinds, costs_.launch[c]));
             for (Int r = 1; r <= most; ++r)
@@ -180,7 +181,9 @@ private:
         const auto inside = [&](Int v) { return holds(inner, outer, v); };
         stop_.poll(4 + static_cast<Int>(consumers.size() + entering.size()));
         if (inside(costs_.producer[x])) {
+            const auto later = [&](Int v) { return contains(outer, v); };
             if (!std::all_of(consumers.begin(), consumers.end(), inside)) moving.sent = add(moving.sent, sign * costs_.ticks[x]);
+            if (std::any_of(consumers.begin(), consumers.end(), later)) moving.later = add(moving.later, sign * costs_.ticks[x]);
             return;
         }
         if (std::any_of(consumers.begin(), consumers.end(), inside)) moving.received = add(moving.received, sign * costs_.ticks[x]);
