@@ -41,7 +41,7 @@ def divided(*sizes: int) -> po.Problem:
 
 # %%
 # The weights fill three quarters of all memory, so that the slow GPUs must take a large part of them. If every layer
-# runs on a single GPU, most of the time goes by on the slow ones. All tasks in teams of four are much faster. The best
+# runs on a single GPU, most of the time is spent on the slow ones. All tasks in teams of four are much faster. The best
 # plan mixes the sizes.
 for sizes in ((1,), (2,), (4,), (1, 2, 4)):
     problem = divided(*sizes)

@@ -52,6 +52,10 @@ MOST = 20_000_000
 PATHS, PLANES, CLOSE = 3, 100, 1e-5
 """Paths tried; placements computed for one path; the relative difference at which the search of prices ends."""
 
+STEPS, WORK = 50_000, 200_000_000
+"""Steps along paths, and transfer times read, in all for one path: one or two seconds. They replace a limit of time, so
+that the bound does not depend on the clock."""
+
 TOWARDS = 0.5
 """How far the next prices are from the best ones, towards those that the planes suggest."""
 
@@ -133,7 +137,8 @@ class _Path:
         best, most, prices = -math.inf, math.inf, np.zeros(len(room))
         kept, placed = prices, np.zeros(len(every), dtype=np.int64)
         planes: list[tuple[float, Float]] = []
-        while len(planes) < PLANES and not should_stop():
+        most_planes = max(min(PLANES, STEPS // len(self._tasks), WORK // max(self._moves.size, 1)), 3)
+        while len(planes) < most_planes and not should_stop():
             value, at = self._cheapest(self._ticks + np.tensordot(prices, share, 1))
             value -= float(prices @ exceeded)
             slope = share[:, every, at].sum(axis=1) - exceeded

@@ -462,6 +462,6 @@ def device_grid(result: Result) -> Grid:
     if result.period is not None and result.schedule is not None:
         return stage_grid(result.problem, result.schedule)
     cells = (device_cells(use, result.makespan or 0, result.problem.resolution) for use in _shown_devices(result))
-    # Devices that are modes or teams have no memory of their own.
+    # The memory of modes and teams is that of the devices that they occupy.
     columns = len(DEVICE_HEADERS) - result.problem.has_modes
     return Grid(DEVICE_HEADERS[:columns], tuple(row[:columns] for row in cells), left=2)

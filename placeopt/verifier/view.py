@@ -136,7 +136,7 @@ def _rows(problem: Problem, schedule: Schedule, carrier: Int) -> tuple[Int, Int]
 
 
 def books_transfers(problem: Problem) -> bool:
-    """Whether transfers have starts of their own, in a table."""
+    """Whether a table states the starts of transfers."""
     return problem.contention != "none" or problem.shared_links is not None or problem.pipeline is not None
 
 

@@ -283,7 +283,7 @@ class TestErrors:
         front = po.pareto(problem, ("makespan", "total_cost"), workers=1)
         assert (front.termination, front.points) == ("infeasible", ())
         assert front.conclusion == "the problem is infeasible: no schedule exists"
-        with pytest.raises(po.UsageError, match="there is no point to draw"):
+        with pytest.raises(po.UsageError, match="the front has no points to draw"):
             front.plot()
 
     def test_stopped_at_once(self) -> None:

@@ -172,10 +172,10 @@ def test_traces_have_lanes_and_counters() -> None:
 
 
 def test_the_command_line_describes_resources() -> None:
-    told = [" ".join(line.split()) for line in run("inspect", PROBLEMS / "camera-box.yaml").out.splitlines()]
-    assert "resources decoder: 1 at one time; 2 tasks use it, up to 1 each" in told
-    assert "accuracy: 0.1 in all; 4 tasks use 0 to 0.16" in told
-    assert "memory of board: 3 GiB in all; 6 tasks use 0 B to 4.163 GiB" in told
+    lines = [" ".join(line.split()) for line in run("inspect", PROBLEMS / "camera-box.yaml").out.splitlines()]
+    assert "resources decoder: 1 at one time; 2 tasks use it, up to 1 each" in lines
+    assert "accuracy: 0.1 in all; 4 tasks use 0 to 0.16" in lines
+    assert "memory of board: 3 GiB in all; 6 tasks use 0 B to 4.163 GiB" in lines
     data = json.loads(run("inspect", PROBLEMS / "workstation.yaml", "--json").out)
     assert data["resources"][0] == {
         "name": "disk", "renewable": True, "memory": False, "tasks": 8, "capacity": 2, "largest_task": 1, "least": 8,
@@ -198,6 +198,6 @@ def test_shared_links_are_lanes_of_traces_and_rows_of_reports() -> None:
     assert [(row["name"], row["used"]) for row in rows] == [(name, 1) for name in channels]
     found = {name: int((np.diff(used) == 1).sum()) for name, _, used in channel_use(problem, schedule)}
     assert sum(carried.values()) >= sum(found.values()) >= 10  # transfers that touch are one rise
-    told = [" ".join(line.split()) for line in run("inspect", PROBLEMS / "pcie-roots.yaml").out.splitlines()]
-    assert "shared links root0: uplink of gpu0, gpu1" in told
-    assert "root1: uplink of gpu2, gpu3" in told
+    lines = [" ".join(line.split()) for line in run("inspect", PROBLEMS / "pcie-roots.yaml").out.splitlines()]
+    assert "shared links root0: uplink of gpu0, gpu1" in lines
+    assert "root1: uplink of gpu2, gpu3" in lines

@@ -103,7 +103,7 @@ class Pareto:
 
     @property
     def conclusion(self) -> str:
-        """A sentence on the number of points, on what is proved, and on what may be missing."""
+        """A sentence on the number of points, on what is proved, and on how complete the front is."""
         if self.termination is Termination.INFEASIBLE:
             return "the problem is infeasible: no schedule exists"
         if not self.points:
@@ -178,7 +178,7 @@ class Pareto:
         Raises
         ------
         UsageError
-            If there is no point, no such format, or the file cannot be written.
+            If the front has no points, the format is unknown, or the file cannot be written.
         MissingExtraError
             If matplotlib is not installed.
         """

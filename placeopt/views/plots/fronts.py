@@ -36,7 +36,7 @@ def draw_front(
     `metrics` and `resolution` (seconds per tick) determine the units of the axes.
     """
     if not points:
-        raise UsageError("there is no point to draw")
+        raise UsageError("the front has no points to draw")
     picture = new_picture(4.6, title, short(note, 130))
     axes = picture.subplots()
     labels, scales = zip(
