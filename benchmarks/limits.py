@@ -8,7 +8,8 @@ memory tiers, all contention models, both memory models and every metric. Sums o
 are
 
     metrics     the quick bounds, proofs of infeasibility, the verifier and the evaluation of each metric
-    slow        `energetic`, `lagrangian`, `destructive`, `sct-lp`, `intervals` and the relaxations
+    slow        `energetic`, `destructive`, `sct-lp`, `intervals` and the relaxations
+    scarce      `lagrangian`, on devices that do not hold all tasks
     exact       `brute-force`, `cp-sat`, `milp` and `series`, with and without the exact passes and hints, in turn
     heuristics  `auto`, `annealing`, `lns`, heuristics and `sct-lp`, whose results must not contradict the optimum
     pipelines   the bounds and the exact solvers of the period; up to 100 placements, drawn for a slow bound in turn
@@ -117,8 +118,6 @@ def slow(seed: int, needed: Needed) -> Check:
     if problem.objective.single == "makespan" and problem.objective.levels[0][0].weight == 1:
         assert isinstance(best, int)
         yield "energetic", above(energetic_bound(problem, 0, lambda: False).value, best)
-        if (priced := lagrangian_bound(problem, None, lambda: False)) is not None:
-            yield "lagrangian", above(priced.value, best)
         yield "destructive", above(destructive_bound(problem, 0, known=None, seconds=1.0).value, best)
         yield "sct-lp", above(sct_bound(quick.narrowed_classes(problem))[0], best)
         if needed("intervals"):
@@ -134,6 +133,15 @@ def slow(seed: int, needed: Needed) -> Check:
         )
         for name, bound in relaxed.items():
             yield name, above(bound.value, best)
+
+
+def scarce(seed: int, needed: Needed) -> Check:
+    """The bound of paths and prices, which needs scarce memory."""
+    problem = large_problem(seed, Objective(), scarce=True)
+    priced = lagrangian_bound(problem, None, lambda: False)
+    found = None if priced is None else optimum(problem)
+    if priced is not None and found is not None:
+        yield "lagrangian", above(priced.value, found[0][0])
 
 
 def exact(seed: int, needed: Needed) -> Check:
@@ -216,7 +224,7 @@ def judged(name: str, result: po.Result, best: tuple[Value, ...] | None) -> Chec
 
 
 PARTS: dict[str, Callable[[int, Needed], Check]] = {
-    "metrics": metrics, "slow": slow, "exact": exact, "heuristics": heuristics, "pipelines": pipelines,
+    "metrics": metrics, "slow": slow, "scarce": scarce, "exact": exact, "heuristics": heuristics, "pipelines": pipelines,
 }  # fmt: skip
 
 OPTIONAL = ("trivial", "(refused)", "(not proved)")

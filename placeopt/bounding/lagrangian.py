@@ -56,6 +56,9 @@ STEPS, WORK = 50_000, 200_000_000
 """Steps along paths, and transfer times read, in all for one path: one or two seconds. They replace a limit of time, so
 that the bound does not depend on the clock."""
 
+PIVOTS = 10_000
+"""Limit of the simplex iterations of an LP of prices."""
+
 TOWARDS = 0.5
 """How far the next prices are from the best ones, towards those that the planes suggest."""
 
@@ -147,7 +150,7 @@ class _Path:
                 best, kept, placed = value, prices, at
             if known is not None and best >= known:
                 break
-            most, highest = _highest(planes, 4 * self._longest)
+            most, highest = _highest(planes, self._longest)
             if most - best <= max(CLOSE * abs(best), 0.5):
                 break
             prices = kept + TOWARDS * (highest - kept) if len(planes) > 1 else highest
@@ -195,19 +198,24 @@ def _moves(classes: Classes, tasks: Int) -> Int:
     return np.minimum(found, NEVER)
 
 
-def _highest(planes: list[tuple[float, Float]], most: float) -> tuple[float, Float]:
-    """The highest point below all planes (value at 0, slope (q,)), with prices up to `most`."""
+def _highest(planes: list[tuple[float, Float]], longest: float) -> tuple[float, Float]:
+    """The highest point below all planes (value at 0, slope (q,)); infinite at no prices if the LP solver fails.
+
+    Prices are up to 4 times `longest`. It is the unit of the LP: with values of 10^17, GLOP does not end.
+    """
     from ortools.math_opt.python import mathopt
 
+    unit = max(longest, 1.0)
     model = mathopt.Model()
     height = model.add_variable(lb=-math.inf)
-    prices = [model.add_variable(lb=0.0, ub=most) for _ in planes[0][1]]
+    prices = [model.add_variable(lb=0.0, ub=4.0) for _ in planes[0][1]]
     for value, slope in planes:
         rise = mathopt.fast_sum(each * price for each, price in zip(slope.tolist(), prices, strict=True))
-        model.add_linear_constraint(height <= value + rise)
+        model.add_linear_constraint(height <= value / unit + rise)
     model.maximize(height)
-    result = mathopt.solve(model, mathopt.SolverType.GLOP)
+    limits = mathopt.SolveParameters(iteration_limit=PIVOTS)
+    result = mathopt.solve(model, mathopt.SolverType.GLOP, params=limits)
     if not result.has_primal_feasible_solution():
         return math.inf, np.zeros(len(prices))
     values = result.variable_values(prices)
-    return result.objective_value(), np.array(values)
+    return unit * result.objective_value(), unit * np.array(values)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from brute_force import optimum, small_problem, with_resources
 from commandline import run
+from large_amounts import large_problem
 
 import placeopt as po
 from placeopt import engine
@@ -420,6 +421,13 @@ class TestLagrangian:
                 compared += 1
                 assert found.value <= best[0][0], f"seed {seed}"
         assert compared > 30
+
+    def test_is_not_above_the_optimum_with_large_amounts(self) -> None:
+        # For seed 1085, GLOP did not end.
+        for seed in [1085, *range(150)]:
+            problem = large_problem(seed, Objective(), scarce=True)
+            found, best = lagrangian_bound(problem, None, never), optimum(problem)
+            assert found is None or best is None or found.value <= best[0][0], f"seed {seed}"
 
     def test_prices_scarce_memory_along_a_chain(self) -> None:
         # The best schedule takes 4 + 1 + 12. The line from 8 (all on the fast device) to 24 (none) has 16 there.

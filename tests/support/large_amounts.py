@@ -24,10 +24,13 @@ from placeopt.model.tiers import ENDLESS, Tiers, build_tiers
 CHANCE_OF_TIERS = 0.3
 
 
-def large_problem(seed: int, objective: Objective | None = None, *, bound: bool = False) -> Problem:
+def large_problem(
+    seed: int, objective: Objective | None = None, *, bound: bool = False, scarce: bool = False
+) -> Problem:
     """A problem of one to five tasks for `brute_force.optimum`; the objective is drawn unless it is given.
 
-    `bound` asks for port contention and memory tiers, which have bounds of their own.
+    `bound` asks for port contention and memory tiers, which have bounds of their own, `scarce` for devices that do not
+    hold all tasks.
     """
     rng = np.random.default_rng(seed)
     contention: Contention | None = None
@@ -35,8 +38,11 @@ def large_problem(seed: int, objective: Objective | None = None, *, bound: bool 
     if bound:
         contention, model = "half_duplex" if seed % 2 else "port", "sum"
     small = small_problem(rng, objective, times=seed % 3 > 0, contention=contention, memory_model=model)
-    if small.memory_model == "sum" and (bound or rng.random() < CHANCE_OF_TIERS):
+    if small.memory_model == "sum" and not scarce and (bound or rng.random() < CHANCE_OF_TIERS):
         small = with_changes(small, **_tiers(small, rng))
+    if scarce:
+        drawn = rng.integers(0, max(int(small.memory.sum()), 1), small.n_devices)
+        small = with_changes(small, capacity=np.maximum(drawn, small.memory.max(initial=0)))
     return _large(small, rng, seed)
 
 
