@@ -9,8 +9,10 @@ work and fewer weights for each, but they exchange data twice in every layer.
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import placeopt as po
 
@@ -30,13 +32,13 @@ gpus = {
 }
 
 
-def divided(*sizes: int) -> po.Problem:
+def divided(*sizes: int, **options: Any) -> po.Problem:
     """A token of four sequences, on single GPUs or teams of these sizes."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "config.json"
         file.write_text(json.dumps(config))
-        options = po.ImportOptions("llama", network=gpus, batch=4, level="part", tensor_parallel=sizes)
-        return po.compile(po.import_file(file, options=options).document)
+        given = po.ImportOptions("llama", network=gpus, batch=4, level="part", tensor_parallel=sizes)
+        return po.compile(po.import_file(file, options=replace(given, **options)).document)
 
 
 # %%
@@ -66,3 +68,14 @@ for team, tasks in members.most_common():
 #
 # ![Schedule of a language model on teams of GPUs](../images/examples/tensor_parallel.png)
 plan.plot("gantt", "tensor_parallel.png", title="One token of four sequences on teams of GPUs")
+
+# %%
+# A pipeline answers one batch of four requests after another. Its metric is the period, and its stages run on single
+# GPUs or teams. Each fast GPU is a stage of its own here, and the slow ones work in pairs.
+pipeline = divided(1, 2, 4, level="layer", objective="period")
+stages = po.solve(pipeline, "cp-sat", workers=1, time_limit=5)
+assert stages.period is not None
+print(f"a token for four requests every {stages.period / 1e6:.2f} ms")
+assert stages.schedule is not None
+for use in po.stage_uses(pipeline, stages.schedule):
+    print(f"{use.tasks:3} tasks on {use.devices[0]}")

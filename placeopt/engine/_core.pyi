@@ -776,7 +776,7 @@ def critical_path(problem: Problem, start: numpy.typing.NDArray[numpy.int64], en
     Return the critical path, first to last, of an execution; `before` (n,) is the task before each on its device.
     """
 
-def execute_runs(sequence: numpy.typing.NDArray[numpy.int64], lap: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], tracks: numpy.typing.NDArray[numpy.int64], in_start: numpy.typing.NDArray[numpy.int64], before: numpy.typing.NDArray[numpy.int64], lag: numpy.typing.NDArray[numpy.int64], member_start: numpy.typing.NDArray[numpy.int64], member: numpy.typing.NDArray[numpy.int64], runs: int, window: int, stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+def execute_runs(sequence: numpy.typing.NDArray[numpy.int64], lap: numpy.typing.NDArray[numpy.int64], ticks: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], tracks: numpy.typing.NDArray[numpy.int64], in_start: numpy.typing.NDArray[numpy.int64], before: numpy.typing.NDArray[numpy.int64], lag: numpy.typing.NDArray[numpy.int64], member_start: numpy.typing.NDArray[numpy.int64], member: numpy.typing.NDArray[numpy.int64], together: bool, runs: int, window: int, stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
     """
     Return the end of each run of a pipeline; arguments as in placeopt.simulation.pipelines.
     """

@@ -205,8 +205,8 @@ def build_problem(
     most = _checked_limits(limits)
     if most and pipeline is not None:
         raise UsageError(f"limits: the objective {goal} contains period; expected one without it")
-    if resources is not None and "period" in goal.metrics:
-        raise UsageError(f"resources: the objective {goal} contains period; expected one without it")
+    if resources is not None and pipeline is not None and (resources.renewable.any() or resources.parallel.any()):
+        raise UsageError(f"resources: the objective {goal} contains period; expected budgets only")
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
     prices = whole_numbers("price", price, by_both, "tasks x devices", default=0, where=allowed)
     tables = [ticks, allowed]

@@ -15,6 +15,9 @@ exists (`placeopt.simulation.pipelines`). J. Tarnawski, A. Phanishayee, N. Devan
 Efficient algorithms for device placement of DNN graph operators, NeurIPS 2020, section 3, define this load; their CPU
 has `free_transfers`, and their outputs are sent once (`multicast`).
 
+Devices may occupy several machines, as teams do. Then the period is the largest load of a machine: that of all its
+devices together, and separately for computing, sending and receiving where these overlap.
+
 The r devices of a team serve the runs in turn. If their tasks have gradients of w bytes, a ring all-reduce moves
 2 (r - 1) / r w bytes over the slowest link of the team (D. Narayanan et al.: PipeDream, SOSP 2019, section 3.1).
 """
@@ -46,6 +49,10 @@ class Loads:
         (m,) number of devices that run the tasks of the device; 0 for replicas.
     total
         (m,) the load of the device.
+    machines
+        (q,) the load of each machine; `total` where each device is its own machine.
+    busiest
+        (m,) the largest load of a machine that the device occupies.
     """
 
     computing: Int
@@ -56,11 +63,13 @@ class Loads:
     synchronised: Int
     team: Int
     total: Int
+    machines: Int
+    busiest: Int
 
     @property
     def periods(self) -> Int:
         """(m,) the least period that each device allows."""
-        return -(-self.total // np.maximum(self.team, 1))
+        return -(-self.busiest // np.maximum(self.team, 1))
 
 
 def sends(problem: Problem, device: Int) -> tuple[Int, Int, Int]:
@@ -102,9 +111,15 @@ def loads(problem: Problem, device: Int, stages: Stages | None = None) -> Loads:
     sent[pipeline.free_transfers] = 0
     received[pipeline.free_transfers] = 0
     busy = computing + launching + recomputing
-    moving = np.where(pipeline.full_duplex, np.maximum(sent, received), sent + received) + synchronised
-    total = np.where(pipeline.overlap, np.maximum(busy, moving), busy + moving)
-    return Loads(computing, launching, recomputing, sent, received, synchronised, team, total)
+    before = np.where(pipeline.overlap, 0, busy)
+    ways = [np.where(pipeline.full_duplex, way, sent + received) for way in (sent, received)]
+    tracks = [busy, *(before + way + synchronised for way in ways)]
+    total = machines = busiest = np.maximum.reduce(tracks)
+    if pipeline.machines is not None:
+        on = pipeline.occupied
+        machines = np.maximum.reduce([track @ on for track in tracks])
+        busiest = np.where(on, machines, 0).max(axis=1)
+    return Loads(computing, launching, recomputing, sent, received, synchronised, team, total, machines, busiest)
 
 
 def synchronisation(problem: Problem, device: Int, stages: Stages) -> Int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -47,6 +48,10 @@ class Pipeline(Record):
         Runs that a device keeps under `gpipe`.
     recompute
         Whether a device may discard outputs of forward tasks and compute them again for the backward tasks.
+    machines
+        (m,) the machines that each device occupies, as teams and modes of devices do; None if each is its own. The
+        machines of two devices with tasks are apart, or those of one include those of the other: otherwise loads within
+        the period would not suffice for a schedule.
     """
 
     overlap: Bool
@@ -60,6 +65,7 @@ class Pipeline(Record):
     in_flight: InFlight = "none"
     microbatches: int = 1
     recompute: bool = False
+    machines: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def numbered(self) -> bool:
@@ -71,15 +77,34 @@ class Pipeline(Record):
         """Whether every device has at most one stage, or one forward and one backward stage."""
         return bool((self.segments == 1).all())
 
+    @property
+    def occupied(self) -> Bool:
+        """(m, q), whether each device occupies each of q machines."""
+        assert self.machines is not None
+        found = np.zeros((len(self.machines), 1 + max(map(max, self.machines), default=-1)), dtype=np.bool_)
+        for d, machines in enumerate(self.machines):
+            found[d, list(machines)] = True
+        return found
+
+    @property
+    def conflicts(self) -> Int:
+        """(k, 2) pairs of devices that may not both have tasks, because of their machines."""
+        if self.machines is None:
+            return np.empty((0, 2), dtype=np.int64)
+        on = self.occupied.astype(np.int64)
+        common, size = on @ on.T, on.sum(axis=1)
+        return np.argwhere(np.triu((common > 0) & (common < np.minimum.outer(size, size))))
+
     def part(self, tasks: Int, devices: Int) -> Pipeline:
         """The rules of some tasks on some devices, by their indices."""
-        names = ("overlap", "full_duplex", "free_transfers", "segments", "launch")
-        columns = {name: getattr(self, name)[devices] for name in names}
-        return replace(self, gradient=self.gradient[tasks], **columns)
+        columns = {name: getattr(self, name)[devices] for name in OF_DEVICES}
+        machines = None if self.machines is None else tuple(self.machines[d] for d in devices.tolist())
+        return replace(self, gradient=self.gradient[tasks], machines=machines, **columns)
 
     def columns(self, d: int) -> tuple[int, ...]:
-        """The values of one device."""
-        return tuple(int(getattr(self, name)[d]) for name in OF_DEVICES)
+        """The values of one device; no two devices are alike where they share machines."""
+        alike = () if self.machines is None else (d,)
+        return (*(int(getattr(self, name)[d]) for name in OF_DEVICES), *alike)
 
 
 def build_pipeline(
@@ -97,13 +122,15 @@ def build_pipeline(
     in_flight: InFlight = "none",
     microbatches: int = 1,
     recompute: bool = False,
+    machines: Sequence[Sequence[int]] | None = None,
 ) -> Pipeline:
     """Build the rules for n tasks and m devices; arrays are read-only, and each accepts one value for all.
 
     Raises
     ------
     UsageError
-        If an array has the wrong shape, a value is out of range, or `1f1b` lacks the limit of one stage per device.
+        If an array has the wrong shape, a value is out of range, `1f1b` lacks the limit of one stage per device, or
+        `machines` are combined with what they do not support.
     """
     choice("in_flight", in_flight, get_args(InFlight))
     for name, value in (("replicas", replicas), ("microbatches", microbatches)):
@@ -130,10 +157,27 @@ def build_pipeline(
         in_flight=in_flight,
         microbatches=int(microbatches),
         recompute=bool(recompute),
+        machines=None if machines is None else tuple(tuple(sorted(set(map(int, each)))) for each in machines),
     )
+    if found.machines is not None and (why := _unsupported(found, m)):
+        raise UsageError(f"machines: {why}")
     if in_flight == "1f1b" and not found.contiguous:
         raise UsageError("in_flight is 1f1b, which counts the stages after each one; expected segments of 1 everywhere")
     for array in found.parts().values():
         if isinstance(array, np.ndarray):
             array.flags.writeable = False
     return found
+
+
+def _unsupported(pipeline: Pipeline, m: int) -> str:
+    """What the machines of m devices contradict; empty if nothing."""
+    machines = pipeline.machines
+    if machines is None or len(machines) != m or not all(each and each[0] >= 0 for each in machines):
+        return f"expected {m} collections of whole numbers, none empty"
+    if pipeline.replicas > 1 or pipeline.recompute or pipeline.in_flight != "none":
+        return "expected one replica, in_flight none, and no recompute"
+    if len({*zip(pipeline.overlap.tolist(), pipeline.full_duplex.tolist(), strict=True)}) > 1:
+        return "expected the same overlap and full_duplex for all devices"
+    if pipeline.full_duplex.any() and not pipeline.overlap.all():
+        return "full_duplex needs overlap"
+    return ""

@@ -386,10 +386,12 @@ class Problem:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that hold besides those of tasks, links and memory.
 
-        "tiers", "unavailable", "shared_links", "resources" (renewable ones), "budgets", "parallel" (several tasks at
-        once on a device), "limits".
+        "tiers", "unavailable", "shared_links", "machines" (devices of a pipeline that share them), "resources" (renewable
+        ones), "budgets", "parallel" (several tasks at once on a device), "limits".
         """
         found = [name for name in ("tiers", "unavailable", "shared_links") if getattr(self, name) is not None]
+        if self.pipeline is not None and self.pipeline.machines is not None:
+            found.append("machines")
         if (resources := self.resources) is not None:
             kinds = {"resources": resources.renewable, "budgets": ~resources.renewable, "parallel": resources.parallel}
             found += [name for name, some in kinds.items() if some.any()]

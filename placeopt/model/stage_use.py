@@ -101,9 +101,24 @@ def teams(problem: Problem, schedule: Schedule) -> list[list[int]]:
 
 
 def idle_devices(problem: Problem, schedule: Schedule) -> list[int]:
-    """The devices without tasks, which are not replicas."""
+    """The devices without tasks, which are not replicas; of those that share machines, one for each unused machine."""
     busy = {d for team in teams(problem, schedule) for d in team}
-    return [d for d in range(problem.n_devices) if d not in busy]
+    machines = rules(problem).machines
+    if machines is None:
+        return [d for d in range(problem.n_devices) if d not in busy]
+    used = {q for d in busy for q in machines[d]}
+    alone = {each[0]: d for d, each in reversed(list(enumerate(machines))) if len(each) == 1}
+    return sorted(d for q, d in alone.items() if q not in used)
+
+
+def idle_share(problem: Problem, schedule: Schedule) -> tuple[float, int]:
+    """The share of the time of all devices in which they have no load, and their number; machines if they share some."""
+    load = loads(problem, schedule.device, schedule.stages)
+    period = int(load.periods.max(initial=0))
+    if rules(problem).machines is not None:
+        return 1 - float(load.machines.sum()) / (period * len(load.machines)), len(load.machines)
+    idle = sum(use.idle * len(use.devices) for use in stage_uses(problem, schedule))
+    return (idle + len(idle_devices(problem, schedule))) / problem.n_devices, problem.n_devices
 
 
 def stage_uses(problem: Problem, schedule: Schedule) -> tuple[StageUse, ...]:

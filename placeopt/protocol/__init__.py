@@ -33,6 +33,7 @@ RULES: Mapping[str, str] = {
     "tiers": "memory tiers",
     "unavailable": "devices that are unavailable for a time",
     "shared_links": "shared links",
+    "machines": "modes and teams in a pipeline",
     "resources": "resources",
     "budgets": "budgets",
     "parallel": "devices that run several tasks at once",

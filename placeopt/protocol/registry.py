@@ -43,7 +43,9 @@ def solver_names() -> list[str]:
 
 def default_solver(problem: Problem) -> str:
     """Name of the solver that runs where none is named: a fast heuristic for the problem."""
-    return "heft" if problem.pipeline is None else "dpl"
+    if problem.pipeline is None:
+        return "heft"
+    return "auto" if problem.rules else "dpl"
 
 
 def find_solver(name: str | Solver) -> Solver:

@@ -14,12 +14,16 @@ The ticks of a track are at most its device's load, hence at most r periods, aft
 operations. So they fit side by side, in any order, and each operation may start as many rounds later as its data
 requires. `periodic_schedule` uses this twice: first it gives each operation the first free ticks after its data has
 arrived; if they become too scattered, it puts the operations of each track next to each other, without gaps.
+
+A device that occupies several machines takes the tracks of all of them. Without gaps, the operations of devices with
+more machines then come before those of devices whose machines they include.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +73,8 @@ class Operations:
         (t,) the edge that stands for each transfer.
     period, team
         Ticks between two runs; (m,) number of devices of each team.
+    machines
+        (m,) the machines that each device occupies.
     """
 
     device: Int
@@ -84,6 +90,7 @@ class Operations:
     carrier: Int
     period: int
     team: Int
+    machines: Sequence[Sequence[int]]
 
     def starts(self, schedule: Schedule) -> Int | None:
         """(k,) start of every operation in a schedule; None if it lacks transfers."""
@@ -186,6 +193,7 @@ def operations(problem: Problem, device: Int, stages: Stages) -> Operations:
         carrier=carrier,
         period=int(load.periods.max(initial=0)),
         team=load.team,
+        machines=pipeline.machines or [(d,) for d in range(m)],
     )
 
 
@@ -245,8 +253,11 @@ class _FirstFit:
 
     def start(self, row: int, ready: int, ticks: int) -> int:
         d = int(self.ops.device[row])
-        tracks = [self._track(d, k) for k in self.ops.tracks[row].tolist() if k >= 0]
         length = self.round[d]
+        used = [k for k in self.ops.tracks[row].tolist() if k >= 0]
+        tracks = [
+            self.tracks.setdefault((q, k), _Track(length)) for q in self.ops.machines[d] for k in used
+        ]
         if not tracks or length == 0:
             return ready
         at, last = ready, ready + length
@@ -259,9 +270,6 @@ class _FirstFit:
             at += clash
             if at > last:
                 raise _NoRoomError
-
-    def _track(self, d: int, k: int) -> _Track:
-        return self.tracks.setdefault((d, k), _Track(self.round[d]))
 
 
 class _Compact:
@@ -282,6 +290,20 @@ class _Compact:
         self.used = [[0, ticks, ticks, 0] for ticks in busy.tolist()]
         self.origin: dict[tuple[int, int], int] = {}
         self.synchronised = synchronised.tolist()
+        if pipeline.machines is not None:
+            self._divide(ops)
+
+    def _divide(self, ops: Operations) -> None:
+        """Give each device a part of the tracks of its machines; groups of tracks are single tracks there."""
+        m = len(ops.machines)
+        ticks = np.zeros((m, TRACKS), dtype=np.int64)
+        rows = np.flatnonzero(ops.tracks[:, 0] >= 0)
+        np.add.at(ticks, (ops.device[rows], ops.tracks[rows, 0]), ops.ticks[rows])
+        sets = [set(machines) for machines in ops.machines]
+        used = np.flatnonzero(np.bincount(ops.device, minlength=m)).tolist()
+        for d in used:
+            before = [e for e in used if sets[e] > sets[d] or (sets[e] == sets[d] and e < d)]
+            self.origin |= {(d, k): int(each) for k, each in enumerate(ticks[before].sum(axis=0))}
 
     def start(self, row: int, ready: int, ticks: int) -> int:
         d = int(self.ops.device[row])
@@ -479,7 +501,10 @@ def holds(problem: Problem, schedule: Schedule) -> bool:
         at = start[rows] % rounds[device]
         until = at + ops.ticks[rows]
         # Each interval twice, so that those that reach beyond the round meet those of the next.
-        device, rounds_of = np.tile(device, 2), rounds[device]
+        counts = np.array([len(machines) for machines in ops.machines])[device]
+        rounds_of = np.repeat(rounds[device], counts)
+        at, until = np.repeat(at, counts), np.repeat(until, counts)
+        device = np.tile(np.array([q for d in device.tolist() for q in ops.machines[d]], dtype=np.int64), 2)
         at, until = np.concatenate((at, at + rounds_of)), np.concatenate((until, until + rounds_of))
         by_time = np.lexsort((until, at, device))
         device, at, until = device[by_time], at[by_time], until[by_time]
@@ -531,11 +556,16 @@ def run_pipeline(problem: Problem, schedule: Schedule, runs: int) -> PipelineRun
     lap = start // period
     # At one tick, those of no ticks come first on a track, each after what it depends on.
     in_lap = np.lexsort((_depth(ops, start), ops.ticks > 0, start % period)).astype(np.int64)
-    members = np.argsort(stages.leader, kind="stable").astype(np.int64)
-    member_start = np.searchsorted(stages.leader[members], np.arange(problem.n_devices + 1)).astype(np.int64)
+    machines, m = rules(problem).machines, problem.n_devices
+    if machines is None:
+        leader, member = np.sort(stages.leader), np.argsort(stages.leader, kind="stable").astype(np.int64)
+    else:
+        leader = np.repeat(np.arange(m), [len(each) for each in machines])
+        member = np.unique([q for each in machines for q in each], return_inverse=True)[1].astype(np.int64)
+    member_start = np.searchsorted(leader, np.arange(m + 1)).astype(np.int64)
     ends = engine.execute_runs(
         in_lap, lap, ops.ticks, ops.device, ops.tracks, in_start, ops.before[by_after], ops.lag[by_after],
-        member_start, members, runs, int(lap.max(initial=0)) + 2, engine.current_stop(),
+        member_start, member, machines is not None, runs, int(lap.max(initial=0)) + 2, engine.current_stop(),
     )  # fmt: skip
     return PipelineRuns(ends, math.lcm(*np.unique(np.maximum(ops.team, 1)).tolist()))
 

@@ -63,11 +63,16 @@ class PipelineView:
                 if edge in self.sent:
                     self.sent[edge] = begin
         self.operations = list(self._operations())
-        busy: Counter[tuple[int, str]] = Counter()
+        busy: Counter[tuple[int, str, int]] = Counter()
         for each in self.operations:
-            for track in each.tracks:
-                busy[each.device, track] += each.ticks
-        self.period = max((-(-ticks // max(self.team[d], 1)) for (d, _), ticks in busy.items()), default=0)
+            for machine in self.machines(each.device):
+                for track in each.tracks:
+                    busy[machine, track, max(self.team[each.device], 1)] += each.ticks
+        self.period = max((-(-ticks // team) for (_, _, team), ticks in busy.items()), default=0)
+
+    def machines(self, device: int) -> tuple[int, ...]:
+        """The machines whose tracks the operations of a device take."""
+        return (device,) if self.pipeline.machines is None else self.pipeline.machines[device]
 
     def _senders(self) -> list[list[int]]:
         groups: dict[tuple[bool, int], list[int]] = defaultdict(list)

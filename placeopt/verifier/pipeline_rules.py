@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import combinations
 
 import numpy as np
 
@@ -17,7 +18,8 @@ def stage(view: View) -> Iterator[Violation]:
 
     If stages are limited or counted, the tasks of a stage share a device and a direction, edges lead to no lower
     number, and a device has at most its number of segments in each direction. Otherwise, numbers of stages mean
-    nothing. Replicas run no other tasks and equal their leader; there are at most as many as allowed.
+    nothing. Replicas run no other tasks and equal their leader; there are at most as many as allowed. If devices with
+    tasks share machines, those of one include those of the other.
     """
     pipeline, schedule = view.problem.pipeline, view.schedule
     if pipeline is None:
@@ -26,6 +28,7 @@ def stage(view: View) -> Iterator[Violation]:
         return
     if not view.runs.all():
         return
+    yield from _machines(view)
     if schedule.stages is None:
         if counts_stages(pipeline) and view.problem.n_tasks:
             yield Violation(Rule.STAGE, "the schedule does not number its stages; the pipeline limits or counts them")
@@ -44,6 +47,23 @@ def stage(view: View) -> Iterator[Violation]:
         for d in np.flatnonzero(found.again).tolist():
             message = f"{view.problem.device_names[d]} computes outputs again; the pipeline does not allow it"
             yield Violation(Rule.STAGE, message, device=d)
+
+
+def _machines(view: View) -> Iterator[Violation]:
+    assert view.problem.pipeline is not None
+    machines, first = view.problem.pipeline.machines, {}
+    for i, d in enumerate(view.device.tolist() if machines is not None else []):
+        first.setdefault(d, i)
+    for (a, i), (b, j) in combinations(sorted(first.items()), 2):
+        assert machines is not None
+        one, other = set(machines[a]), set(machines[b])
+        if one & other and not (one <= other or other <= one):
+            names = view.problem.device_names
+            message = (
+                f"{names[a]} and {names[b]} have tasks, and neither includes all devices of the other; expected one of "
+                "them without tasks"
+            )
+            yield Violation(Rule.STAGE, message, task=i, other_task=j, device=a)
 
 
 def _numbers(view: View, found: PipelineView) -> Iterator[Violation]:
@@ -130,10 +150,12 @@ def repetition(view: View) -> Iterator[Violation]:
     yield from _causes(view, found)
     rows: dict[tuple[int, str], list[int]] = defaultdict(list)
     for place, each in enumerate(found.operations):
-        for track in each.tracks:
-            rows[each.device, track].append(place)
-    for (d, _), places in sorted(rows.items()):
-        length = found.team[d] * found.period
+        for machine in found.machines(each.device):
+            for track in each.tracks:
+                rows[machine, track].append(place)
+    for places in (places for _, places in sorted(rows.items())):
+        d = found.operations[places[0]].device
+        length = max(found.team[d], 1) * found.period
         if length == 0:
             continue
         inside = [(found.operations[k].begin % length, found.operations[k].ticks, k) for k in places]
@@ -144,6 +166,7 @@ def repetition(view: View) -> Iterator[Violation]:
         named: set[tuple[int, int]] = set()
         for late, busy in overlaps(np.zeros(len(inside), dtype=np.int64), begin, end):
             one, other = (found.operations[inside[k][2]] for k in (late, busy))
+            d = one.device
             if (inside[late][2], inside[busy][2]) in named:
                 continue
             named.add((inside[late][2], inside[busy][2]))

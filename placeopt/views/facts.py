@@ -18,7 +18,7 @@ from placeopt.model.period import period
 from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.problem import UNLIMITED, Metric, Problem, sizes
 from placeopt.model.schedule import Schedule, durations, edge_transfers, makespan
-from placeopt.model.stage_use import StageUse, idle_devices, stage_uses
+from placeopt.model.stage_use import StageUse, idle_devices, idle_share, stage_uses
 from placeopt.model.stages import rules
 from placeopt.model.units import seconds_text, size_text, time_text
 from placeopt.protocol import Termination
@@ -177,13 +177,12 @@ class Grid:
 def pipeline_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:
     """Describe the latency of a pipeline, its results per second, and its idle time: labels, values and remarks."""
     ticks, latency = period(problem, schedule), makespan(problem, schedule)
-    count = f"{latency / ticks:.3g}" if ticks else ""
-    periods = f", {count} period{'s' * (count != '1')}" if ticks else ""
+    ratio = f"{latency / ticks:.3g}" if ticks else ""
+    periods = f", {ratio} period{'s' * (ratio != '1')}" if ticks else ""
     facts = [("latency", time_text(latency, problem.resolution), f"from the start of a run to its result{periods}")]
     if ticks:
-        uses = stage_uses(problem, schedule)
-        idle = sum(use.idle * len(use.devices) for use in uses) + len(idle_devices(problem, schedule))
-        share, devices = f"{idle / problem.n_devices:.2%}", counted(problem.n_devices, "device")
+        idle, count = idle_share(problem, schedule)
+        share, devices = f"{idle:.2%}", counted(count, "device")
         facts.append(("throughput", f"{float(1 / (ticks * problem.resolution)):,.4g}", "results per second"))
         facts.append(("idle", share, f"of the time of {devices}"))
     return facts

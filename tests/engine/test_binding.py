@@ -497,7 +497,7 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             {"start": zeros, "end": zeros, "edge_ticks": edges, "before": zeros - 1},
         ),
         "execute_runs": (
-            lambda **a: engine.execute_runs(*a.values(), 3, 2, stop),
+            lambda **a: engine.execute_runs(*a.values(), False, 3, 2, stop),
             {
                 "sequence": order,
                 "lap": zeros,

@@ -264,6 +264,13 @@ def _period(classes: Classes) -> Iterator[Bound]:
     sharing = sharing_of(classes, _everything(classes), classes.duration, loads=True)
     shared = math.ceil(best_price_bound(sharing))
     yield Bound("load", shared, f"all work, divided ideally over the devices, takes {_time(problem, shared)}")
+    if problem.pipeline.machines is not None:
+        on = problem.pipeline.occupied
+        size = on.sum(axis=1)[classes.leader].astype(object)
+        allowed = np.where(sharing.allowed, sharing.amount * size, math.inf).min(axis=1, initial=math.inf)
+        shared = -(-sum(allowed.tolist()) // int(on.any(axis=0).sum()))
+        why = "all work, by modes and teams that take the least time of all their devices, divided ideally over them, takes"
+        yield Bound("load", shared, f"{why} {_time(problem, shared)}")
     fastest = least(sharing.amount, sharing.allowed)
     if problem.pipeline.replicas == 1:
         packed = pigeonhole(fastest, problem.n_devices)

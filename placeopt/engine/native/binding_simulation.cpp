@@ -180,16 +180,19 @@ read-only views.)")
     module.def(
         "execute_runs",
         [](nb::handle sequence, nb::handle lap, nb::handle ticks, nb::handle device, nb::handle tracks, nb::handle in_start,
-           nb::handle before, nb::handle lag, nb::handle member_start, nb::handle member, Int runs, Int window, Stop& stop) {
+           nb::handle before, nb::handle lag, nb::handle member_start, nb::handle member, bool together, Int runs, Int window,
+           Stop& stop) {
             Operations ops;
+            ops.together = together;
             ops.ticks = array<Int>("ticks", ticks, {ANY_LENGTH});
             const Int k = static_cast<Int>(ops.ticks.size());
             check_range("ticks", ops.ticks, 0, NEVER - 1);
             ops.member = array<Int>("member", member, {ANY_LENGTH});
-            const Int m = static_cast<Int>(ops.member.size());
-            check_range("member", ops.member, 0, m - 1);
-            ops.member_start = array<Int>("member_start", member_start, {m + 1});
-            check_starts("member_start", ops.member_start, m);
+            const Int members = static_cast<Int>(ops.member.size());
+            check_range("member", ops.member, 0, members - 1);
+            ops.member_start = array<Int>("member_start", member_start, {ANY_LENGTH});
+            check_starts("member_start", ops.member_start, members);
+            const Int m = static_cast<Int>(ops.member_start.size()) - 1;
             ops.sequence = array<Int>("sequence", sequence, {ANY_LENGTH});
             check_range("sequence", ops.sequence, 0, k - 1);
             if (window < 1) throw Wrong("window: " + std::to_string(window) + "; expected at least 1");
@@ -216,13 +219,13 @@ read-only views.)")
             return moved_all(std::move(ends));
         },
         "sequence"_a, "lap"_a, "ticks"_a, "device"_a, "tracks"_a, "in_start"_a, "before"_a, "lag"_a, "member_start"_a, "member"_a,
-        "runs"_a, "window"_a, "stop"_a,
+        "together"_a, "runs"_a, "window"_a, "stop"_a,
         nb::sig("def execute_runs(sequence: numpy.typing.NDArray[numpy.int64], lap: numpy.typing.NDArray[numpy.int64], "
                 "ticks: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64], "
                 "tracks: numpy.typing.NDArray[numpy.int64], in_start: numpy.typing.NDArray[numpy.int64], "
                 "before: numpy.typing.NDArray[numpy.int64], lag: numpy.typing.NDArray[numpy.int64], "
-                "member_start: numpy.typing.NDArray[numpy.int64], member: numpy.typing.NDArray[numpy.int64], runs: int, window: int, "
-                "stop: Stop) -> numpy.typing.NDArray[numpy.int64]"),
+                "member_start: numpy.typing.NDArray[numpy.int64], member: numpy.typing.NDArray[numpy.int64], together: bool, "
+                "runs: int, window: int, stop: Stop) -> numpy.typing.NDArray[numpy.int64]"),
         "Return the end of each run of a pipeline; arguments as in placeopt.simulation.pipelines.");
 
     nb::class_<BoundSampler>(module, "Sampler", R"(Random placements of groups, and moves of random tasks to where they end first.

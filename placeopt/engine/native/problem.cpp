@@ -28,6 +28,7 @@ void check_range(const char* name, Ints values, Int least, Int most) {
 }
 
 void check_starts(const char* name, Ints start, Int total) {
+    if (start.empty()) throw Wrong(std::string(name) + ": no entries; expected at least one");
     if (start[0] != 0) wrong(name, 0, start[0], "0");
     for (std::size_t k = 1; k < start.size(); ++k)
         if (start[k] < start[k - 1]) wrong(name, k, start[k], "at least the entry before");

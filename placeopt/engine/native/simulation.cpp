@@ -237,12 +237,14 @@ std::vector<Int> execute_runs(const Operations& ops, Int runs, Int window, Stop&
             for (Int p = ops.in_start[o]; p < ops.in_start[o + 1]; ++p)
                 at = std::max(at, add(begun[ops.before[p] * window + run % window], ops.lag[p]));
             const Int first = ops.member_start[ops.device[o]], size = ops.member_start[ops.device[o] + 1] - first;
-            Int* own = &free[TRACKS * ops.member[first + run % size]];
-            for (Int k = 2 * o; k < 2 * o + 2; ++k)
-                if (ops.tracks[k] >= 0) at = std::max(at, own[ops.tracks[k]]);
+            const Int low = ops.together ? first : first + run % size, high = ops.together ? first + size : low + 1;
+            for (Int r = low; r < high; ++r)
+                for (Int k = 2 * o; k < 2 * o + 2; ++k)
+                    if (ops.tracks[k] >= 0) at = std::max(at, free[TRACKS * ops.member[r] + ops.tracks[k]]);
             const Int end = add(at, ops.ticks[o]);
-            for (Int k = 2 * o; k < 2 * o + 2; ++k)
-                if (ops.tracks[k] >= 0) own[ops.tracks[k]] = end;
+            for (Int r = low; r < high; ++r)
+                for (Int k = 2 * o; k < 2 * o + 2; ++k)
+                    if (ops.tracks[k] >= 0) free[TRACKS * ops.member[r] + ops.tracks[k]] = end;
             begun[o * window + run % window] = at;
             ends[run] = std::max(ends[run], end);
         }

@@ -105,7 +105,8 @@ struct Operations {
     Ints tracks;              // (k, 2) tracks of the device, -1 for none
     Ints in_start;            // (k + 1,)
     Ints before, lag;         // (p,) what each operation follows, and by how many ticks
-    Ints member_start, member;  // (m + 1,), (m,) the devices of each team, which serve runs in turn
+    Ints member_start, member;  // (m + 1,), (r,) the devices of each team, which serve runs in turn, or `together` each run
+    bool together;
 };
 constexpr Int TRACKS = 3;
 

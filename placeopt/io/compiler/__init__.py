@@ -241,7 +241,7 @@ class Compilation:
         self.placement.check_groups(parts, fixed, labels, separation, feasible)
         table.restrict(single)
         relocation = self.current.relocation(parts, memory.resident, links)
-        pipeline = pipeline_rules(parts, forward, memory.resident)
+        pipeline = pipeline_rules(parts, forward, memory.resident, None if modes is None else modes.members)
         resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)

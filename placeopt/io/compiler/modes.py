@@ -1,7 +1,7 @@
 """Modes and teams: each device or team in each mode becomes a device of the compiled problem.
 
-A device that tasks use in modes or teams is then a renewable resource of capacity 1, and its memory a budget, so that
-rules and solvers need no notion of modes. The devices of the file come first, followed by the further ones in the order
+A device that tasks use in modes or teams is then a renewable resource of capacity 1 (a machine of a pipeline), and its
+memory a budget, so that rules and solvers need no notion of modes. The devices of the file come first, followed by the further ones in the order
 of the tasks: "gpu0: int4" is gpu0 in the mode int4, and "gpu0+gpu1: split" a team.
 
 A team of k devices shares work (`flops`, `bytes`) in proportion to the rates of its members: k devices that take t_1,
@@ -32,8 +32,8 @@ from placeopt.model.problem import UNLIMITED, transfer_ticks
 from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.model.units import shown
 
-METRICS = ("makespan", "total_cost", "energy", "tardiness", "price")
-"""Metrics that do not depend on whether two devices of the compiled problem are one device of the file."""
+METRICS = ("makespan", "total_cost", "energy", "tardiness", "price", "period")
+"""Metrics that do not depend on whether two devices of the compiled problem are one device of the file, or know it."""
 
 
 @dataclass(frozen=True, slots=True)

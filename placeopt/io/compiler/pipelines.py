@@ -15,8 +15,13 @@ from placeopt.model.arrays import Int
 from placeopt.model.pipeline import UNBOUNDED, Pipeline, build_pipeline
 
 
-def pipeline_rules(parts: Parts, forward: Int, resident: Int) -> Pipeline | None:
-    """Return the rules of the pipeline; None if the objective does not contain `period`."""
+def pipeline_rules(
+    parts: Parts, forward: Int, resident: Int, members: list[tuple[int, ...]] | None
+) -> Pipeline | None:
+    """Return the rules of the pipeline; None if the objective does not contain `period`.
+
+    With modes, `members` are the devices of the file that each device occupies.
+    """
     spec, tasks, index, scales, issues = parts.spec, parts.tasks, parts.index, parts.scales, parts.issues
     wanted = any("period" in level for level in spec.objective)
     stated = spec.pipeline or PipelineSpec()
@@ -33,6 +38,8 @@ def pipeline_rules(parts: Parts, forward: Int, resident: Int) -> Pipeline | None
             issues.add("needs the objective period", ("devices", next(iter(own)), "pipeline"))
         return None
     _check(parts, stated, rows)
+    if members is not None:
+        _check_with_modes(parts, stated, rows)
     if len(issues):
         return None
     columns = {
@@ -48,6 +55,7 @@ def pipeline_rules(parts: Parts, forward: Int, resident: Int) -> Pipeline | None
         in_flight=stated.in_flight,
         microbatches=stated.microbatches,
         recompute=stated.recompute,
+        machines=members,
     )
 
 
@@ -112,6 +120,19 @@ def _gradient(tasks: Tasks, forward: Int, resident: Int, scales: Scales) -> Int:
         if task.gradient is not None:
             found[row] = scales.size(task.gradient, ("tasks", name, "gradient"))
     return found
+
+
+def _check_with_modes(parts: Parts, stated: PipelineSpec, rows: list[dict[str, Any]]) -> None:
+    """Report what a pipeline with modes and teams does not support."""
+    for key, default in (("replicas", 1), ("in_flight", "none"), ("recompute", False)):
+        if (value := getattr(stated, key)) != default:
+            shown = str(value).lower()
+            parts.issues.add(f"{shown} is not supported with modes; expected {str(default).lower()}", ("pipeline", key))
+    ways = {(row["overlap"], row["full_duplex"]) for row in rows}
+    if len(ways) > 1:
+        parts.issues.add("with modes, all devices need the same overlap and duplex", ("pipeline",))
+    elif (False, True) in ways:
+        parts.issues.add("with modes, full duplex needs overlap: true", ("pipeline",))
 
 
 def _check(parts: Parts, stated: PipelineSpec, rows: list[dict[str, Any]]) -> None:

@@ -31,7 +31,8 @@ def shared_resources(
     """Return the resources of a spec, None if it has none; `feasible` (n, m) becomes false where a task exceeds one.
 
     The cores of a device become a renewable resource, and the memory that devices share a budget. With modes, a device
-    that they occupy is a renewable resource, and its memory (`capacity`, of the devices of the file) a budget.
+    that they occupy is a renewable resource, and its memory (`capacity`, of the devices of the file) a budget. Pipelines
+    have budgets only: their devices occupy machines.
     """
     spec, issues, index = parts.spec, parts.issues, parts.index
     for name in spec.budgets.keys() & spec.resources.keys():
@@ -51,8 +52,9 @@ def shared_resources(
         held, cores = modes.memory(memory, of_modes), modes.cores()
     shares = list(_shares(parts, modes, members, several, capacity, held, cores))
     stated = bool(shares or spec.resources or spec.budgets or any(several))
-    if stated and any("period" in level for level in spec.objective):
-        issues.add("resources are not supported with the objective period", (section,))
+    if _is_pipeline(parts) and (spec.resources or spec.pools or any(several)):
+        message = "resources, pools and cores are not supported with the objective period; budgets are"
+        issues.add(message, ("devices" if section == "budgets" else section,))
     if len(issues) or not stated:
         return None
     try:
@@ -139,10 +141,14 @@ def _shares(
         room = parts.scales.capacity(pool.memory, (*path, "memory"))
         yield share(POOL + name, False, room, within(places))
     for d in [] if modes is None else modes.occupied:
-        if not several[d]:
+        if not several[d] and not _is_pipeline(parts):
             yield share(devices[d].name, True, 1, np.ones_like(held) * inside({d}))
         if capacity[d] != UNLIMITED:
             yield share(POOL + devices[d].name, False, int(capacity[d]), within({d}))
+
+
+def _is_pipeline(parts: Parts) -> bool:
+    return any("period" in level for level in parts.spec.objective)
 
 
 def _check_capacity(parts: Parts, share: Share, duration: Int, feasible: Bool) -> None:

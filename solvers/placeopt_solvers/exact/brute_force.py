@@ -45,7 +45,7 @@ class BruteForce:
     info: ClassVar[Info] = Info(
         summary="exact, for tiny problems: every placement and every order",
         family="exact",
-        rules=(*RETIMED, "budgets"),
+        rules=(*RETIMED, "machines", "budgets"),
         guarantee="optimal",
         complexity="O(m^n n!), (n + e)! with ports",
         exact=True,

@@ -33,7 +33,7 @@ class CpSat:
     info: ClassVar[Info] = Info(
         summary="exact: constraint programming with OR-Tools' CP-SAT",
         family="exact",
-        rules=(*RETIMED, "budgets", "limits"),
+        rules=(*RETIMED, "machines", "budgets", "limits"),
         guarantee="optimal",
         complexity="exponential; a model of O((n + e) m) literals and rows",
         citation="""@inproceedings{perron2023cpsat,

@@ -17,7 +17,7 @@ from placeopt.model.building import simplest
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.stages import rules
-from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol import Answer, Options, Termination, unsupported
 from placeopt.protocol.registry import find_solver
 from placeopt.proving.bound_prover import BoundProver
 from placeopt.proving.portfolio import bounds
@@ -96,7 +96,9 @@ class PipelineRun(SolveRun):
     def _continue(self) -> None:
         """Run the exact members, then searches and CP-SAT in turns, then the bounds that no prover proves."""
         groups = self.problem.n_groups
-        if groups <= TUNING.small:
+        if self.problem.rules:  # only CP-SAT supports them
+            self._exact(1.0)
+        elif groups <= TUNING.small:
             self._exact(TUNING.exact_first)
         if rules(self.problem).contiguous and groups <= TUNING.large:
             self._turn("ideals", TUNING.proving)
@@ -131,9 +133,9 @@ class PipelineRun(SolveRun):
 
     def _turn(self, name: str, share: float, seed: int | None = None, **settings: Any) -> None:
         """Run a member on the period alone, from the best schedule so far."""
-        if self.stop_reason():
-            return
         solver = find_solver(name)
+        if self.stop_reason() or unsupported(solver.info, self.alone) is not None:
+            return
         seconds, remaining = share * self.span, self.clock.remaining
         limit: float | None = seconds if remaining is None else min(seconds, remaining)
         if self.options.workers == 1 and name in COUNTED:

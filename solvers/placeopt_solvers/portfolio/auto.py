@@ -49,7 +49,7 @@ class Auto:
     info: ClassVar[Info] = Info(
         summary="portfolio of heuristics, CP-SAT, searches and bounds",
         family="portfolio",
-        rules=BOOKED,
+        rules=(*BOOKED, "machines"),
         guarantee="optimal, as far as time allows; else never worse than any of its members",
         complexity="anytime, after the time of the heuristics",
         exact=True,

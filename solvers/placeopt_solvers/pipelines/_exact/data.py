@@ -48,8 +48,8 @@ class Data:
     Attributes
     ----------
     line
-        Whether slots have positions: every device has one stage in each direction, and the order of backward stages
-        follows from that of the forward stages.
+        Whether slots have positions: every device has one stage in each direction and is its own machine, and the order
+        of backward stages follows from that of the forward stages.
     unit
         (n,) unit of each task: its colocation group, or what must share a stage in a line.
     time
@@ -62,6 +62,8 @@ class Data:
         (u, c), whether the class may run the unit.
     fixed, kept, source, gradient
         (u,) bytes, as in `Nodes`.
+    budgets
+        What each unit uses of each budget on each class (u, c), and the capacity.
     ahead, behind
         (u,), whether the unit has forward tasks, and backward tasks.
     """
@@ -82,6 +84,7 @@ class Data:
     kept: Int
     source: Int
     gradient: Int
+    budgets: list[tuple[Int, int]]
     ahead: Bool
     behind: Bool
     items: list[Item]
@@ -97,7 +100,7 @@ def data_of(problem: Problem, nodes: Nodes) -> Data:
     pipeline, n = rules(problem), problem.n_tasks
     behind, trained = backward(problem), forward_in_training(problem)
     crossing = bool((behind[problem.edge_source] & ~behind[problem.edge_target]).any())
-    line = pipeline.contiguous and nodes.complete and not crossing
+    line = pipeline.contiguous and nodes.complete and not crossing and pipeline.machines is None
     unit = nodes.node if line else problem.group
     u = int(unit.max()) + 1
     devices = devices_by_class(problem)
@@ -139,6 +142,12 @@ def data_of(problem: Problem, nodes: Nodes) -> Data:
         kept=sums(problem.output * ~behind),
         source=sums(problem.output * stored),
         gradient=sums(pipeline.gradient),
+        budgets=[
+            (sums(resources.amounts(r)[:, leaders]), int(resources.capacity[r]))
+            for resources in [problem.resources]
+            if resources is not None
+            for r in resources.budgets.tolist()
+        ],
         ahead=np.bincount(unit[~behind], minlength=u) > 0,
         behind=np.bincount(unit[behind], minlength=u) > 0,
         items=[_in_units(item, time) for item in items] if n else [],

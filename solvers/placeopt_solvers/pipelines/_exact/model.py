@@ -21,6 +21,10 @@ Each track of a slot takes the sum of what uses it (`placeopt.model.period`), an
     sum_(a of a class) track[a] <= devices of the class P
     sum of one track of each class <= P                    for each position, without teams
 
+If devices occupy machines, the sum of one track over the devices of a machine is at most P, and
+
+    sum_r t[a, r] + sum_r t[b, r] <= 1                     neither a nor b occupies all machines of the other
+
 ring[a, r] is the time in which r devices synchronise the gradients of their tasks, with the two roundings of
 `placeopt.model.period.ring_ticks` as whole columns. Where outputs may be computed again, c[a] is binary, and each row
 of loads and memory exists twice, under c[a] = 0 and c[a] = 1. `stages` models the stages and the runs kept.
@@ -77,6 +81,10 @@ class Model:
             system.at_least(len(members), total(sizes))
         if symmetry and not data.line:
             self._order_equal_devices()
+        for a, b in self.rules.conflicts.tolist():
+            system.at_least(1, self.used(a) + self.used(b))
+        for amounts, capacity in data.budgets:
+            system.at_least(capacity, total(self.held(amounts, a) for a in range(len(self.slots))))
         several = self.rules.in_flight not in ("none", "gpipe") or (
             self.rules.in_flight == "gpipe" and self.rules.microbatches > 1
         )
@@ -249,6 +257,10 @@ class Model:
                 system.at_least(self.data.team[slot.label] * period, each)
             alone = max(data.team) == 1
             by_place[slot.position if alone else -1, -1 if data.line and alone else slot.label].append(plain[a])
+        if self.rules.machines is not None:
+            for on in self.rules.occupied.T:
+                for parts in zip(*(plain[a] for a in np.flatnonzero(on).tolist()), strict=True):
+                    system.at_least(period, total(parts))
         if data.line or max(data.team) > 1:
             for (position, label), tracked in by_place.items():
                 several = 1 if position >= 0 else len(data.devices[label])

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
 
 from placeopt.bounding.engines import EngineError
 from placeopt.bounding.quick import best_bound
 from placeopt.engine import StoppedError
 from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
-from placeopt.model.building import simplest
+from placeopt.model.building import simplest, with_changes
+from placeopt.model.pipeline import UNBOUNDED
 from placeopt.model.schedule import Stages
+from placeopt.model.stages import rules
 from placeopt.protocol import Answer, Termination
 from placeopt.simulation.pipelines import periodic_schedule
 
@@ -30,6 +35,10 @@ Engine = Callable[[System, Linear, Limits, Mapping[int, int]], Outcome]
 
 OVERDUE = 1.0
 """Seconds after the time limit at which an engine that is still running is stopped."""
+
+
+RELAXED = 0.7
+"""Share of the time for the bound with free stages, where the model of limited stages has no positions."""
 
 
 class PeriodRun(SolveRun):
@@ -80,18 +89,22 @@ class PeriodRun(SolveRun):
             return self.ended(self.stop_reason() or Termination.TIME_LIMIT)
 
     def _solved(self, engine: Engine, least: int, most: int, symmetry: bool) -> Answer:
+        if rules(self.problem).machines is not None and rules(self.problem).numbered:
+            least = self._with_free_stages(engine, least, most, symmetry)
+            if self.least is not None and least >= self.least:
+                return proved_period(self, self.least)
         data = data_of(self.problem, contracted(self.problem))
         system = System(self.stopped, most)
         model = Model(data, system, symmetry=symmetry)
-        rows = stage_rows(model)
+        staged = stage_rows(model)
         period = model.require_period(least, None if self.least is None else self.least - 1)
-        model.require_memory(rows.kept())
+        model.require_memory(staged.kept())
         self.stats.update(columns=len(system.lower), rows=len(system.rows))
 
         def on_values(values: list[int]) -> None:
-            device, stages = solution(model, rows, values)
+            device, stages = solution(model, staged, values)
             if not self.offer(device, stages) and self.exact:
-                raise self.contradiction("the engine's solution exceeds the memory of a device")
+                raise self.contradiction("the engine's solution exceeds the memory of a device, or a budget")
 
         limits = Limits(
             max(data.team),
@@ -118,6 +131,28 @@ class PeriodRun(SolveRun):
         if reason is None and self.best.schedule is None:
             return self.ended(Termination.FAILED, found.message or "the engine ended without a schedule or a proof")
         return self.ended(reason or Termination.COMPLETED, found.message if reason is None else "")
+
+    def _with_free_stages(self, engine: Engine, least: int, most: int, symmetry: bool) -> int:
+        """Raise the bound to that of free stages, and return it: without positions, that is a much smaller model."""
+        pipeline = rules(self.problem)
+        segments = np.full(len(pipeline.launch), UNBOUNDED)
+        free = replace(pipeline, segments=segments, launch=0 * pipeline.launch)
+        problem = with_changes(self.problem, pipeline=free)
+        data = data_of(problem, contracted(problem))
+        system = System(self.stopped, most)
+        model = Model(data, system, symmetry=symmetry)
+        stage_rows(model)
+        period = model.require_period(least, None if self.least is None else self.least - 1)
+        model.require_memory([[] for _ in model.slots])
+        remaining = self.clock.remaining
+        seconds = None if remaining is None else RELAXED * remaining
+        limits = Limits(1, seconds, self._must_stop, lambda _: None, lambda bound: self._bounded(bound * data.time))
+        found = engine(system, period, limits, {})
+        if found.infeasible and self.least is not None:
+            return self.least
+        bound = least if found.bound is None else max(found.bound * data.time, least)
+        self.raised(bound)
+        return bound
 
     def offer(self, device: Int, stages: Stages, source: str = "") -> bool:
         """Offer a placement; return whether its memory suffices."""

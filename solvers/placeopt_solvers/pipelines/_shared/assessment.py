@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,14 +22,18 @@ from placeopt.protocol import Answer, Termination
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
 from ..._runs.solve_run import SolveRun
-from .contraction import contracted, orders
+from .contraction import Nodes, contracted, orders
 from .ideals import INFINITE, Division, costs_of, divided, sets_along
+from .machines import divided_by_machines
 
 
 def divisions(problem: Problem, stopped: Callable[[], bool]) -> Iterator[Division]:
     """Yield the best divisions of some orders of the tasks into contiguous stages, until `stopped` is true."""
     nodes = contracted(problem)
     slowest = nodes if nodes.exact else contracted(problem, optimistic=False)
+    if rules(problem).machines is not None:
+        yield from _by_machines(problem, slowest, stopped)
+        return
     costs = costs_of(problem, slowest)
     for order in orders(slowest):
         try:
@@ -37,6 +42,19 @@ def divisions(problem: Problem, stopped: Callable[[], bool]) -> Iterator[Divisio
             return
         if division is not None and permitted(problem, division.device, division.stages):
             yield division
+
+
+def _by_machines(problem: Problem, nodes: Nodes, stopped: Callable[[], bool]) -> Iterator[Division]:
+    for order in orders(nodes):
+        try:
+            found = divided_by_machines(problem, nodes, order, stopped)
+        except StoppedError:
+            return
+        if found is not None:
+            device, number = found
+            stages = replace(trivial_stages(problem, device), number=number)
+            if permitted(problem, device, stages):
+                yield Division(0, device, stages)
 
 
 def accepted(problem: Problem, schedule: Schedule) -> Stages | None:
@@ -67,7 +85,7 @@ def started(problem: Problem, schedule: Schedule) -> Schedule | None:
 
 
 def permitted(problem: Problem, device: np.ndarray, stages: Stages) -> bool:
-    """Return whether a placement and its stages satisfy all rules except memory."""
+    """Return whether a placement and its stages satisfy all rules except memory and budgets."""
     pipeline, n, m = rules(problem), problem.n_tasks, problem.n_devices
     leader = stages.leader
     if stages.number.shape != (n,) or leader.shape != (m,) or stages.recompute.shape != (m,):
@@ -82,6 +100,7 @@ def permitted(problem: Problem, device: np.ndarray, stages: Stages) -> bool:
         problem.feasible[np.arange(n), device].all()
         and (home[problem.group] == device).all()
         and (device[left] != device[right]).all()
+        and sound_machines(problem, device)
         and (leader[leader] == leader).all()
         and (problem.device_class == problem.device_class[leader]).all()
         and not np.isin(replica, device).any()
@@ -100,9 +119,17 @@ def permitted(problem: Problem, device: np.ndarray, stages: Stages) -> bool:
     )
 
 
+def sound_machines(problem: Problem, device: Int) -> bool:
+    """Return whether devices with tasks share machines only if those of one include those of the other."""
+    used = np.bincount(device, minlength=problem.n_devices) > 0
+    return not used[rules(problem).conflicts].all(axis=1).any()
+
+
 def assessed(problem: Problem, device: Int, stages: Stages) -> int | None:
-    """Return the period of a placement that satisfies all other rules, None if its memory does not suffice."""
+    """Return the period of a placement that satisfies all other rules, None if memory or a budget does not suffice."""
     if (pipeline_memory(problem, device, stages) > problem.capacity).any():
+        return None
+    if problem.resources is not None and not problem.resources.within_budgets(device):
         return None
     return int(loads(problem, device, stages).periods.max(initial=0))
 

@@ -15,7 +15,7 @@ from placeopt.model.schedule import Stages
 from placeopt.model.stages import backward, forward_in_training, rules, trivial_stages
 
 from ..._constructive.groups import grouped, possible
-from .assessment import assessed, numberings, teams
+from .assessment import assessed, numberings, sound_machines, teams
 
 
 def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[Int, Stages, int], None]) -> int | None:
@@ -37,13 +37,13 @@ def best_pipeline(problem: Problem, step: Callable[[], None], found: Callable[[I
     most = np.minimum(rules(problem).replicas, np.bincount(problem.device_class)[problem.device_class])
 
     def worse(device: Int, number: Int, team: Int) -> bool:
-        total = loads(problem, device, Stages(number, alone, nothing, nothing)).total
-        return useless(int((-(-total // team)).max(initial=0)))
+        load = loads(problem, device, Stages(number, alone, nothing, nothing)).busiest
+        return useless(int((-(-load // team)).max(initial=0)))
 
     for device in placements(problem):
         step()
         trivial = trivial_stages(problem, device)
-        if worse(device, trivial.number, most):
+        if not sound_machines(problem, device) or worse(device, trivial.number, most):
             continue
         redone = list(recomputed(problem, device))
         if rules(problem).in_flight != "1f1b":  # neither stages nor teams change the memory
