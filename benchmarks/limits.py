@@ -137,7 +137,7 @@ def slow(seed: int, needed: Needed) -> Check:
 
 def scarce(seed: int, needed: Needed) -> Check:
     """The bound of paths and prices, which needs scarce memory."""
-    problem = large_problem(seed, Objective(), scarce=True)
+    problem = large_problem(seed, Objective(), scarce=needed("lagrangian"))
     priced = lagrangian_bound(problem, None, lambda: False)
     found = None if priced is None else optimum(problem)
     if priced is not None and found is not None:
@@ -224,7 +224,8 @@ def judged(name: str, result: po.Result, best: tuple[Value, ...] | None) -> Chec
 
 
 PARTS: dict[str, Callable[[int, Needed], Check]] = {
-    "metrics": metrics, "slow": slow, "scarce": scarce, "exact": exact, "heuristics": heuristics, "pipelines": pipelines,
+    "metrics": metrics, "slow": slow, "scarce": scarce, "exact": exact, "heuristics": heuristics,
+    "pipelines": pipelines,
 }  # fmt: skip
 
 OPTIONAL = ("trivial", "(refused)", "(not proved)")

@@ -73,6 +73,11 @@ class Pipeline(Record):
         return bool((self.segments != UNBOUNDED).any() or self.launch.any()) or self.in_flight == "1f1b"
 
     @property
+    def runs_kept(self) -> int:
+        """Number of runs for which outputs are kept; 0 under 1f1b, which counts stages."""
+        return {"none": 1, "inference": 2, "1f1b": 0}.get(self.in_flight, self.microbatches)
+
+    @property
     def contiguous(self) -> bool:
         """Whether every device has at most one stage, or one forward and one backward stage."""
         return bool((self.segments == 1).all())
@@ -174,8 +179,8 @@ def _unsupported(pipeline: Pipeline, m: int) -> str:
     machines = pipeline.machines
     if machines is None or len(machines) != m or not all(each and each[0] >= 0 for each in machines):
         return f"expected {m} collections of whole numbers, none empty"
-    if pipeline.replicas > 1 or pipeline.recompute or pipeline.in_flight != "none":
-        return "expected one replica, in_flight none, and no recompute"
+    if pipeline.replicas > 1 or pipeline.recompute:
+        return "expected one replica and no recompute"
     if len({*zip(pipeline.overlap.tolist(), pipeline.full_duplex.tolist(), strict=True)}) > 1:
         return "expected the same overlap and full_duplex for all devices"
     if pipeline.full_duplex.any() and not pipeline.overlap.all():

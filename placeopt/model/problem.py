@@ -386,8 +386,8 @@ class Problem:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that hold besides those of tasks, links and memory.
 
-        "tiers", "unavailable", "shared_links", "machines" (devices of a pipeline that share them), "resources" (renewable
-        ones), "budgets", "parallel" (several tasks at once on a device), "limits".
+        "tiers", "unavailable", "shared_links", "machines" (several devices of a pipeline occupy one), "resources"
+        (renewable ones), "budgets", "parallel" (several tasks at once on a device), "limits".
         """
         found = [name for name in ("tiers", "unavailable", "shared_links") if getattr(self, name) is not None]
         if self.pipeline is not None and self.pipeline.machines is not None:

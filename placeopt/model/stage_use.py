@@ -112,7 +112,7 @@ def idle_devices(problem: Problem, schedule: Schedule) -> list[int]:
 
 
 def idle_share(problem: Problem, schedule: Schedule) -> tuple[float, int]:
-    """The share of the time of all devices in which they have no load, and their number; machines if they share some."""
+    """The share of the time of all devices, or of all machines, in which they have no load; and their number."""
     load = loads(problem, schedule.device, schedule.stages)
     period = int(load.periods.max(initial=0))
     if rules(problem).machines is not None:

@@ -49,10 +49,9 @@ def kept_runs(problem: Problem, device: Int, stages: Stages | None = None) -> In
         way, divided by the devices of s (PipeDream, SOSP 2019, section 3.2: the optimal number of minibatches).
     """
     pipeline = rules(problem)
-    kept = np.full(problem.n_devices, {"none": 1, "inference": 2}.get(pipeline.in_flight, pipeline.microbatches))
-    if pipeline.in_flight != "1f1b":
+    kept = np.full(problem.n_devices, pipeline.runs_kept or 1)
+    if pipeline.runs_kept:
         return kept
-    kept[:] = 1
     stages = trivial_stages(problem, device) if stages is None else stages
     ahead = np.flatnonzero(~backward(problem))
     ahead = ahead[np.argsort(stages.number[ahead], kind="stable")]

@@ -255,9 +255,7 @@ class _FirstFit:
         d = int(self.ops.device[row])
         length = self.round[d]
         used = [k for k in self.ops.tracks[row].tolist() if k >= 0]
-        tracks = [
-            self.tracks.setdefault((q, k), _Track(length)) for q in self.ops.machines[d] for k in used
-        ]
+        tracks = [self.tracks.setdefault((q, k), _Track(length)) for q in self.ops.machines[d] for k in used]
         if not tracks or length == 0:
             return ready
         at, last = ready, ready + length

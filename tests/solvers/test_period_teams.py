@@ -10,12 +10,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from commandline import run
 
 import placeopt as po
 from placeopt.bounding import quick
 from placeopt.errors import UsageError
-from placeopt.model.building import build_problem, with_changes
+from placeopt.model.building import build_problem
 from placeopt.model.pipeline import build_pipeline
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
@@ -38,13 +37,15 @@ def document(seed: int) -> dict[str, Any]:
         if rng.random() < 0.7:
             modes: dict[str, Any] = {"one": {"time": drawn(9), "memory": drawn(5)}}
             if rng.random() < 0.8:
-                modes["pair"] = {"team": names[:2] if rng.random() < 0.3 else {"d": 2}, "time": drawn(6), "memory": drawn(3)}
+                team = names[:2] if rng.random() < 0.3 else {"d": 2}
+                modes["pair"] = {"team": team, "time": drawn(6), "memory": drawn(3)}
             if rng.random() < 0.3:
                 modes["small"] = {"time": drawn(12), "memory": drawn(3), "uses": {"error": drawn(3)}}
             task["modes"] = modes
         else:
             task |= {"time": drawn(9), "memory": drawn(5)}
         tasks[f"t{i}"] = task
+    kept = [{}, {"in_flight": "inference"}, {"in_flight": "gpipe", "microbatches": 3}][seed // 3 % 3]
     stages = {"stages": "contiguous"} if rng.random() < 0.5 else {}
     overlap = [{}, {"overlap": True}, {"overlap": True, "duplex": "full"}][seed % 3]
     return {
@@ -52,10 +53,10 @@ def document(seed: int) -> dict[str, Any]:
         "resolution": "1 ms",
         "units": {"time": "ms", "memory": "B", "bandwidth": "kB/s"},
         "objective": "period",
-        "devices": {"d": {"count": len(names), "memory": 4 + drawn(12)}},
+        "devices": {"d": {"count": len(names), "memory": (20 if kept else 8) + drawn(12)}},
         "links": {"default": {"bandwidth": 1, "latency": drawn(2)}},
         "budgets": {"error": drawn(5)},
-        "pipeline": {**stages, **overlap, "launch": drawn(2)},
+        "pipeline": {**stages, **overlap, **kept, "launch": drawn(2)},
         "tasks": {name: task if task["after"] else {**task, "after": []} for name, task in tasks.items()},
     }
 
@@ -63,6 +64,7 @@ def document(seed: int) -> dict[str, Any]:
 def least_period(problem: Problem) -> int | None:
     """The least period over all placements."""
     best: int | None = None
+    more = {"none": 0, "inference": 1, "gpipe": 2}[rules(problem).in_flight]
     pipeline, resources = rules(problem), problem.resources
     assert pipeline.machines is not None
     edges = list(zip(problem.edge_source.tolist(), problem.edge_target.tolist(), strict=True))
@@ -76,7 +78,8 @@ def least_period(problem: Problem) -> int | None:
         ):
             continue
         if any(
-            sum(int(problem.memory[i]) for i, d in enumerate(device) if d == each) > problem.capacity[each]
+            sum(int(problem.memory[i] + more * problem.output[i]) for i, d in enumerate(device) if d == each)
+            > problem.capacity[each]
             for each in sets
         ):
             continue
@@ -97,8 +100,9 @@ def least_period(problem: Problem) -> int | None:
             if device[a] == device[b] or item in seen:
                 continue
             seen.add(item)
-            way = Fraction(int(problem.byte_ticks_num[device[a], device[b]]), int(problem.byte_ticks_den[device[a], device[b]]))
-            ticks = int(problem.latency[device[a], device[b]]) + ceil(int(problem.payload[e]) * way)
+            link = device[a], device[b]
+            way = Fraction(int(problem.byte_ticks_num[link]), int(problem.byte_ticks_den[link]))
+            ticks = int(problem.latency[link]) + ceil(int(problem.payload[e]) * way)
             tracks[device[a], 1] += ticks
             tracks[device[b], 2] += ticks
         period = 0
@@ -140,6 +144,14 @@ def shared(machines: list[tuple[int, ...]], **more: Any) -> Problem:
         task_names="ab", device_names=[f"d{k}" for k in range(m)], duration=[[2] * m, [3] * m],
         objective=Objective(((Term("period"),),)), pipeline=build_pipeline(2, m, machines=machines, **more),
     )  # fmt: skip
+
+
+def test_outputs_kept_for_other_runs_count_on_each_member() -> None:
+    tasks = {"a": {"output": 3, "modes": {"pair": {"team": {"d": 2}, "time": 1, "memory": 2}}}}
+    given = document(0) | {"devices": {"d": {"count": 2, "memory": 7}}, "tasks": tasks}
+    assert po.compile(given | {"pipeline": {}}).n_tasks == 1
+    with pytest.raises(po.SpecError, match="uses at least 8 B, and memory of d0 has 7 B"):
+        po.compile(given | {"pipeline": {"in_flight": "inference"}})
 
 
 class TestMachines:
@@ -197,9 +209,9 @@ class TestMachines:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pipeline": {"replicas": 2}}, "2 is not supported with modes"),
-        ({"pipeline": {"in_flight": "inference"}}, "inference is not supported with modes"),
-        ({"pipeline": {"recompute": True}}, "true is not supported with modes"),
+        ({"pipeline": {"replicas": 2}}, "replicas are not supported with modes"),
+        ({"pipeline": {"stages": "contiguous", "in_flight": "1f1b"}}, "1f1b is not supported with modes"),
+        ({"pipeline": {"recompute": True}}, "recompute is not supported with modes"),
         ({"pipeline": {"duplex": "full"}}, "full duplex needs overlap"),
         ({"resources": {"license": 1}}, "budgets are"),
     ],

@@ -269,8 +269,8 @@ def _period(classes: Classes) -> Iterator[Bound]:
         size = on.sum(axis=1)[classes.leader].astype(object)
         allowed = np.where(sharing.allowed, sharing.amount * size, math.inf).min(axis=1, initial=math.inf)
         shared = -(-sum(allowed.tolist()) // int(on.any(axis=0).sum()))
-        why = "all work, by modes and teams that take the least time of all their devices, divided ideally over them, takes"
-        yield Bound("load", shared, f"{why} {_time(problem, shared)}")
+        why = f"all work, in the modes and teams that need the least, divided ideally, takes {_time(problem, shared)}"
+        yield Bound("load", shared, why)
     fastest = least(sharing.amount, sharing.allowed)
     if problem.pipeline.replicas == 1:
         packed = pigeonhole(fastest, problem.n_devices)

@@ -32,7 +32,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
-from placeopt.model.ranges import first_excess
+from placeopt.model.ranges import LARGEST, first_excess
 from placeopt.model.units import is_whole, shown
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
@@ -242,7 +242,10 @@ class Compilation:
         table.restrict(single)
         relocation = self.current.relocation(parts, memory.resident, links)
         pipeline = pipeline_rules(parts, forward, memory.resident, None if modes is None else modes.members)
-        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible)
+        more = 0 if pipeline is None else pipeline.runs_kept - 1
+        kept = np.where(forward == np.arange(len(tasks)), memory.output, 0)
+        stored = [min(each * more, LARGEST) for each in kept.tolist()]
+        resources = shared_resources(of_file, modes, memory, of_modes, stored, rooms, table.duration, table.feasible)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 

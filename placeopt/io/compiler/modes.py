@@ -1,8 +1,8 @@
 """Modes and teams: each device or team in each mode becomes a device of the compiled problem.
 
-A device that tasks use in modes or teams is then a renewable resource of capacity 1 (a machine of a pipeline), and its
-memory a budget, so that rules and solvers need no notion of modes. The devices of the file come first, followed by the further ones in the order
-of the tasks: "gpu0: int4" is gpu0 in the mode int4, and "gpu0+gpu1: split" a team.
+A device that tasks use in modes or teams is then a renewable resource of capacity 1, or a machine of a pipeline, and
+its memory a budget, so that most rules and solvers need no notion of modes. The devices of the file come first, and
+then the further ones in the order of the tasks: "gpu0: int4" is gpu0 in the mode int4, and "gpu0+gpu1: split" a team.
 
 A team of k devices shares work (`flops`, `bytes`) in proportion to the rates of its members: k devices that take t_1,
 ..., t_k alone take 1 / (1/t_1 + ... + 1/t_k). They divide `shards` of memory likewise, and equally if the time of the

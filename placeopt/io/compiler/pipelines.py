@@ -15,9 +15,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.pipeline import UNBOUNDED, Pipeline, build_pipeline
 
 
-def pipeline_rules(
-    parts: Parts, forward: Int, resident: Int, members: list[tuple[int, ...]] | None
-) -> Pipeline | None:
+def pipeline_rules(parts: Parts, forward: Int, resident: Int, members: list[tuple[int, ...]] | None) -> Pipeline | None:
     """Return the rules of the pipeline; None if the objective does not contain `period`.
 
     With modes, `members` are the devices of the file that each device occupies.
@@ -124,10 +122,12 @@ def _gradient(tasks: Tasks, forward: Int, resident: Int, scales: Scales) -> Int:
 
 def _check_with_modes(parts: Parts, stated: PipelineSpec, rows: list[dict[str, Any]]) -> None:
     """Report what a pipeline with modes and teams does not support."""
-    for key, default in (("replicas", 1), ("in_flight", "none"), ("recompute", False)):
-        if (value := getattr(stated, key)) != default:
-            shown = str(value).lower()
-            parts.issues.add(f"{shown} is not supported with modes; expected {str(default).lower()}", ("pipeline", key))
+    if stated.replicas > 1:
+        parts.issues.add("replicas are not supported with modes; expected 1", ("pipeline", "replicas"))
+    if stated.recompute:
+        parts.issues.add("recompute is not supported with modes; expected false", ("pipeline", "recompute"))
+    if stated.in_flight == "1f1b":
+        parts.issues.add("1f1b is not supported with modes; expected another rule", ("pipeline", "in_flight"))
     ways = {(row["overlap"], row["full_duplex"]) for row in rows}
     if len(ways) > 1:
         parts.issues.add("with modes, all devices need the same overlap and duplex", ("pipeline",))

@@ -74,7 +74,7 @@ def draw_pipeline(
     shown = rows(problem, schedule)
     row_height = min(0.5, max(0.17, 5.5 / max(len(shown), 1)))
     clock = Clock(found.period * found.periods, problem.resolution)
-    hidden = "" if not unused or len(shown) == problem.n_devices else f"{counted(len(unused), 'more device')} without tasks"
+    hidden = f"{counted(len(unused), 'more device')} without tasks" if not set(unused) <= set(shown) else ""
     notes = _notes(problem, schedule, found, clock, bound, hidden)
     picture = new_picture(1.7 + row_height * max(len(shown), 2), title or problem.name or "pipeline", *notes)
     axes = picture.subplots()

@@ -359,8 +359,6 @@ def imported(
 
 def _check_teams(options: ImportOptions, level: str, devices: int) -> None:
     """Reject teams that the tasks or the network cannot have."""
-    if options.pipelined:
-        raise UsageError("tensor parallelism is not supported with the objective period; expected makespan")
     if level not in ("layer", "part"):
         raise UsageError(f"tensor parallelism divides layers or their parts; expected level layer or part, not {level}")
     largest = max(options.tensor_parallel)

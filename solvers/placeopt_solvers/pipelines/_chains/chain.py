@@ -102,7 +102,6 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
     np.add.at(entering_down, cut[later & enters], items.payload[later & enters])
     np.add.at(entering_up, cut[~later & enters], items.payload[~later & enters])
     ring = nodes.rings(problem)
-    kept = {"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches)
     capacity = problem.capacity[leaders]
     mode = 2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders]
     whole = int(nodes.fixed.sum()) + (m - 1) * int(nodes.kept.sum())
@@ -113,10 +112,10 @@ def chain_of(problem: Problem, nodes: Nodes, order: Int) -> Chain:
         gradient=_summed(nodes.gradient[order]), ahead=_summed(nodes.directions[order, 0]),
         behind=_summed(nodes.directions[order, 1]), down=down, up=up,
         entering_down=entering_down, entering_up=entering_up, reach=np.arange(1, k + 2), link=link,
-        binding=(capacity < whole) & (kept == 0), capacity=capacity, size=size,
+        binding=(capacity < whole) & (pipeline.runs_kept == 0), capacity=capacity, size=size,
         mode=mode, free=pipeline.free_transfers[leaders], launch=pipeline.launch[leaders],
         ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
-        replicas=pipeline.replicas, in_flight=kept, recompute=pipeline.recompute,
+        replicas=pipeline.replicas, in_flight=pipeline.runs_kept, recompute=pipeline.recompute,
     )  # fmt: skip
     return found._replace(reach=_reach(found)) if len(ways) == 1 else found
 

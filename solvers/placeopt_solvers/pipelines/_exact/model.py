@@ -85,10 +85,8 @@ class Model:
             system.at_least(1, self.used(a) + self.used(b))
         for amounts, capacity in data.budgets:
             system.at_least(capacity, total(self.held(amounts, a) for a in range(len(self.slots))))
-        several = self.rules.in_flight not in ("none", "gpipe") or (
-            self.rules.in_flight == "gpipe" and self.rules.microbatches > 1
-        )
-        able = self.rules.recompute and several and bool(data.again.any() or data.source.any() or data.kept.any())
+        able = self.rules.recompute and self.rules.runs_kept != 1
+        able = able and bool(data.again.any() or data.source.any() or data.kept.any())
         self.again = [system.binary() if able else None for _ in self.slots]
         self._products: dict[tuple[int, int], dict[tuple[int, int], Linear]] = {}
         self.launching = [NOTHING for _ in self.slots]  # in units of time, from the model of stages

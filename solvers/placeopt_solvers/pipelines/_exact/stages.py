@@ -47,10 +47,8 @@ class StageRows(ABC):
 
     def kept(self) -> list[list[Kept]]:
         """Return the runs that each slot may have to keep."""
-        rules, count = self.model.rules, len(self.model.slots)
-        if rules.in_flight != "1f1b":
-            return [[Kept({"none": 1, "inference": 2}.get(rules.in_flight, rules.microbatches))]] * count
-        return self.counted()
+        runs = self.model.rules.runs_kept
+        return [[Kept(runs)]] * len(self.model.slots) if runs else self.counted()
 
     @abstractmethod
     def counted(self) -> list[list[Kept]]:

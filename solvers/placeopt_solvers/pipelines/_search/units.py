@@ -130,7 +130,7 @@ def units_of(problem: Problem, unit: Int, order: Int, *, ordered: bool) -> Units
         launch=pipeline.launch, segments=pipeline.segments, label=problem.device_class,
         ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
         replicas=pipeline.replicas, multicast=pipeline.multicast,
-        in_flight={"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches),
+        in_flight=pipeline.runs_kept,
         recompute=pipeline.recompute, ordered=ordered,
     )  # fmt: skip
 

@@ -160,7 +160,6 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
     stride = np.concatenate(([1], np.cumprod(size[:-1] + 1))).astype(np.int64)
     states = np.arange(int(np.prod(size + 1)))
     unused = size - states[:, None] // stride % (size + 1)
-    kept = {"none": 1, "inference": 2, "1f1b": 0}.get(pipeline.in_flight, pipeline.microbatches)
     ticks = np.where(nodes.forbidden, np.inf, nodes.computing)
     least = ticks.min(axis=1, initial=np.inf)
     worked = (least > 0) & (least < np.inf)
@@ -174,7 +173,7 @@ def costs_of(problem: Problem, nodes: Nodes) -> Costs:
         apart_start=apart_start, apart=apart, capacity=problem.capacity[leaders], size=size,
         mode=2 * pipeline.overlap[leaders] + pipeline.full_duplex[leaders], free=pipeline.free_transfers[leaders],
         launch=pipeline.launch[leaders], ring_latency=ring[0].copy(), ring_num=ring[1].copy(), ring_den=ring[2].copy(),
-        replicas=pipeline.replicas, in_flight=kept, recompute=pipeline.recompute,
+        replicas=pipeline.replicas, in_flight=pipeline.runs_kept, recompute=pipeline.recompute,
         least=np.where(worked, least, 0).astype(np.int64), room=unused @ rate,
     )  # fmt: skip
 

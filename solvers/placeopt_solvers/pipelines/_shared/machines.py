@@ -24,7 +24,9 @@ MOST_MACHINES, MOST_LOADS = 10, 10_000_000
 NEVER = np.iinfo(np.int64).max
 
 
-def divided_by_machines(problem: Problem, nodes: Nodes, order: Int, stopped: Callable[[], bool]) -> tuple[Int, Int] | None:
+def divided_by_machines(
+    problem: Problem, nodes: Nodes, order: Int, stopped: Callable[[], bool]
+) -> tuple[Int, Int] | None:
     """Return the device and the stage (n,) of each task in the best division of an order; None if there is none.
 
     Raises
@@ -70,7 +72,7 @@ def divided_by_machines(problem: Problem, nodes: Nodes, order: Int, stopped: Cal
 
 
 def _loads(problem: Problem, nodes: Nodes, order: Int) -> Int:
-    """(k + 1, k + 1, m) ticks of the stage from one place of the order to another on a device; NEVER if not possible."""
+    """(k + 1, k + 1, m) ticks of the stage from one place of the order to another on a device; NEVER where not able."""
     k, m, pipeline = nodes.count, problem.n_devices, rules(problem)
 
     def sums(amounts: Int) -> Int:
