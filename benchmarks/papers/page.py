@@ -30,6 +30,9 @@ to our result. They are generated: do not edit them.
     python -m benchmarks.papers --short                 # all items that repeat exactly and take minutes
     python -m benchmarks.papers --page                  # write the pages from the kept reports
 
+They overwrite the pages, the reports and their pictures in docs/images of this repository, from whatever folder they
+are started.
+
 Reports of items that repeat exactly and take at most five minutes are in `records/`: delete the folder, and `--short`
 writes the same pages. Other reports are in `kept/`, with their date, and with the code that they were measured with:
 the Git trees of its folders, as `git rev-parse COMMIT:placeopt` prints them.

@@ -70,8 +70,8 @@ for team, tasks in members.most_common():
 plan.plot("gantt", "tensor_parallel.png", title="One token of four sequences on teams of GPUs")
 
 # %%
-# A pipeline with six batches of four requests under way is another problem: its metric is the period, and each stage runs
-# on a GPU or a team. Teams exchange data without doing more work, so that here the fast GPUs work alone.
+# A pipeline with six batches of four requests under way is another problem: its metric is the period, and each stage
+# runs on a GPU or a team. Teams exchange data without doing more work, so that here the fast GPUs work alone.
 pipeline = divided(1, 2, 4, level="layer", objective="period", context=512)
 stages = po.solve(pipeline, "cp-sat", workers=1, time_limit=5)
 assert stages.period is not None

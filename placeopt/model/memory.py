@@ -16,6 +16,7 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.resources import POOL
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
 from placeopt.model.stages import backward, forward_in_training, kept_runs
 from placeopt.model.tiers import TierArrays, swap_time
@@ -102,12 +103,42 @@ def peak_memory(problem: Problem, schedule: Schedule) -> Int:
 
 
 def used_memory(problem: Problem, schedule: Schedule) -> Int:
-    """(m,) bytes to compare with the capacities, under the problem's own memory model."""
+    """(m,) bytes to compare with the capacities, under the problem's own memory model.
+
+    Of a mode or a team, those on the member that needs most: its capacity is a budget.
+    """
+    if problem.members is not None:
+        return _mode_memory(problem, problem.members, schedule.device)
     if problem.pipeline is not None:
         return pipeline_memory(problem, schedule.device, schedule.stages)
     if problem.memory_model == "sum":
         return sum_memory(problem, schedule.device)
     return peak_memory(problem, schedule)
+
+
+def _mode_memory(problem: Problem, members: tuple[tuple[int, ...], ...], device: Int) -> Int:
+    used = sum_memory(problem, device)
+    budgets = [member_memory(problem, device, each) for each in range(problem.n_devices)]
+    for d, occupied in enumerate(members):
+        found = [int(need[d]) for each in occupied if (need := budgets[each]) is not None]
+        used[d] = max(found, default=int(used[d]))
+    return used
+
+
+def memory_capacity(problem: Problem, d: int) -> int | None:
+    """Bytes of a device, where modes and teams use it those of a budget; None if unlimited."""
+    resources, name = problem.resources, POOL + problem.device_names[d]
+    if problem.has_modes and resources is not None and name in resources.names:
+        return int(resources.capacity[resources.names.index(name)])
+    return None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d])
+
+
+def member_memory(problem: Problem, device: Int, d: int) -> Int | None:
+    """(m,) bytes that each device, mode or team holds on device d; None if its memory is no budget."""
+    resources, name = problem.resources, POOL + problem.device_names[d]
+    if resources is None or name not in resources.names:
+        return None
+    return per_device(problem, device, resources.placed(resources.names.index(name), device))
 
 
 def fits(problem: Problem, schedule: Schedule) -> bool:

@@ -5,8 +5,8 @@ Ticks and bytes are exact integers; ratios are floats, None if undefined.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,20 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Int
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
-from placeopt.model.memory import peak_memory, sum_memory, swap_times, tier_bytes, used_memory
+from placeopt.model.memory import (
+    member_memory,
+    memory_capacity,
+    peak_memory,
+    sum_memory,
+    swap_times,
+    tier_bytes,
+    used_memory,
+)
 from placeopt.model.objective import loads, moved_edges
 from placeopt.model.period import loads as pipeline_loads
-from placeopt.model.problem import UNLIMITED, Problem, check_problem
-from placeopt.model.schedule import Schedule, check_schedule, makespan
+from placeopt.model.problem import UNLIMITED, Problem, check_problem, own_devices
+from placeopt.model.resource_use import occupied_devices
+from placeopt.model.schedule import Schedule, check_schedule, durations, makespan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,8 +281,30 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
     """Compute the use of each device by a schedule.
 
     A device of a pipeline is busy with its load, a replica with that of its leader; both divided by the devices of the
-    team, as each serves a part of the runs.
+    team, as each serves a part of the runs. A device with modes and teams is busy with the tasks of all of them, which
+    have no use of their own.
     """
+    members, uses = problem.members, compiled_uses(problem, schedule)
+    if members is None:
+        return uses
+    tasks, devices = occupied_devices(problem, schedule)
+    count = np.bincount(devices, minlength=problem.n_devices)
+    busy = np.zeros_like(count)
+    np.add.at(busy, devices, durations(problem, schedule.device)[tasks])
+    if problem.pipeline is not None:
+        busy = pipeline_loads(problem, schedule.device, schedule.stages).busiest
+    found = []
+    for d in own_devices(problem):
+        changes: dict[str, Any] = {"tasks": int(count[d]), "busy": int(busy[d])}
+        if (held := member_memory(problem, schedule.device, d)) is not None:
+            changes["memory"] = int(held.sum())
+        changes["capacity"] = memory_capacity(problem, d)
+        found.append(replace(uses[d], **changes))
+    return tuple(found)
+
+
+def compiled_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
+    """Compute the use of each device of the compiled problem, modes and teams included; see `device_uses`."""
     tasks, ticks = np.bincount(schedule.device, minlength=problem.n_devices), loads(problem, schedule.device)
     used = used_memory(problem, schedule)
     if problem.pipeline is not None:

@@ -378,9 +378,22 @@ class Problem:
         return int(self.group.max()) + 1 if self.n_tasks else 0
 
     @property
+    def members(self) -> tuple[tuple[int, ...], ...] | None:
+        """(m,) the devices that each one occupies, itself or as a mode or a team of others; None without modes."""
+        if self.pipeline is not None:
+            return self.pipeline.machines
+        place = {name: d for d, name in enumerate(self.device_names)}
+        resources, found = self.resources, [set[int]() for _ in place]
+        for r, name in enumerate(() if resources is None else resources.names):
+            assert resources is not None
+            for d in np.flatnonzero(resources.amounts(r).any(axis=0)).tolist() if name in place else ():
+                found[d].add(place[name])
+        return tuple(tuple(sorted(each)) or (d,) for d, each in enumerate(found)) if any(found) else None
+
+    @property
     def has_modes(self) -> bool:
         """Whether some devices are modes or teams, which occupy other devices (`placeopt.io.compiler.modes`)."""
-        return self.resources is not None and not set(self.device_names).isdisjoint(self.resources.names)
+        return self.members is not None
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -490,8 +503,17 @@ def check_problem(caller: str, problem: object) -> None:
 
 def sizes(problem: Problem) -> str:
     """The numbers of tasks, edges and devices, as text."""
-    counts = (problem.n_tasks, "task"), (problem.n_edges, "edge"), (problem.n_devices, "device")
-    return ", ".join(counted(number, noun) for number, noun in counts)
+    own = problem.n_devices if problem.members is None else len(own_devices(problem))
+    counts = (problem.n_tasks, "task"), (problem.n_edges, "edge"), (own, "device")
+    more = problem.n_devices - own
+    text = ", ".join(counted(number, noun) for number, noun in counts)
+    return f"{text}, {more:,} {'mode or team' if more == 1 else 'modes and teams'}" if more else text
+
+
+def own_devices(problem: Problem) -> list[int]:
+    """The devices that are neither modes nor teams of others."""
+    members = problem.members
+    return [d for d in range(problem.n_devices) if members is None or members[d] == (d,)]
 
 
 def rounding_text(problem: Problem) -> str | None:

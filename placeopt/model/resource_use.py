@@ -12,6 +12,7 @@ import numpy as np
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
+from placeopt.model.resources import POOL
 from placeopt.model.schedule import Schedule, check_schedule, durations, transfer_times
 from placeopt.model.units import size_text
 
@@ -136,15 +137,10 @@ def occupied_devices(problem: Problem, schedule: Schedule) -> tuple[Int, Int]:
     A task that runs in a mode or in a team occupies its members; the first one has its inputs and its output. Any other
     task occupies its own device.
     """
-    resources = problem.resources
-    if resources is None or not problem.has_modes:
+    members = problem.members
+    if members is None:
         return np.arange(problem.n_tasks), schedule.device
-    place = {name: d for d, name in enumerate(problem.device_names)}
-    member = [place.get(name) for name in resources.names]
-    pairs = []
-    for i, d in enumerate(schedule.device.tolist()):
-        used = [member[r] for r, _ in resources.used(i, d)]
-        pairs += [(i, each) for each in used if each is not None] or [(i, d)]
+    pairs = [(i, each) for i, d in enumerate(schedule.device.tolist()) for each in members[d]]
     task, device = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     return task, device
 
@@ -159,8 +155,14 @@ SHOWN = 12
 
 
 def use_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:
-    """Names of resources, the used share of each, and the use in words; those used most if there are many."""
-    uses = resource_uses(problem, schedule)
+    """Names of resources, the used share of each, and the use in words; those used most if there are many.
+
+    Without the devices that modes and teams occupy, and their memory, which the table of devices shows.
+    """
+    shown = set() if not problem.has_modes else set(problem.device_names)
+    if problem.pipeline is None:
+        shown |= {POOL + name for name in shown}
+    uses = [use for use in resource_uses(problem, schedule) if use.name not in shown]
     chosen = sorted(sorted(range(len(uses)), key=lambda r: -uses[r].share)[:SHOWN])
     facts = [(visible(uses[r].name, 40), f"{uses[r].share:.1%}", uses[r].text) for r in chosen]
     if len(uses) > SHOWN:

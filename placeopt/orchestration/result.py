@@ -443,7 +443,7 @@ def _html(result: Result) -> str:
         grid = device_grid(result)
         order = list(range(len(grid.rows)))
         if result.period is None:
-            order.sort(key=lambda d: -_shown_devices(result)[d].busy)
+            order.sort(key=lambda d: -result.devices[d].busy)
         parts.append(grid_table(grid.headers, [grid.rows[k] for k in sorted(order[:SHOWN])], left=grid.left))
         if len(order) > SHOWN:
             less = "" if result.period is not None else " that are less busy"
@@ -451,17 +451,9 @@ def _html(result: Result) -> str:
     return framed(problem_line(result.problem), *parts, *map(note, verdict_lines(result)))
 
 
-def _shown_devices(result: Result) -> tuple[DeviceUse, ...]:
-    """The devices of the table: of modes and teams, only those that run a task."""
-    idle = not result.problem.has_modes
-    return tuple(use for use in result.devices if idle or use.tasks)
-
-
 def device_grid(result: Result) -> Grid:
     """The table of devices; for a pipeline, that of its stages."""
     if result.period is not None and result.schedule is not None:
         return stage_grid(result.problem, result.schedule)
-    cells = (device_cells(use, result.makespan or 0, result.problem.resolution) for use in _shown_devices(result))
-    # The memory of modes and teams is that of the devices that they occupy.
-    columns = len(DEVICE_HEADERS) - result.problem.has_modes
-    return Grid(DEVICE_HEADERS[:columns], tuple(row[:columns] for row in cells), left=2)
+    cells = (device_cells(use, result.makespan or 0, result.problem.resolution) for use in result.devices)
+    return Grid(DEVICE_HEADERS, tuple(cells), left=2)

@@ -51,7 +51,7 @@ def stage(view: View) -> Iterator[Violation]:
 
 def _machines(view: View) -> Iterator[Violation]:
     assert view.problem.pipeline is not None
-    machines, first = view.problem.pipeline.machines, {}
+    machines, first = view.problem.pipeline.machines, dict[int, int]()
     for i, d in enumerate(view.device.tolist() if machines is not None else []):
         first.setdefault(d, i)
     for (a, i), (b, j) in combinations(sorted(first.items()), 2):

@@ -12,11 +12,12 @@ import numpy as np
 
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
+from placeopt.model.memory import memory_capacity
 from placeopt.model.metrics import ccr
 from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.period import period
 from placeopt.model.pipeline import UNBOUNDED
-from placeopt.model.problem import UNLIMITED, Metric, Problem, sizes
+from placeopt.model.problem import Metric, Problem, own_devices, sizes
 from placeopt.model.schedule import Schedule, durations, edge_transfers, makespan
 from placeopt.model.stage_use import StageUse, idle_devices, idle_share, stage_uses
 from placeopt.model.stages import rules
@@ -50,8 +51,9 @@ MEANING = {
 def problem_line(problem: Problem) -> str:
     """Describe a problem in one line: sizes, CCR, required and available memory."""
     required = int(problem.memory.sum() if problem.memory_model == "sum" else problem.resident.sum())
-    capacity = [int(amount) for amount in problem.capacity if amount != UNLIMITED]
-    available = size_text(sum(capacity)) if len(capacity) == problem.n_devices else "unlimited"
+    capacity = [memory_capacity(problem, d) for d in own_devices(problem)]
+    known = [amount for amount in capacity if amount is not None]
+    available = size_text(sum(known)) if len(known) == len(capacity) else "unlimited"
     ratio = ccr(problem)
     shown = "-" if ratio is None else f"{ratio:.3g}"
     name = visible(problem.name) or "problem"

@@ -18,6 +18,8 @@ import placeopt as po
 from placeopt.model.resource_use import channel_use, use_over_time
 from placeopt.model.schedule import durations
 from placeopt.orchestration.result import device_grid
+from placeopt.simulation.pipelines import periodic_schedule
+from placeopt.views.facts import problem_line
 from placeopt.views.page import plan_page
 from placeopt.views.plots.gantt import DETAILED, RESOURCES, draw_gantt, make_rows
 from placeopt.views.traces import trace_text
@@ -85,8 +87,25 @@ def test_a_team_has_a_bar_in_the_row_of_each_member() -> None:
     text = draw_gantt(problem, schedule)
     assert "more devices" not in text.axes[0].get_title()
     result = po.solve(problem, "heft")
-    assert [row[0] for row in device_grid(result).rows] == [use.name for use in result.devices if use.tasks]
-    assert "of capacity" not in str(result)
+    assert [row[0] for row in device_grid(result).rows] == ["cpu", "gpu0", "gpu1"]
+    assert "3 devices, 4 modes and teams" in str(result)
+
+
+def test_the_memory_and_the_time_of_a_device_are_those_of_all_its_modes_and_teams() -> None:
+    modes = {"one": {"memory": 4}, "both": {"team": {"gpu": 2}, "memory": 3}, "small": {"memory": 1, "time": 5}}
+    tasks = {name: {"time": 4, "memory": 6, "modes": modes} for name in "bc"} | {"a": {"time": 2, "memory": 2}}
+    devices = {"cpu": {"memory": 5}, "gpu": {"count": 2, "memory": 9}}
+    document = {"placeopt": 1, "devices": devices, "tasks": tasks}
+    places = {"a": "gpu1", "b": "gpu0+gpu1: both", "c": "gpu1: small"}
+    for objective in ("makespan", "period"):
+        problem = po.compile({**document, "objective": objective})
+        device = [problem.device_names.index(places[name]) for name in problem.task_names]
+        schedule = po.simulate(problem, device) if objective == "makespan" else periodic_schedule(problem, device)
+        uses = po.device_uses(problem, schedule)
+        assert [(use.name, use.tasks, use.busy, use.memory, use.capacity) for use in uses] == [
+            ("cpu", 0, 0, 0, 5), ("gpu0", 1, 4, 3, 9), ("gpu1", 3, 11, 6, 9),
+        ]  # fmt: skip
+        assert "memory 14 B of 23 B" in problem_line(problem)
 
 
 @pytest.mark.parametrize("n", [12, DETAILED + 1])

@@ -245,7 +245,7 @@ class Compilation:
         more = 0 if pipeline is None else pipeline.runs_kept - 1
         kept = np.where(forward == np.arange(len(tasks)), memory.output, 0)
         stored = [min(each * more, LARGEST) for each in kept.tolist()]
-        resources = shared_resources(of_file, modes, memory, of_modes, stored, rooms, table.duration, table.feasible)
+        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible, stored)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 

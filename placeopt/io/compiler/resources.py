@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,10 +24,10 @@ def shared_resources(
     modes: Modes | None,
     memory: TaskMemory,
     of_modes: TaskMemory | None,
-    stored: list[int],
     capacity: Int,
     duration: Int,
     feasible: Bool,
+    stored: Sequence[int] = (),
 ) -> Resources | None:
     """Return the resources of a spec, None if it has none; `feasible` (n, m) becomes false where a task exceeds one.
 

@@ -31,8 +31,8 @@ from placeopt.io.files import StrPath, write_whole
 from placeopt.model.arrays import Int
 from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import memory_profiles, sum_memory
-from placeopt.model.metrics import device_uses
-from placeopt.model.problem import Problem
+from placeopt.model.metrics import DeviceUse, compiled_uses, device_uses
+from placeopt.model.problem import Problem, own_devices
 from placeopt.model.resource_use import channel_use, task_lanes, use_over_time
 from placeopt.model.schedule import Schedule, durations, edge_ticks, makespan
 from placeopt.orchestration.result import Result
@@ -161,8 +161,9 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
     note = "live bytes over time; dashed: capacity, where it fits the scale"
     if counted is not None:
         note += "; dotted: total of all tasks on the device, which is compared with the capacity"
-    devices = [
-        {
+
+    def described(use: DeviceUse, d: int) -> dict[str, Any]:
+        return {
             "name": use.name,
             "type": use.type,
             "color": colors[d],
@@ -174,8 +175,9 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
             "unavailable": [] if problem.unavailable is None else problem.unavailable.of(d),
             "counted": None if counted is None else counted[d],
         }
-        for d, use in enumerate(device_uses(problem, schedule))
-    ]
+
+    devices = [described(use, d) for d, use in enumerate(compiled_uses(problem, schedule))]
+    own = list(map(described, device_uses(problem, schedule), own_devices(problem)))
     lanes = [{**devices[d], "label": f"{devices[d]['name']} {lane + 1}" if lane else None} for d, lane in rows]
     return {
         "resolution": float(problem.resolution),
@@ -190,6 +192,7 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
             for swatch in legend(problem.device_names, problem.device_types)
         ],
         "devices": devices,
+        **({"table": own} if problem.has_modes else {}),
     }
 
 

@@ -77,7 +77,8 @@ def _loads(problem: Problem, nodes: Nodes, order: Int) -> Int:
 
     def sums(amounts: Int) -> Int:
         """(k + 1, k + 1, ...) the sums of the nodes from one place to another."""
-        until = np.concatenate((np.zeros((1, *amounts.shape[1:]), dtype=np.int64), np.cumsum(amounts[order], axis=0)))
+        until = np.zeros((k + 1, *amounts.shape[1:]), dtype=np.int64)
+        np.cumsum(amounts[order], axis=0, out=until[1:])
         return until[None] - until[:, None]
 
     busy = sums(nodes.computing) + pipeline.launch * np.clip(sums(nodes.directions.astype(np.int64)), 0, 1).sum(
@@ -88,10 +89,11 @@ def _loads(problem: Problem, nodes: Nodes, order: Int) -> Int:
     found = np.maximum.reduce([busy, *ways]) if pipeline.overlap.all() else busy + ways[0]
     never = sums(nodes.forbidden.astype(np.int64)) > 0
     never |= sums(nodes.fixed)[:, :, None] > problem.capacity
-    for r in () if problem.resources is None else problem.resources.budgets.tolist():
+    resources = problem.resources
+    for share in () if resources is None else resources.shares():
         amounts = np.zeros((k, m), dtype=np.int64)
-        np.add.at(amounts, nodes.node, problem.resources.amounts(r))
-        never |= sums(amounts) > problem.resources.capacity[r]
+        np.add.at(amounts, nodes.node, share.amount)
+        never |= sums(amounts) > share.capacity
     return np.where(never, NEVER, found)
 
 
