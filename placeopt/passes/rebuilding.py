@@ -100,6 +100,7 @@ def rebuilt(
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
         tiers=None if problem.tiers is None else problem.tiers.part(devices),
         unavailable=None if unavailable is None else unavailable.part(devices),
+        setups=None if problem.setups is None else problem.setups.part(tasks, devices),
         shared_links=None if shared_links is None else shared_links.part(devices),
         resources=None if problem.resources is None else problem.resources.part(tasks, devices),
     )

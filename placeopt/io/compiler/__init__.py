@@ -16,6 +16,7 @@ from placeopt.io.compiler.durations import DurationTable, feasibility, time_wind
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.modes import Modes, check_modes
+from placeopt.io.compiler.setups import setup_times
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, shared_links, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
@@ -249,6 +250,7 @@ class Compilation:
         due, due_weight = due_dates(tasks, scales)
         limits = metric_limits(spec, scales, issues)
         duration = table.finished()
+        setups = setup_times(parts, duration, table.feasible)
         members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
         price = prices(of_file, members, duration, table.feasible)
         if len(issues):
@@ -289,6 +291,7 @@ class Compilation:
             memory_model=spec.memory_model,
             tiers=tiers,
             unavailable=unavailable,
+            setups=setups,
             shared_links=shared,
             resources=resources,
             limits=limits,

@@ -47,6 +47,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and (start + durations(problem, device) <= problem.deadline).all()
         and _apart_on_devices(problem, schedule)
         and _within_resources(problem, schedule)
+        and _set_up(problem, schedule)
         and (
             problem.unavailable is None
             or problem.unavailable.avoided(device, start, start + durations(problem, device))
@@ -66,6 +67,19 @@ def _apart_on_devices(problem: Problem, schedule: Schedule) -> bool:
         return _disjoint(device, start, end)
     alone = ~problem.resources.parallel[device]
     return _disjoint(device[alone], start[alone], end[alone])
+
+
+def _set_up(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether there is time for the setup between any two neighbours on a device that last."""
+    setups, device, start = problem.setups, schedule.device, schedule.start
+    if setups is None:
+        return True
+    ticks = durations(problem, device)
+    lasting = np.flatnonzero(ticks)
+    order = lasting[np.lexsort((start[lasting], device[lasting]))]
+    before, after = order[:-1], order[1:]
+    times = setups.ticks[setups.kind[device[after]], setups.family[before], setups.family[after]]
+    return bool((start[after] >= (start + ticks)[before] + times)[device[before] == device[after]].all())
 
 
 def _within_resources(problem: Problem, schedule: Schedule) -> bool:
