@@ -75,7 +75,7 @@ def _set_up(problem: Problem, schedule: Schedule) -> bool:
     if setups is None:
         return True
     ticks = durations(problem, device)
-    lasting = np.flatnonzero(ticks)
+    lasting = np.flatnonzero((ticks > 0) & setups.used()[device])
     order = lasting[np.lexsort((start[lasting], device[lasting]))]
     before, after = order[:-1], order[1:]
     times = setups.ticks[setups.kind[device[after]], setups.family[before], setups.family[after]]

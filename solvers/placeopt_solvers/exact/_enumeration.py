@@ -294,7 +294,8 @@ class _Orders:
         begun = None if last is None else self.start[last]
         if setups is None or not self.ticks[i] or last is None or begun is None:
             return 0
-        return begun + self.ticks[last] + setups.between(self.device[i], last, i)
+        ticks = setups.between(self.device[i], last, i)
+        return begun + self.ticks[last] + ticks if ticks else 0  # parallel devices have none
 
     def _available(self, i: int, tick: int) -> int:
         """Return the first tick from this one on at which a task has its device and its resources while it runs."""
