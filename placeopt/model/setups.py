@@ -63,6 +63,20 @@ class Setups(Record):
         """Ticks of the setup of device d between the end of task i and the start of task j, if both last."""
         return int(self.ticks[self.kind[d], self.family[i], self.family[j]])
 
+    def before(self, device: Int, start: Int, ticks: Int) -> tuple[Int, Int]:
+        """(n,) the task before each on its device, -1 without one, and the ticks of the setup between them.
+
+        For a schedule of tasks that take `ticks` (n,). Only tasks that last count: others have no setup.
+        """
+        last, needed = np.full(len(device), -1, dtype=np.int64), np.zeros(len(device), dtype=np.int64)
+        lasting = np.flatnonzero(ticks)
+        order = lasting[np.lexsort((start[lasting], device[lasting]))]
+        follows = np.flatnonzero(np.diff(device[order]) == 0) + 1
+        last[order[follows]] = order[follows - 1]
+        family = np.where(last < 0, self.initial[device], self.family[last])
+        needed[lasting] = self.ticks[self.kind[device], family, self.family][lasting]
+        return last, needed
+
     def first(self, device: Int | int, task: Int | int) -> Int:
         """Ticks of the setup of devices before their first tasks, elementwise."""
         return np.asarray(self.ticks[self.kind[device], self.initial[device], self.family[task]])

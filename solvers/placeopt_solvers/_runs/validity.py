@@ -70,16 +70,13 @@ def _apart_on_devices(problem: Problem, schedule: Schedule) -> bool:
 
 
 def _set_up(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether there is time for the setup between any two neighbours on a device that last."""
-    setups, device, start = problem.setups, schedule.device, schedule.start
-    if setups is None:
+    """Return whether there is time for each setup."""
+    if problem.setups is None:
         return True
-    ticks = durations(problem, device)
-    lasting = np.flatnonzero((ticks > 0) & setups.used()[device])
-    order = lasting[np.lexsort((start[lasting], device[lasting]))]
-    before, after = order[:-1], order[1:]
-    times = setups.ticks[setups.kind[device[after]], setups.family[before], setups.family[after]]
-    return bool((start[after] >= (start + ticks)[before] + times)[device[before] == device[after]].all())
+    ticks = durations(problem, schedule.device)
+    last, needed = problem.setups.before(schedule.device, schedule.start, ticks)
+    since = np.where(last < 0, 0, (schedule.start + ticks)[last])
+    return bool((schedule.start >= since + needed)[needed > 0].all())
 
 
 def _within_resources(problem: Problem, schedule: Schedule) -> bool:
