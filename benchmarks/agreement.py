@@ -5,10 +5,10 @@
 The problems come from `small_problem` in tests/support/brute_force.py: up to five tasks on three devices, with
 infeasible devices, groups, separation, capacities, shared outputs, different links, all contention models, both memory
 models, every metric, weighted sums and lists. Two thirds of them have release times and deadlines, half of them
-resources, budgets and parallel devices, some unavailable devices, setup times, shared links and limits of metrics. The solvers run
-without the pipeline and without a warm start, so that only their own model proves their claims. The verifier checks
-each schedule, and no quick bound may be above the optimum. Each solver has one worker and a limit of 60 s. A
-disagreement is printed together with the complete problem, and the exit code is 1.
+resources, budgets and parallel devices, some unavailable devices, setup times, shared links and limits of metrics. The
+solvers run without the pipeline and without a warm start, so that only their own model proves their claims. The
+verifier checks each schedule, and no quick bound may be above the optimum. Each solver has one worker and a limit of
+60 s. A disagreement is printed together with the complete problem, and the exit code is 1.
 """
 
 from __future__ import annotations

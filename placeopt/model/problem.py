@@ -390,8 +390,8 @@ class Problem:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that hold besides those of tasks, links and memory.
 
-        "tiers", "unavailable", "setups", "shared_links", "resources" (renewable ones), "budgets", "parallel" (several tasks at
-        once on a device), "limits".
+        "tiers", "unavailable", "setups", "shared_links", "resources" (renewable ones), "budgets", "parallel" (several
+        tasks at once on a device), "limits".
         """
         found = [name for name in ("tiers", "unavailable", "setups", "shared_links") if getattr(self, name) is not None]
         if (resources := self.resources) is not None:

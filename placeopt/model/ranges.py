@@ -72,7 +72,13 @@ def _excesses(problem: Problem) -> Iterator[Excess]:
         (times, last + longest + setting_up + transfers, "ticks", "use a coarser resolution", "resolution"),
         ("the memory of all tasks adds up", _total(problem.memory), "bytes", "expected less", "tasks"),
         ("all payloads add up", moved, "bytes", "expected less", "tasks"),
-        ("the weighted tardiness adds up", weight * (last + longest + setting_up + transfers), "ticks", "expected less", "tasks"),
+        (
+            "the weighted tardiness adds up",
+            weight * (last + longest + setting_up + transfers),
+            "ticks",
+            "expected less",
+            "tasks",
+        ),
         ("the price of all tasks adds up", prices, "billionths", "expected less", "tasks"),
         ("the energy of all tasks and transfers adds up", energy, "nJ", "expected less", "devices"),
     ):

@@ -83,27 +83,29 @@ class Setups(Record):
 
     def used(self) -> Bool:
         """(m,), whether changes of the device take time."""
-        return np.asarray(self.ticks.any(axis=(1, 2))[self.kind])
+        return np.asarray(np.any(self.ticks, axis=(1, 2))[self.kind])
 
     def most(self, feasible: Bool) -> Int:
         """(n,) ticks of the longest setup before each task, on the devices (n, m) that may run it."""
-        longest = np.concatenate([self.ticks[k].max(axis=0)[self.family][:, None] for k in range(len(self.ticks))], 1)
-        return np.asarray(np.where(feasible, longest[:, self.kind], 0).max(axis=1, initial=0))
+        longest = self.ticks.max(axis=1)[self.kind[None, :], self.family[:, None]]
+        return np.asarray(np.where(feasible, longest, 0).max(axis=1, initial=0))
 
     def label(self, family: int) -> str | None:
         """The name of a family; None for tasks without one."""
         return self.names[family] if family < len(self.names) else None
 
     def changes(self, d: int) -> dict[str, int | dict[str, int]]:
-        """The setup times of a device as `build_setups` takes them, without those that are zero."""
+        """The setup times of a device as `build_setups` takes them, for all families; none if no change takes time."""
         table, found = self.ticks[self.kind[d]], dict[str, int | dict[str, int]]()
+        if not table.any():
+            return found
         for to, name in enumerate(self.names):
             others, same = int(table[-1, to]), int(table[to, to])
             differ = [f for f in range(len(self.names)) if f != to and table[f, to] != others]
             if differ or same:
                 before = {self.names[f]: int(table[f, to]) for f in differ}
                 found[name] = {**before, **({name: same} if same else {}), **({OTHERS: others} if others else {})}
-            elif others:
+            else:
                 found[name] = others
         return found
 
@@ -168,7 +170,7 @@ def build_setups(
     place: dict[str | None, int] = {name: k for k, name in enumerate(names)}
     none = place[None] = len(names)
     kinds: dict[bytes, int] = {}
-    tables, kind = [], []
+    tables, kind = list[Int](), list[int]()
     for d, of in enumerate(changes):
         table = np.zeros((none + 1, none + 1), dtype=np.int64)
         for name, stated in of.items():

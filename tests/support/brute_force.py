@@ -446,7 +446,9 @@ def with_setups(problem: Problem, rng: np.random.Generator) -> Problem:
     while True:  # until no change is faster by way of another task
         changes: list[Any] = []
         for parallel in several:
-            to: dict[str, Any] = {name: int(rng.integers(0, 6)) for name in names if rng.random() < 0.8 and not parallel}
+            to: dict[str, Any] = {
+                name: int(rng.integers(0, 6)) for name in names if rng.random() < 0.8 and not parallel
+            }
             for name in list(to) if rng.random() < 0.5 else ():
                 to[name] = {each: int(rng.integers(0, 6)) for each in [*names, "*"] if rng.random() < 0.7}
             changes.append(to)

@@ -776,6 +776,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         "release": [0, 3, 0],
         "deadline": [UNLIMITED, UNLIMITED, -1],
         "unavailable": build_unavailability([[(0, 1)], []]),
+        "setups": build_setups([None, None, "x"], [{}, {"x": 1}]),
         "shared_links": build_shared_links(2, {"bus": SharedLink([0, 1], medium=True)}),
         "limits": [("makespan", 0)],
         "resources": build_resources(
@@ -796,6 +797,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         (Rule.RESOURCE, 2, 1),
         (Rule.BUDGET, None, 1),
         (Rule.DEADLINE, 2, 1),
+        (Rule.SETUP, 2, 2),
         (Rule.PRECEDENCE, 1, 4),
         (Rule.PRECEDENCE, 2, 4),
         (Rule.TRANSFER, 0, 2),
@@ -1336,7 +1338,10 @@ def fitting(problem: Problem, plan: Schedule) -> Setups | None:
             changes.append({})
             continue
         by = itertools.product(names, [*names, "*"])
-        times = {(before, after): max(least.get((before, after), rng.randint(0, 4)) - rng.choice((0, 0, 1)), 0) for after, before in by}
+        times = {
+            (before, after): max(least.get((before, after), rng.randint(0, 4)) - rng.choice((0, 0, 1)), 0)
+            for after, before in by
+        }
         changes.append({name: {before: times[before, name] for before in [*names, "*"]} for name in names})
     return build_setups(family, changes, initial)
 

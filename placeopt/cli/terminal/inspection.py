@@ -155,7 +155,9 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
             facts.append(("unavailable", f"{listing(device['devices'], 3)}: {when}"))
         if device["setup"]:
             most = {name: max(by.values()) if isinstance(by, dict) else by for name, by in device["setup"].items()}
-            times = listing([f"{visible(name, 40)} {time_text(ticks, problem.resolution)}" for name, ticks in most.items()], 4)
+            times = listing(
+                [f"{visible(name, 40)} {time_text(ticks, problem.resolution)}" for name, ticks in most.items()], 4
+            )
             facts.append(("setup times", f"{listing(device['devices'], 3)}: at most {times}"))
     for k, each in enumerate(found["resources"][:SHOWN]):
         facts.append(("" if k else "resources", f"{visible(each['name'], 40)}: {_resource_text(each)}"))

@@ -84,7 +84,7 @@ void Line::remove() {
     placements.pop_back();
     const Int i = placed.task;
     if (usage.any()) usage.count(need(i, device[i]), start[i], end[i], -1);
-    if (problem.sets_up(i, device[i]))
+    if (problem.setups.on(device[i]))
         std::erase_if(stays[device[i]], [i](const Stay& stay) { return stay.task == i; });
     for (; gap_changes.size() > placed.gap_changes; gap_changes.pop_back()) {
         const GapChange& change = gap_changes.back();

@@ -37,7 +37,7 @@ struct Slot {
     Int start, gap;
 };
 
-// A task that lasts on its device.
+// A task on a device that needs setups.
 struct Stay {
     Int start, end, task;
 };
@@ -64,7 +64,7 @@ struct Line {
     std::vector<Int> inputs;        // (e,) with ports: positions of each task's in-edges in the order of transfers
     std::vector<Int> arrival;       // scratch: (m,) of each kind of link
     std::vector<char> closed;       // (m,) devices that take no further groups, for `contends`; empty if none ever closes
-    std::vector<std::vector<Stay>> stays;  // of each device that needs setups, the tasks that last, by start; empty without
+    std::vector<std::vector<Stay>> stays;  // of each device that needs setups, by start and end; empty without setups
     Usage usage;                    // what placed tasks use of renewable resources
     std::vector<Int> left;          // (b,) what groups with a home leave of each budget
 
@@ -129,9 +129,11 @@ struct Line {
     // The tick from which device d is set up for task i after the first `before` stays there.
     Int set_up(Int i, Int d, std::size_t before) const {
         const Setups& setups = problem.setups;
-        if (before == 0) return setups.before(d, setups.initial[d], i);
+        const Int end = before == 0 ? 0 : stays[d][before - 1].end;
+        while (before > 0 && problem.work(stays[d][before - 1].task, d) == 0) --before;
+        if (before == 0) return std::max(end, setups.before(d, setups.initial[d], i));
         const Stay& last = stays[d][before - 1];
-        return add(last.end, setups.before(d, setups.family[last.task], i));
+        return std::max(end, add(last.end, setups.before(d, setups.family[last.task], i)));
     }
     // Makes every device free, except in its windows of unavailability.
     void open_gaps();
@@ -305,10 +307,11 @@ public:
         }
         set(line.free[d], std::max(line.free[d], end));
         if (slot.gap != NONE) use_gap(d, slot, end);
-        if (problem.sets_up(i, d)) {
+        if (problem.setups.on(d)) {
             auto& stays = line.stays[d];
-            const auto later = [](Int tick, const Stay& stay) { return tick < stay.start; };
-            stays.insert(std::upper_bound(stays.begin(), stays.end(), slot.start, later), {slot.start, end, i});
+            const Stay stay{slot.start, end, i};
+            const auto earlier = [](const Stay& a, const Stay& b) { return a.start != b.start ? a.start < b.start : a.end < b.end; };
+            stays.insert(std::upper_bound(stays.begin(), stays.end(), stay, earlier), stay);
         }
     }
 
@@ -348,12 +351,19 @@ private:
                 tick = open;
             }
         }
+        const auto fits = [&](Int end) {  // up to the next task that lasts
+            for (std::size_t next = k; next < stays.size(); ++next) {
+                const bool lasts = problem.sets_up(stays[next].task, d);
+                const Int setup = lasts ? problem.setups.before(d, problem.setups.family[i], stays[next].task) : 0;
+                if (add(end, setup) > stays[next].start) return false;
+                if (lasts) break;
+            }
+            return true;
+        };
         while (k < stays.size() && stays[k].start < add(ready, ticks)) ++k;
         for (;; ++k) {
             const Int tick = problem.unavailable.clear_of(d, std::max(ready, line.set_up(i, d, k)), ticks);
-            if (k == stays.size()) return tick;
-            const Setups& setups = problem.setups;
-            if (add(add(tick, ticks), setups.before(d, setups.family[i], stays[k].task)) <= stays[k].start) return tick;
+            if (fits(add(tick, ticks))) return tick;
         }
     }
 

@@ -16,7 +16,6 @@ from placeopt.io.compiler.durations import DurationTable, feasibility, time_wind
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.modes import Modes, check_modes
-from placeopt.io.compiler.setups import setup_times
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, shared_links, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
@@ -24,6 +23,7 @@ from placeopt.io.compiler.prices import due_dates, metric_limits, prices
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
+from placeopt.io.compiler.setups import setup_times
 from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import StrPath, size_limit

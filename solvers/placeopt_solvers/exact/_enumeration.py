@@ -10,12 +10,11 @@ the ports of `placeopt.model.ports`: those of its two devices, and the channels 
 appended in every order of non-decreasing starts, each as early as its release time, its predecessors, its device and
 its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
 order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
-starts, because each starts at its release, when its device is set up, at the end of a window in which it is
-unavailable, or when an
-operation ends that was appended before it. That holds with renewable resources, too: a task that starts earlier adds
-to what is in use only before any task that was appended later starts. A schedule that meets its deadlines still does
-when operations start earlier. A partial order is pruned if an operation must be late, or if the path from an operation
-to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
+starts, because each starts at its release, when its device is set up, at the end of a window in which its device is
+unavailable, or when an operation ends that was appended before it. That holds with renewable resources, too: a task
+that starts earlier adds to what is in use only before any task that was appended later starts. A schedule that meets
+its deadlines still does when operations start earlier. A partial order is pruned if an operation must be late, or if
+the path from an operation to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
 
 Memory is that of the `sum` model, which does not depend on the order. Neither do the swap times of memory tiers, which
 count as release times of the placement.

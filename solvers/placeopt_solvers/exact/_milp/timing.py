@@ -57,10 +57,10 @@ def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value
 
     `after` are the successors of each task.
 
-    The horizon. Take an optimal schedule and remove each tick after the last release time at which nothing runs and
-    nothing moves. It stays valid, and no metric grows (`_cp_sat.limits` gives the argument). So it ends by that time
-    plus the sum of all durations, setups and transfers, each with its maximum over the devices. If the makespan has weight
-    w > 0 in the first level of value V, every schedule no worse ends by V / w.
+    The horizon. Take an optimal schedule and remove each tick after the last release time at which nothing runs, moves
+    or is set up. It stays valid, and no metric grows (`_cp_sat.limits` gives the argument). So it ends by that time
+    plus the sum of all durations, setups and transfers, each with its maximum over the devices. If the makespan has
+    weight w > 0 in the first level of value V, every schedule no worse ends by V / w.
 
     The windows follow paths. The start of a task follows from its release time and the earliest ends of its producers,
     with least durations and without transfers; its end from its deadline, the horizon and its consumers.
@@ -185,7 +185,7 @@ class Timing:
                 self.program.at_least(self.order(i, j) + self.order(j, i), both)
 
     def _set_up(self, setups: Setups) -> None:
-        """Add s[j] >= e[i] + p (x[i] + x[j] - 1) for a setup of p on a device between task i and task j, if o[i, j] = 1.
+        """Add s[j] >= e[i] + p (x[i] + x[j] - 1) for a setup of p on a device between tasks i and j, if o[i, j] = 1.
 
         Where the graph orders the tasks, there is no o. For the setup at tick 0, add s[j] >= p x[j].
         """
