@@ -22,7 +22,9 @@ from placeopt.passes.rebuilding import rebuilt
 from placeopt.protocol import Options, Termination, unsupported
 from placeopt.protocol.registry import find_solver
 from placeopt.simulation import retime, simulate
+from placeopt.studies.sensitivity.changes import make_changes
 from placeopt.verifier import Rule, verify
+from placeopt.views.plots.gantt import draw_gantt
 
 SPEC: dict[str, Any] = {
     "placeopt": 1,
@@ -348,3 +350,27 @@ def test_valid_schedules_agree_with_the_verifier() -> None:
             assert valid(case, moved) == (not rules)
             verdicts[rules == {Rule.SETUP}] += 1
     assert verdicts[True] >= 15
+
+
+def test_a_further_device_has_the_setups_of_its_type() -> None:
+    (grown,), _ = make_changes(po.compile(SPEC), ["devices:gpu"])
+    setups = grown.problem.setups
+    assert setups is not None
+    assert [setups.changes(d) for d in range(3)] == [setups.changes(0), {}, setups.changes(0)]
+    assert po.solve(grown.problem, "cp-sat").makespan == 8
+
+
+def test_explain_repairs_deadlines_that_setups_break() -> None:
+    """a ends at 5 at the earliest, and b then at 7; with b first, a ends at 8."""
+    tasks = {"a": {"time": 1, "family": "llm", "deadline": 5}, "b": {"time": 1, "family": "vision", "deadline": 6}}
+    found = po.explain({**SPEC, "devices": {"gpu": SPEC["devices"]["gpu"]}, "tasks": tasks}, time_limit=10)
+    repairs = [member.repair.text for member in found.members if member.repair is not None]
+    assert [text.split(",")[0] for text in repairs] == ["with the deadline 8 s", "with the deadline 7 s"]
+
+
+def test_charts_hatch_setups() -> None:
+    problem = po.compile(SPEC)
+    schedule = po.solve(problem, "cp-sat", workers=1).schedule
+    assert schedule is not None
+    entries = [text.get_text() for legend in draw_gantt(problem, schedule).legends for text in legend.get_texts()]
+    assert "setup" in entries
