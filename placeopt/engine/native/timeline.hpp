@@ -310,7 +310,9 @@ public:
         if (problem.setups.on(d)) {
             auto& stays = line.stays[d];
             const Stay stay{slot.start, end, i};
-            const auto earlier = [](const Stay& a, const Stay& b) { return a.start != b.start ? a.start < b.start : a.end < b.end; };
+            const auto earlier = [](const Stay& a, const Stay& b) {
+                return a.start != b.start ? a.start < b.start : a.end < b.end;
+            };
             stays.insert(std::upper_bound(stays.begin(), stays.end(), stay, earlier), stay);
         }
     }
