@@ -5,10 +5,10 @@
 The problems come from `small_problem` in tests/support/brute_force.py: up to five tasks on three devices, with
 infeasible devices, groups, separation, capacities, shared outputs, different links, all contention models, both memory
 models, every metric, weighted sums and lists. Two thirds of them have release times and deadlines, half of them
-resources, budgets and parallel devices, some unavailable devices, shared links and limits of metrics. The solvers run
-without the pipeline and without a warm start, so that only their own model proves their claims. The verifier checks
-each schedule, and no quick bound may be above the optimum. Each solver has one worker and a limit of 60 s. A
-disagreement is printed together with the complete problem, and the exit code is 1.
+resources, budgets and parallel devices, some unavailable devices, setup times, shared links and limits of metrics. The
+solvers run without the pipeline and without a warm start, so that only their own model proves their claims. The
+verifier checks each schedule, and no quick bound may be above the optimum. Each solver has one worker and a limit of
+60 s. A disagreement is printed together with the complete problem, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from placeopt.protocol.registry import find_solver
 from placeopt.verifier import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from brute_force import METRICS, optimum, small_problem, with_resources, with_shared_links, with_windows
+from brute_force import METRICS, optimum, small_problem, with_resources, with_setups, with_shared_links, with_windows
 
 LIMIT = 60.0
 
@@ -61,6 +61,8 @@ def drawn(seed: int) -> Problem:
         problem = with_windows(problem, rng)
     if problem.n_devices and seed % 5 == 2:
         problem = with_shared_links(problem, rng)
+    if problem.n_tasks and seed // 2 % 3 == 1:
+        problem = with_setups(problem, rng)
     if seed % 7 == 1:
         problem = with_changes(problem, objective=Objective(((Term(METRICS[seed % 3 - 3]),),)))
     if problem.n_tasks and seed % 11 == 1:
@@ -84,6 +86,7 @@ def features(problem: Problem) -> list[str]:
         "budgets": "budgets" in problem.rules,
         "parallel devices": "parallel" in problem.rules,
         "unavailable devices": "unavailable" in problem.rules,
+        "setup times": problem.setups is not None,
         "shared links": problem.shared_links is not None,
         "limits": bool(problem.limits),
         "equal devices": len(np.unique(problem.device_class)) < problem.n_devices,

@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from placeopt.model.schedule import Stages as Stages
     from placeopt.model.schedule import Transfers as Transfers
     from placeopt.model.schedule import lateness as lateness
+    from placeopt.model.setups import Setups as Setups
+    from placeopt.model.setups import build_setups as build_setups
     from placeopt.model.shared_links import SharedLink as SharedLink
     from placeopt.model.shared_links import SharedLinks as SharedLinks
     from placeopt.model.shared_links import build_shared_links as build_shared_links
@@ -175,6 +177,7 @@ _NAMES = {
     "placeopt.model.pipeline": "Pipeline",
     "placeopt.model.problem": "Objective Problem Term",
     "placeopt.model.schedule": "Schedule Stages Transfers lateness",
+    "placeopt.model.setups": "Setups build_setups",
     "placeopt.model.shared_links": "SharedLink SharedLinks build_shared_links",
     "placeopt.model.stage_use": "StageUse stage_uses",
     "placeopt.model.tiers": "Tiers build_tiers",

@@ -26,6 +26,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.resources import build_resources
+from placeopt.model.setups import build_setups
 from placeopt.model.shared_links import SharedLink, build_shared_links
 from placeopt.model.tiers import build_tiers
 from placeopt.model.unavailability import build_unavailability
@@ -260,6 +261,15 @@ CASES: tuple[Case, ...] = (
         ),
         7,
         "t0 1-5 on d1, t2 0-2 and t1 5-7 on d0; t0 on d0 would not end before 8, nor t1 before 11",
+    ),
+    Case(
+        "setup times",
+        lambda: _problem(
+            [[2, 9], [3, 9], [2, 9]],
+            setups=build_setups(["x", "y", "x"], [{"x": 4, "y": {"x": 1, "*": 2}}, {}]),
+        ),
+        9,
+        "t0 4-6 and t2 6-8 on d0, where t1 would end at 12; t1 0-9 on d1",
     ),
     Case(
         "shared uplink",

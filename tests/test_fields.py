@@ -44,6 +44,9 @@ def full() -> po.Problem:
         objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
         memory_model="peak", consolidate=0.05, unavailable=po.build_unavailability([[(3, 5)], [], [(0, 2), (7, 9)]]),
         limits=[("energy", 2000), ("price", 70)],
+        setups=po.build_setups(
+            ["f", None, "g", "f"], [{}, {"f": 1, "g": {"f": 2, "*": 1}}, {"f": 3}], [None, "g", None]
+        ),
         shared_links=po.build_shared_links(3, {"a": po.SharedLink([1], half=True), "b": po.SharedLink([0, 2], True)}),
         resources=po.build_resources(
             4, 3, renewable={"r": 3, "s": 1.5}, budgets={"b": 0.25}, parallel=[True, False, False], feasible=feasible,

@@ -140,6 +140,7 @@ Payloads = Annotated[list[Payload], _widen(_as_amounts, Payload | list[Payload])
 SomeNames = Annotated[Names, Field(min_length=1)]
 Durations = Annotated[dict[Name, Time], _widen(_under(ANY), Time | dict[str, Time])]
 Uses = dict[Name, Annotated[dict[Name, Use], _widen(_under(ANY), Use | dict[str, Use])]]
+Setup = Annotated[dict[Name, Durations], _widen(_under(ANY), Time | dict[str, Time | dict[str, Time]])]
 After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
 Speeds = Annotated[
     dict[NumberFormat, Speed], _widen(_as_speeds, Speed | dict[NumberFormat, Speed]), Field(min_length=1)
@@ -240,6 +241,8 @@ class TaskSpec(_Model):
     (names, keys or types), with zero for devices that are not named."""
     cores: Annotated[Whole, Field(ge=1)] | None = None
     """Number of cores that the task uses on devices with `cores`. Default: 1."""
+    family: Name | None = None
+    """Family of the task. Devices with `setup` need time to change to another family."""
     modes: dict[Name, Annotated[ModeSpec, _widen(_as_mapping, ModeSpec | None)]] = Field(default_factory=dict)
     """Ways to run the task, of which the schedule chooses one. What a mode does not state is as for the task."""
     colocate: Names = Field(default_factory=list)
@@ -374,6 +377,11 @@ class DeviceSpec(_Model):
     unavailable: list[WindowSpec] = Field(default_factory=list)
     """Times in which the device runs no task: `[{from: 10 s, to: 12 s}]`. Tasks are not interrupted: each ends before
     or starts after. Transfers go on."""
+    setup: Setup = Field(default_factory=dict)
+    """Time to set up the device for a task of another family than the one before: one for all families, or by family
+    of the task, and where it depends on it by family before: `{llm: 2 s, vision: {llm: 1 s, '*': 500 ms}}`."""
+    initial_family: Name | None = None
+    """The family that the device is set up for at the start. Default: none."""
     cores: Count | None = None
     """Number of cores. The device runs several tasks at once, each on as many cores as it states."""
     parallel: bool = False

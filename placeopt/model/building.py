@@ -28,6 +28,7 @@ from placeopt.model.problem import (
     Term,
 )
 from placeopt.model.resources import Resources, checked_resources
+from placeopt.model.setups import Setups, checked_setups
 from placeopt.model.shared_links import SharedLinks, checked_shared_links
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability, checked_unavailability
@@ -77,6 +78,7 @@ def build_problem(
     memory_model: MemoryModel = "sum",
     tiers: Tiers | None = None,
     unavailable: Unavailability | None = None,
+    setups: Setups | None = None,
     shared_links: SharedLinks | None = None,
     resources: Resources | None = None,
     limits: Iterable[tuple[Metric, int]] = (),
@@ -92,7 +94,8 @@ def build_problem(
     reduced to lowest terms. Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
     `pipeline` holds the arguments of `build_pipeline`, for the objective `period`. With `tiers`, from
     `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers. `unavailable` is from
-    `placeopt.model.unavailability.build_unavailability`, `shared_links` from
+    `placeopt.model.unavailability.build_unavailability`, `setups` from `placeopt.model.setups.build_setups`,
+    `shared_links` from
     `placeopt.model.shared_links.build_shared_links`, `resources` from `placeopt.model.resources.build_resources`.
 
     Raises
@@ -103,7 +106,8 @@ def build_problem(
         separated from itself, shared edges of one producer differ in payload, a forward task is itself a backward task,
         the number of runs before the next change is not positive, `consolidate` is not from 0 to 1, a pipeline has an
         objective without `period`, port contention, memory model `peak`, release times, deadlines, unavailable
-        devices, shared links or resources, or memory tiers contradict the capacities, the memory model `peak` or the
+        devices, setup times, shared links or resources, setup times do not keep the triangle inequality or are those
+        of parallel devices, or memory tiers contradict the capacities, the memory model `peak` or the
         objective `period`.
     """
     choice("contention", contention, get_args(Contention))
@@ -199,6 +203,12 @@ def build_problem(
     unavailable = checked_unavailability(unavailable, m)
     if unavailable is not None and "period" in goal.metrics:
         raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
+    setups = checked_setups(setups, ticks, allowed, devices)
+    if setups is not None and "period" in goal.metrics:
+        raise UsageError(f"setups: the objective {goal} contains period; expected one without it")
+    if setups is not None and resources is not None and (several := setups.used() & resources.parallel).any():
+        name = visible(devices[int(np.flatnonzero(several)[0])])
+        raise UsageError(f"setups: {name} runs several tasks at once; expected devices that run one")
     shared_links = checked_shared_links(shared_links, m)
     if shared_links is not None and "period" in goal.metrics:
         raise UsageError(f"shared_links: the objective {goal} contains period; expected one without it")
@@ -219,6 +229,7 @@ def build_problem(
             *(() if pipeline is None else pipeline.columns(d)),
             *(() if tiers is None else tiers.columns(d)),
             *(() if unavailable is None else unavailable.of(d)),
+            *(() if setups is None else setups.columns(d)),
             *(() if shared_links is None else (int(shared_links.label[d]),)),
             *(() if resources is None else resources.columns(d)),
         )
@@ -261,6 +272,7 @@ def build_problem(
         memory_model=memory_model,
         tiers=tiers,
         unavailable=unavailable,
+        setups=setups,
         shared_links=shared_links,
         resources=resources,
         limits=most,

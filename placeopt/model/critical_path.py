@@ -25,7 +25,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, durations, edge_transfers, transfer_times
 
 StepKind = Literal["task", "transfer", "release", "swap", "wait"]
-Cause = Literal["start", "data", "device", "port", "release", "swap", "unavailable", "resource", "nothing"]
+Cause = Literal["start", "data", "device", "port", "release", "swap", "unavailable", "setup", "resource", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Step:
     ----------
     kind
         task: the task runs. transfer: its output moves. release: it waits for its release time. swap: its device
-        swaps. wait: it could start.
+        swaps. wait: it could start, or its device is set up.
     task
         The task that runs or waits, or whose output moves.
     edge
@@ -45,6 +45,7 @@ class Step:
         Why the step did not begin earlier. start: it begins at tick 0. data: the step before provides its input.
         device, port, resource: the step before occupies its device or port, or uses a resource of it. release: the
         task is released then. swap: its device has swapped then. unavailable: its device is available from then.
+        setup: its device is set up for it then.
         nothing: it could have begun earlier.
     """
 
@@ -74,13 +75,13 @@ def critical_path(problem: Problem, schedule: Schedule) -> tuple[Step, ...]:
     event = int(walk.end[: problem.n_tasks].argmax())
     while True:
         begin = int(walk.start[event])
-        before, cause = walk.before(event)
+        before, cause, until = walk.before(event)
         free = 0 if before is None else int(walk.end[before])
         opened, why = walk.opened(event)
-        if opened > free:
+        if opened > until:
             before, cause, free = None, why, opened
         if begin > free:
-            steps.append(walk.step(event, walk.waited(event)))
+            steps.append(walk.step(event, "setup" if begin == until else walk.waited(event)))
             steps.append(Step("wait", walk.task(event), None, free, begin, cause))
         else:
             steps.append(walk.step(event, cause))
@@ -127,6 +128,9 @@ class _Walk:
         resources = problem.resources
         alone = np.arange(n) if resources is None else np.flatnonzero(~resources.parallel[device])
         self._earlier[alone] = self._predecessors(alone, device[alone])
+        self._setup = np.zeros(n, dtype=np.int64)
+        if problem.setups is not None:
+            self._last, self._setup = problem.setups.before(device, schedule.start, durations(problem, device))
         self._through: dict[int, list[int]] = {}
         used, ports = port_uses(problem, sender, receiver)
         for event, other in zip(n + booked[used], self._predecessors(n + booked[used], ports), strict=True):
@@ -166,11 +170,15 @@ class _Walk:
         ends = [end for _, end in windows.of(int(self._device[event]))]
         return "unavailable" if self.start[event] in ends else "nothing"
 
-    def before(self, event: int) -> tuple[int | None, Cause]:
-        """The constraint of this event that ended last, and its kind."""
-        start = self.start[event]
-        kept = [found for found in self._candidates(event) if self.end[found[0]] <= start]
-        return max(kept, key=lambda found: int(self.end[found[0]])) if kept else (None, "start")
+    def before(self, event: int) -> tuple[int | None, Cause, int]:
+        """The constraint of this event that ended last, its kind, and the tick until which it delays the event."""
+        found: list[tuple[int | None, Cause, int]]
+        found = [(other, cause, int(self.end[other])) for other, cause in self._candidates(event)]
+        if event < self._problem.n_tasks and (needed := int(self._setup[event])):
+            other = int(self._last[event])
+            found.append((None, "start", needed) if other < 0 else (other, "device", int(self.end[other]) + needed))
+        kept = [each for each in found if each[2] <= self.start[event]]
+        return max(kept, key=lambda each: each[2]) if kept else (None, "start", 0)
 
     def _candidates(self, event: int) -> list[tuple[int, Cause]]:
         """The events that this one has to wait for, data first."""

@@ -165,6 +165,8 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
         entry["migration"] = {"startup": {problem.device_names[d]: int(problem.relocation[i, d]) for d in moved}}
     if problem.forward[i] != i:
         entry["backward_of"] = problem.task_names[problem.forward[i]]
+    if problem.setups is not None and (family := problem.setups.label(int(problem.setups.family[i]))) is not None:
+        entry["family"] = family
     if problem.pipeline is not None:
         entry["gradient"] = int(problem.pipeline.gradient[i])
     if problem.resources is not None and (uses := _uses(problem, problem.resources, i)):
@@ -196,6 +198,10 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
         entry["tiers"] = [_tier(*tier) for tier in further]
     if problem.unavailable is not None and (windows := problem.unavailable.of(d)):
         entry["unavailable"] = [{"from": begin, "to": end} for begin, end in windows]
+    if problem.setups is not None and (changes := problem.setups.changes(d)):
+        entry["setup"] = changes
+        if (loaded := problem.setups.label(int(problem.setups.initial[d]))) is not None:
+            entry["initial_family"] = loaded
     if problem.resources is not None and problem.resources.parallel[d]:
         entry["parallel"] = True
     if problem.power_num[d] or "energy" in problem.objective.metrics:

@@ -186,10 +186,17 @@ def tier_bytes(problem: Problem, device: Int) -> Int:
 
 
 def earliest_starts(problem: Problem, device: Int) -> Int:
-    """(n,) ticks before which no task of a placement may start: its release time, and the swap time of its device."""
-    return (
+    """(n,) ticks before which no task of a placement may start: its release time, and the swap time of its device.
+
+    If the task lasts, so does the time to set up the device for it at tick 0.
+    """
+    found = (
         problem.release if problem.tiers is None else np.maximum(problem.release, swap_times(problem, device)[device])
     )
+    if problem.setups is not None:
+        tasks = np.arange(problem.n_tasks)
+        found = np.maximum(found, problem.setups.first(device, tasks) * (problem.duration[tasks, device] > 0))
+    return found
 
 
 def per_device(problem: Problem, device: Int, amounts: Int) -> Int:

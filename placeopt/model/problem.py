@@ -20,6 +20,7 @@ from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.resources import Resources
+from placeopt.model.setups import Setups
 from placeopt.model.shared_links import SharedLinks
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability
@@ -258,6 +259,8 @@ class Problem:
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     unavailable
         The windows in which devices run no task (`placeopt.model.unavailability`); None if there are none.
+    setups
+        The setup times between tasks of different families (`placeopt.model.setups`); None if there are none.
     shared_links
         Links that several pairs of devices transfer over (`placeopt.model.shared_links`); None if there are none.
     resources
@@ -329,6 +332,7 @@ class Problem:
     memory_model: MemoryModel
     tiers: Tiers | None
     unavailable: Unavailability | None
+    setups: Setups | None
     shared_links: SharedLinks | None
     resources: Resources | None
     limits: tuple[tuple[Metric, int], ...]
@@ -399,10 +403,10 @@ class Problem:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that hold besides those of tasks, links and memory.
 
-        "tiers", "unavailable", "shared_links", "machines" (several devices of a pipeline occupy one), "resources"
-        (renewable ones), "budgets", "parallel" (several tasks at once on a device), "limits".
+        "tiers", "unavailable", "setups", "shared_links", "machines" (several devices of a pipeline occupy one),
+        "resources" (renewable ones), "budgets", "parallel" (several tasks at once on a device), "limits".
         """
-        found = [name for name in ("tiers", "unavailable", "shared_links") if getattr(self, name) is not None]
+        found = [name for name in ("tiers", "unavailable", "setups", "shared_links") if getattr(self, name) is not None]
         if self.pipeline is not None and self.pipeline.machines is not None:
             found.append("machines")
         if (resources := self.resources) is not None:
@@ -476,7 +480,7 @@ class Problem:
             idle |= {"pipeline"}
         else:
             idle -= {"forward"}
-        records = {"tiers": "tier", **{name: name for name in ("unavailable", "shared_links", "resources")}}
+        records = {"tiers": "tier", **{name: name for name in ("unavailable", "setups", "shared_links", "resources")}}
         idle |= {name for name in records if getattr(self, name) is None}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
         if self.pipeline is not None:

@@ -59,7 +59,9 @@ def _excesses(problem: Problem) -> Iterator[Excess]:
     }
     latest, last = max(firsts.items(), key=lambda item: item[1])
     first = f"the {latest}, " if last else ""
-    times = f"{first}all durations and transfers add up"
+    setting_up = 0.0 if problem.setups is None else _total(problem.setups.most(problem.feasible))
+    durations = "all durations and transfers" if problem.setups is None else "all durations, setups and transfers"
+    times = f"{first}{durations} add up"
     hungriest = _largest_ratio(problem.power_num, problem.power_den)
     dearest = _largest_ratio(problem.byte_energy_num, problem.byte_energy_den)
     energy = longest * hungriest + problem.n_tasks + moved * dearest + problem.n_edges
@@ -67,10 +69,16 @@ def _excesses(problem: Problem) -> Iterator[Excess]:
     weight = _total(problem.due_weight[problem.due != UNLIMITED]) if "tardiness" in problem.objective.metrics else 0.0
     prices = _total(problem.price.max(axis=1, initial=0))
     for what, total, unit, hint, section in (
-        (times, last + longest + transfers, "ticks", "use a coarser resolution", "resolution"),
+        (times, last + longest + setting_up + transfers, "ticks", "use a coarser resolution", "resolution"),
         ("the memory of all tasks adds up", _total(problem.memory), "bytes", "expected less", "tasks"),
         ("all payloads add up", moved, "bytes", "expected less", "tasks"),
-        ("the weighted tardiness adds up", weight * (last + longest + transfers), "ticks", "expected less", "tasks"),
+        (
+            "the weighted tardiness adds up",
+            weight * (last + longest + setting_up + transfers),
+            "ticks",
+            "expected less",
+            "tasks",
+        ),
         ("the price of all tasks adds up", prices, "billionths", "expected less", "tasks"),
         ("the energy of all tasks and transfers adds up", energy, "nJ", "expected less", "devices"),
     ):

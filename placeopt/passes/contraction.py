@@ -117,7 +117,7 @@ def contraction(problem: Problem, made: Clusters, group: Int | None = None) -> R
 
 
 def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
-    """The problem of the fused tasks."""
+    """The problem of the fused tasks, without setup times: a fused task may contain several families."""
     count, first = len(made.start) - 1, made.sequence[made.start[:-1]]
     parts = made.start[:-1]
     duration = np.add.reduceat(problem.duration[made.sequence], parts, axis=0)

@@ -13,6 +13,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.memory import limited
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
+from placeopt.model.setups import Setups
 from placeopt.model.shared_links import SharedLinks
 from placeopt.model.unavailability import Unavailability
 
@@ -77,6 +78,7 @@ def rebuilt(
     cells, between = () if whole else np.ix_(tasks, devices), np.ix_(devices, devices)
 
     unavailable: Unavailability | None = arrays.pop("unavailable", problem.unavailable)
+    setups: Setups | None = arrays.pop("setups", problem.setups)
     shared_links: SharedLinks | None = arrays.pop("shared_links", problem.shared_links)
 
     def of(name: str, *index: Any) -> Any:
@@ -100,6 +102,7 @@ def rebuilt(
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
         tiers=None if problem.tiers is None else problem.tiers.part(devices),
         unavailable=None if unavailable is None else unavailable.part(devices),
+        setups=None if setups is None else setups.part(tasks, devices),
         shared_links=None if shared_links is None else shared_links.part(devices),
         resources=None if problem.resources is None else problem.resources.part(tasks, devices),
     )

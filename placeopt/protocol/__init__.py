@@ -32,6 +32,7 @@ PLACED: tuple[Metric, ...] = tuple(metric for metric in ALL_METRICS if metric no
 RULES: Mapping[str, str] = {
     "tiers": "memory tiers",
     "unavailable": "devices that are unavailable for a time",
+    "setups": "setup times",
     "shared_links": "shared links",
     "machines": "modes and teams in a pipeline",
     "resources": "resources",
@@ -41,7 +42,7 @@ RULES: Mapping[str, str] = {
 }
 """What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 
-RETIMED = ("tiers", "unavailable", "shared_links", "resources", "parallel")
+RETIMED = ("tiers", "unavailable", "setups", "shared_links", "resources", "parallel")
 """The rules that only cause delays. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
 BOOKED = (*RETIMED, "budgets")

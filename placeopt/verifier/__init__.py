@@ -10,6 +10,7 @@
     budget         all tasks together use no more of a budget than its capacity
     deadline       every task with a deadline ends by then
     overlap        a device runs one task at a time, without preemption, unless it is parallel
+    setup          a device is set up for a task between the task before it and its start
     precedence     a task starts after the data of all its producers is on its device
     transfer       contention: the table has each required transfer once, starting after its producer ends
     port           `port`: a device sends one transfer at a time and receives one at a time; `half_duplex`: one in all

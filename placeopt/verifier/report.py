@@ -20,6 +20,7 @@ class Rule(enum.StrEnum):
     BUDGET = "budget"
     DEADLINE = "deadline"
     OVERLAP = "overlap"
+    SETUP = "setup"
     PRECEDENCE = "precedence"
     TRANSFER = "transfer"
     PORT = "port"

@@ -172,6 +172,33 @@ def _overlap(view: View) -> Iterator[Violation]:
         yield Violation(Rule.OVERLAP, message, task=task, other_task=other, device=device, amount=free - start)
 
 
+def _setup(view: View) -> Iterator[Violation]:
+    """setup: from the end of the task before it on the device to the start of a task, there is time for the setup.
+
+    It depends on their families; before the first task, on the family that the device is set up for at tick 0. Tasks of
+    no duration do not count. Reported for each task that starts too early, with the task before it.
+    """
+    setups = view.problem.setups
+    if setups is None:
+        return
+    before: dict[int, int] = {}
+    for task in sorted(np.flatnonzero(view.runs & (view.duration > 0)).tolist(), key=lambda i: (view.start[i], i)):
+        device = int(view.device[task])
+        last = before.get(device)
+        table = setups.ticks[setups.kind[device]]
+        ticks = int(table[setups.initial[device] if last is None else setups.family[last], setups.family[task]])
+        start, end = int(view.start[task]), 0 if last is None else int(view.end[last])
+        if ticks and start < end + ticks:
+            since = "tick 0" if last is None else f"the end of {view.task(last)} at tick {end}"
+            message = (
+                f"{view.task(task)} starts at tick {start} on {view.on(task)}, which needs {_ticks(ticks)} for its "
+                f"setup after {since}: {_ticks(end + ticks - start)} too early"
+            )
+            amount = end + ticks - start
+            yield Violation(Rule.SETUP, message, task=task, other_task=last, device=device, amount=amount)
+        before[device] = task
+
+
 def _precedence(view: View) -> Iterator[Violation]:
     """precedence: for each edge, the consumer starts no earlier than the data arrives.
 
@@ -378,6 +405,7 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _budget,
     _deadline,
     _overlap,
+    _setup,
     _precedence,
     _transfer,
     _port,

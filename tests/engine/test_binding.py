@@ -789,7 +789,15 @@ def test_every_array_is_covered() -> None:
     source = (CORE / "native" / "bindings.hpp").read_text()
     names = {field.name for field in fields(Problem) if f'"{field.name}"' in source}
     of_groups = {"feasible", "output", "scratch"}
-    assert names - of_groups == {*OF_PROBLEM, "tiers", "unavailable", "resources", "contention", "shared_links"}
+    assert names - of_groups == {
+        *OF_PROBLEM,
+        "tiers",
+        "unavailable",
+        "setups",
+        "resources",
+        "contention",
+        "shared_links",
+    }
 
 
 def test_the_stub_is_up_to_date(tmp_path: Path) -> None:

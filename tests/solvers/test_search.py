@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from brute_force import small_problem
+from brute_force import small_problem, with_setups
 from link_lanes import linked
 from placeopt_solvers._local_search.instance import Instance, make_instance
 from placeopt_solvers._local_search.search import timed_schedule
@@ -140,12 +141,12 @@ OBJECTIVES = (
 @pytest.mark.parametrize("contention", ["none", "port", "links"])
 @pytest.mark.parametrize("memory_model", ["sum", "peak"])
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-@pytest.mark.parametrize("shared", [False, True], ids=["", "resources"])
+@pytest.mark.parametrize("shared", [False, True], ids=["", "resources and setups"])
 def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
     contention: str, memory_model: str, objective: Objective, shared: bool
 ) -> None:
     problem = constrained(1, contention=contention, memory_model=memory_model, objective=objective)
-    problem = sharing(problem, 3) if shared else problem
+    problem = with_setups(sharing(problem, 3), np.random.default_rng(3)) if shared else problem
     instance, state = placed(problem, 5)
     rng = np.random.default_rng(7)
     changed = early = 0
@@ -176,12 +177,17 @@ def test_costs_after_moves_and_undone_moves_equal_recomputed_ones(
 
 
 @pytest.mark.parametrize("kind", range(KINDS))
-@pytest.mark.parametrize("rest", ["", "deadlines", "tiers", "resources"])
+@pytest.mark.parametrize("rest", ["", "deadlines", "tiers", "resources", "setups"])
 def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
     """On a long order most changes affect few tasks, and the cost is still right; likewise with memory tiers."""
     deadline = {"deadline": np.full(240, 500)} if rest == "deadlines" else {}
     problem = constrained(9, n=240, m=3, tight=2.0, **deadline)
-    problem = {"tiers": tiered, "resources": lambda each: sharing(each, 2, 0.1)}.get(rest, lambda each: each)(problem)
+    changes: dict[str, Callable[[Problem], Problem]] = {
+        "tiers": tiered,
+        "resources": lambda each: sharing(each, 2, 0.1),
+        "setups": lambda each: with_setups(each, np.random.default_rng(2)),
+    }
+    problem = changes.get(rest, lambda each: each)(problem)
     instance, state = placed(problem, 5)
     rng = np.random.default_rng(kind)
     joined = given_up = 0
@@ -214,7 +220,8 @@ def test_times_join_again_behind_a_change(kind: int, rest: str) -> None:
     elif rest == "tiers":  # another placement delays whole devices
         assert joined > 5 or kind != SHIFT
     else:
-        assert joined > (5 if kind in (SHIFT, MOVE, SWAP) else 0)
+        least = 1 if rest == "setups" else 5
+        assert joined > (least if kind in (SHIFT, MOVE, SWAP) else 0)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -224,6 +231,7 @@ def test_the_plain_oracles_agree_with_every_metric(seed: int, contention: str) -
     problem = constrained(seed, contention=contention, tight=2.0, objective=Objective(((Term(metric),),)))
     problem = tiered(problem) if seed % 2 else problem
     problem = sharing(problem, seed, 0.8) if seed % 3 == 0 else problem
+    problem = with_setups(problem, np.random.default_rng(seed)) if seed % 4 > 1 else problem
     instance, state = placed(problem, seed)
     for step in range(40):
         first = state.propose(step % KINDS)

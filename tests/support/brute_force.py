@@ -30,11 +30,13 @@ from typing import Any
 import numpy as np
 from link_lanes import lanes, random_links
 
+from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem, with_changes
 from placeopt.model.problem import PARTS, UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.resources import build_resources
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.model.setups import build_setups
 from placeopt.model.unavailability import build_unavailability
 
 Value = tuple[int | Fraction, ...]
@@ -226,7 +228,7 @@ class _Search:
                     break
                 ready.append(end + lag)
             else:
-                earliest = max(ready)
+                earliest = max([*ready, self._set_up(o)])
                 starts = {earliest}
                 if self.peak:
                     ends = [(self._end(b), lag) for _, b, lag in self.arrival]
@@ -239,6 +241,18 @@ class _Search:
                         longest = max(makespan, end) if o < self.problem.n_tasks else makespan
                         self._append({**free, **dict.fromkeys(self.resources[o], end)}, t, longest)
                         self.start[o] = None
+
+    def _set_up(self, operation: int) -> int:
+        """The tick from which its device is set up for a task, after the tasks that have been appended."""
+        setups, n = self.problem.setups, self.problem.n_tasks
+        if setups is None or operation >= n or self.ticks[operation] == 0:
+            return 0
+        d = self.device[operation]
+        there = [(self.start[i] or 0, i) for i in range(n) if self.device[i] == d and self.start[i] is not None]
+        begun, last = max(((begin, i) for begin, i in there if self.ticks[i]), default=(0, None))
+        before = setups.initial[d] if last is None else setups.family[last]
+        ticks = int(setups.ticks[setups.kind[d], before, setups.family[operation]])
+        return ticks and ticks + (0 if last is None else begun + self.ticks[last])
 
     def _available(self, operation: int, tick: int) -> int:
         """The first tick from this one on at which a task has its device and its resources as long as it runs."""
@@ -422,6 +436,27 @@ def with_resources(problem: Problem, rng: np.random.Generator) -> Problem:
 def with_shared_links(problem: Problem, rng: np.random.Generator) -> Problem:
     """The problem with one to three shared links; with fewer transfers than `optimum` can order otherwise."""
     return with_changes(problem, shared_links=random_links(rng, problem.n_devices, least=1))
+
+
+def with_setups(problem: Problem, rng: np.random.Generator) -> Problem:
+    """The problem with setup times of up to three families, from any family or by the family before."""
+    n, names = problem.n_tasks, ["x", "y", "z"][: int(rng.integers(1, 4))]
+    family: list[str | None] = [names[k] if k < len(names) else None for k in rng.integers(0, len(names) + 1, n)]
+    several = np.zeros(problem.n_devices, dtype=bool) if problem.resources is None else problem.resources.parallel
+    while True:  # until no change is faster by way of another task
+        changes: list[Any] = []
+        for parallel in several:
+            to: dict[str, Any] = {
+                name: int(rng.integers(0, 6)) for name in names if rng.random() < 0.8 and not parallel
+            }
+            for name in list(to) if rng.random() < 0.5 else ():
+                to[name] = {each: int(rng.integers(0, 6)) for each in [*names, "*"] if rng.random() < 0.7}
+            changes.append(to)
+        initial = [names[0] if rng.random() < 0.3 else None for _ in changes]
+        try:
+            return with_changes(problem, setups=build_setups(family, changes, initial))
+        except UsageError:
+            continue
 
 
 def _relocation(rng: np.random.Generator, n: int, label: Int) -> Int:

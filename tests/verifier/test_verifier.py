@@ -24,6 +24,7 @@ from placeopt.model.objective import evaluate
 from placeopt.model.problem import UNLIMITED, Contention, MemoryModel, Metric, Objective, Problem, Term
 from placeopt.model.resources import Resources, build_resources
 from placeopt.model.schedule import Schedule, Transfers, durations
+from placeopt.model.setups import Setups, build_setups
 from placeopt.model.shared_links import SharedLink, build_shared_links
 from placeopt.model.tiers import Tiers, build_tiers
 from placeopt.model.unavailability import Unavailability, build_unavailability
@@ -775,6 +776,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         "release": [0, 3, 0],
         "deadline": [UNLIMITED, UNLIMITED, -1],
         "unavailable": build_unavailability([[(0, 1)], []]),
+        "setups": build_setups([None, None, "x"], [{}, {"x": 1}]),
         "shared_links": build_shared_links(2, {"bus": SharedLink([0, 1], medium=True)}),
         "limits": [("makespan", 0)],
         "resources": build_resources(
@@ -795,6 +797,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
         (Rule.RESOURCE, 2, 1),
         (Rule.BUDGET, None, 1),
         (Rule.DEADLINE, 2, 1),
+        (Rule.SETUP, 2, 2),
         (Rule.PRECEDENCE, 1, 4),
         (Rule.PRECEDENCE, 2, 4),
         (Rule.TRANSFER, 0, 2),
@@ -987,6 +990,7 @@ class Naive:
         alone = [task for task in self.device if given is None or not given.parallel[self.device[task]]]
         if self.crowded([(self.device[task], self.start[task], self.end[task]) for task in alone]):
             self.broken.add(Rule.OVERLAP)
+        self.changes()
         self.served = self.services()
         self.moves(plan)
         self.waits()
@@ -1003,6 +1007,26 @@ class Naive:
         midst = {(resource, tick) for resource, start, end in intervals for tick in range(start + 1, end)}
         instants = {(resource, start) for resource, start, end in intervals if start == end}
         return any(count > 1 for count in running.values()) or bool(midst & instants)
+
+    def changes(self) -> None:
+        """Between a task that lasts and the last such task before it on the device, all ticks of a setup are free."""
+        setups = self.problem.setups
+        lasting = [task for task in self.device if self.time[task]]
+        for task in lasting if setups is not None else ():
+            d = self.device[task]
+            before = [
+                other
+                for other in lasting
+                if self.device[other] == d and (self.start[other], other) < (self.start[task], task)
+            ]
+            last = max(before, key=lambda other: (self.start[other], other), default=None)
+            names = {name: k for k, name in enumerate([*setups.names, None])}
+            first = setups.label(int(setups.initial[d])) if last is None else setups.label(int(setups.family[last]))
+            own = setups.label(int(setups.family[task]))
+            idle = self.start[task] - (0 if last is None else self.end[last])
+            ticks = int(setups.ticks[setups.kind[d]][names[first]][names[own]])
+            if ticks and idle < ticks:
+                self.broken.add(Rule.SETUP)
 
     def windows(self) -> None:
         """Every instant of a task, from its start to its end, is its release time or later, its deadline or earlier."""
@@ -1266,6 +1290,7 @@ def random_case(rng: random.Random, contention: Contention, memory_model: Memory
     changes = {name: np.array(values) for name, values in arrays.items()}
     shared = just_enough(problem, plan)
     problem = replace(problem, **changes, tiers=tiers, unavailable=closed(problem, plan), resources=shared)
+    problem = replace(problem, setups=fitting(problem, plan))
     limited = random.Random(str(plan.start) + "limits").sample(METRICS, 2)
     return replace(problem, limits=tuple((metric, METRIC_VALUES[metric](problem, plan)) for metric in limited)), plan
 
@@ -1292,6 +1317,33 @@ def just_enough(problem: Problem, plan: Schedule) -> Resources | None:
     return build_resources(
         n, m, renewable=limits[0], budgets=limits[1], uses=uses, parallel=parallel, feasible=problem.feasible
     )
+
+
+def fitting(problem: Problem, plan: Schedule) -> Setups | None:
+    """Setup times of which the plan leaves just enough, or one tick more, between some families."""
+    rng = random.Random(str(plan.start) + "setups")
+    names = ["x", "y", "z"]
+    family = [rng.choice([*names, None]) for _ in range(problem.n_tasks)]
+    initial = [rng.choice([*names, None]) for _ in range(problem.n_devices)]
+    ticks, several = durations(problem, plan.device), problem.resources and problem.resources.parallel
+    changes: list[dict[str, dict[str, int]]] = []
+    for d in range(problem.n_devices):
+        least: dict[tuple[str | None, str | None], int] = {}
+        last, end = initial[d], 0
+        for i in sorted(np.flatnonzero((plan.device == d) & (ticks > 0)).tolist(), key=plan.start.__getitem__):
+            pair = last or "*", family[i]
+            least[pair] = min(least.get(pair, 99), int(plan.start[i]) - end)
+            last, end = family[i], int(plan.start[i] + ticks[i])
+        if several is not None and several[d]:
+            changes.append({})
+            continue
+        by = itertools.product(names, [*names, "*"])
+        times = {
+            (before, after): max(least.get((before, after), rng.randint(0, 4)) - rng.choice((0, 0, 1)), 0)
+            for after, before in by
+        }
+        changes.append({name: {before: times[before, name] for before in [*names, "*"]} for name in names})
+    return build_setups(family, changes, initial)
 
 
 def closed(problem: Problem, plan: Schedule) -> Unavailability | None:

@@ -497,6 +497,7 @@ def _measured(
         byte_ticks_den=free + 1,
         contention="none",
         unavailable=None,
+        setups=None,
         shared_links=None,
     )
     received = np.array([row[2] for row in rows], dtype=np.float64)

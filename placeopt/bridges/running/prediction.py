@@ -275,6 +275,7 @@ def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Prob
         release=_scaled(problem.release, scale),
         deadline=np.full(problem.n_tasks, UNLIMITED),
         unavailable=None,  # a run does not wait for it
+        setups=None,  # measured durations contain them
         relocation=np.zeros_like(problem.relocation),
         latency=np.where(distinct, round(link.latency * NANO), 0),
         byte_ticks_num=np.where(distinct, rate.numerator, 0),

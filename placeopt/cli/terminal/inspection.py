@@ -70,6 +70,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
                 "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
                 "tiers": [] if problem.tiers is None else problem.tiers.sizes(members[0]),
                 "unavailable": [] if problem.unavailable is None else problem.unavailable.of(members[0]),
+                "setup": {} if problem.setups is None else problem.setups.changes(members[0]),
                 **_running(problem, members[0]),
                 "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
             }
@@ -152,6 +153,12 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
             windows = [[time_text(tick, problem.resolution) for tick in window] for window in device["unavailable"]]
             when = listing([f"{begin} to {end}" for begin, end in windows], 4)
             facts.append(("unavailable", f"{listing(device['devices'], 3)}: {when}"))
+        if device["setup"]:
+            most = {name: max(by.values()) if isinstance(by, dict) else by for name, by in device["setup"].items()}
+            times = listing(
+                [f"{visible(name, 40)} {time_text(ticks, problem.resolution)}" for name, ticks in most.items()], 4
+            )
+            facts.append(("setup times", f"{listing(device['devices'], 3)}: at most {times}"))
     for k, each in enumerate(found["resources"][:SHOWN]):
         facts.append(("" if k else "resources", f"{visible(each['name'], 40)}: {_resource_text(each)}"))
     if len(found["resources"]) > SHOWN:

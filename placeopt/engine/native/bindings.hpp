@@ -37,6 +37,18 @@ struct Owning {
         found.end = keep<Int>("unavailable.end", given.attr("end"), {static_cast<Int>(found.begin.size())});
         return found;
     }
+    // The attribute `setups`, which is None if there are none.
+    Setups keep_setups(nb::handle of, Int n, Int m) {
+        const nb::object given = of.attr("setups");
+        if (given.is_none()) return {};
+        Setups found;
+        found.families = static_cast<Int>(nb::len(nb::object(given.attr("names")))) + 1;
+        found.family = keep<Int>("setups.family", given.attr("family"), {n});
+        found.initial = keep<Int>("setups.initial", given.attr("initial"), {m});
+        found.kind = keep<Int>("setups.kind", given.attr("kind"), {m});
+        found.ticks = keep<Int>("setups.ticks", given.attr("ticks"), {ANY_LENGTH, found.families, found.families});
+        return found;
+    }
     // The attributes `contention`, and `shared_links`, which is None if there are none.
     Ports keep_ports(nb::handle of, Int m) {
         const auto contention = nb::cast<std::string>(nb::str(of.attr("contention")));
@@ -111,6 +123,7 @@ struct BoundProblem : Owning<Problem> {
             p.tier_den = keep<Int>("tiers.byte_ticks_den", tiers.attr("byte_ticks_den"), {m, p.t});
         }
         p.unavailable = keep_unavailability(of, m);
+        p.setups = keep_setups(of, n, m);
         p.resources = keep_resources(of, n, m);
         p.ports = keep_ports(of, m);
         p.prepare();

@@ -86,6 +86,8 @@ struct BoundInstance : Owning<SearchProblem> {
         }
         p.unavailable = keep_unavailability(of, m);
         check_unavailability(p.unavailable, m);
+        p.setups = keep_setups(of, n, m);
+        check_setups(p.setups);
         p.resources = keep_resources(of, n, m);
         check_resources(p.resources);
         p.ports = keep_ports(of, m);

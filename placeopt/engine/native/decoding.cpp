@@ -43,12 +43,14 @@ LocalSearch::LocalSearch(const SearchProblem& problem, Int seed)
       free_(problem.m),
       ports_(problem.ports.count()),
       left_(problem.budgets.left.begin(), problem.budgets.left.end()),
+      set_up_(problem.setups),
       usage_(problem.resources),
       usages_(usage_.any() ? parts_ : 0, usage_),
       old_usages_(usages_),
       least_(usages_.size()),
       old_least_(least_),
-      marks_(parts_ + 1, {std::vector<Int>(problem.m), std::vector<Int>(problem.ports.any() ? problem.ports.count() : 0)}),
+      marks_(parts_ + 1,
+             {std::vector<Int>(problem.m), std::vector<Int>(problem.ports.any() ? problem.ports.count() : 0), set_up_}),
       old_marks_(marks_),
       latest_(parts_),
       late_(parts_),
@@ -251,7 +253,8 @@ double LocalSearch::decode(Int begin, double limit) {
     const Int cut = heavy > 0 ? whole((limit - rest) / heavy) : INT64_MAX;
     const Int known = std::max(last_ + 1, known_);
     Int first = std::min(begin, valid_);
-    const bool swaps = problem_.tiers > 0, ports = problem_.ports.any(), due = problem_.due, shared = usage_.any();
+    const bool swaps = problem_.tiers > 0, ports = problem_.ports.any(), due = problem_.due, shared = usage_.any(),
+               sets = problem_.setups.any();
     if (swaps)  // a device is busy until it has swapped: any change of that time begins before the first task
         for (Int d = 0; d < m; ++d)
             if (swapped(d) != marks_[0].free[d]) first = 0;
@@ -266,12 +269,14 @@ double LocalSearch::decode(Int begin, double limit) {
     if (swaps && c == 0)
         for (Int d = 0; d < m; ++d) free_[d] = swapped(d);
     if (ports) ports_ = marks_[c].ports;
+    if (sets) set_up_ = marks_[c].set_up;
     if (shared && c > 0) usage_.copy_steps(usages_[c]);
     else if (shared) usage_.clear();
     for (; c << shift_ < n; ++c) {
         Mark& mark = marks_[c];
         if (warm) {
-            joined = c << shift_ > horizon && free_ == mark.free && (!shared || usage_.same_from(least_later(c), usages_[c]));
+            joined = c << shift_ > horizon && free_ == mark.free && set_up_ == mark.set_up &&
+                     (!shared || usage_.same_from(least_later(c), usages_[c]));
             if (joined) break;
             old_marks_[c] = mark;
             old_latest_[c] = latest_[c];
@@ -284,6 +289,7 @@ double LocalSearch::decode(Int begin, double limit) {
         mark.free = free_;
         if (shared) usages_[c].copy_steps(usage_);
         if (ports) mark.ports = ports_;
+        if (sets) mark.set_up = set_up_;
         mark.counter = counter_;
         Int latest = 0, late = 0, least = NEVER;
         for (Int p = c << shift_; p < std::min((c + 1) << shift_, n); ++p) {
@@ -298,6 +304,8 @@ double LocalSearch::decode(Int begin, double limit) {
                 for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k)
                     t = std::max(t, add(end[problem_.source[k]], delay[k]));
             }
+            const bool sets_up = sets && ticks[i] > 0 && problem_.setups.on(d);
+            if (sets_up) t = std::max(t, set_up_.ready(problem_.setups, d, i));
             const auto open = [&](Int tick) { return problem_.unavailable.clear_of(d, tick, ticks[i]); };
             Usage::Spot spot{};
             if (shared) {
@@ -316,6 +324,7 @@ double LocalSearch::decode(Int begin, double limit) {
             }
             end[i] = t;
             if (!problem_.parallel(d)) free_[d] = t;
+            if (sets_up) set_up_.run(problem_.setups, d, i, t);
             latest = std::max(latest, t);
             if (add(t, p >= known ? after_[i] : problem_.tail[i]) > cut) {
                 timed_ = p + 1;

@@ -48,6 +48,7 @@ struct SearchProblem {
     Ints tier_end, tier_num, tier_den;            // (m, t)
     Int tiers = 0;
     Unavailability unavailable;
+    Setups setups;
     Resources resources;
     Budgets budgets;                              // what groups use of them, where none has a home
     Floats budget_bytes;                          // (b,) the bytes above a capacity that a unit above a budget counts as
@@ -158,6 +159,7 @@ private:
     // What devices and ports have reached before every 2^shift-th position and after the last.
     struct Mark {
         std::vector<Int> free, ports;
+        SetUp set_up;
         Int counter = 0;  // of the evaluation that timed the positions from there to the next mark
     };
 
@@ -167,6 +169,7 @@ private:
     std::vector<Int> position_, after_;  // (n,); `after_` from position known_ on: least ticks from a task's end to the end
     std::vector<Int> load_, room_, free_, ports_;
     std::vector<Int> left_;                    // (b,) what is left of budgets
+    SetUp set_up_;
     Usage usage_;
     std::vector<Usage> usages_, old_usages_;   // with resources: what is in use at each mark
     std::vector<Int> least_, old_least_;       // with resources: the first tick at which the data and the device of a task

@@ -48,6 +48,19 @@ void check_unavailability(const Unavailability& unavailable, Int m) {
         }
 }
 
+void check_setups(Setups& setups) {
+    if (!setups.any()) return;
+    const Int size = setups.families * setups.families, tables = static_cast<Int>(setups.ticks.size()) / size;
+    check_range("setups.family", setups.family, 0, setups.families - 1);
+    check_range("setups.initial", setups.initial, 0, setups.families - 1);
+    check_range("setups.kind", setups.kind, 0, tables - 1);
+    check_range("setups.ticks", setups.ticks, 0, NEVER - 1);
+    for (Int t = 0; t < tables; ++t) {
+        const Ints table = setups.ticks.subspan(t * size, size);
+        setups.used.push_back(std::any_of(table.begin(), table.end(), [](Int ticks) { return ticks > 0; }));
+    }
+}
+
 void check_ports(const Ports& ports) {
     const SharedLinks& links = ports.links;
     if (!links.any()) return;
@@ -85,6 +98,7 @@ void Problem::prepare() {
     check_range("tiers.byte_ticks_num", tier_num, 0, ANY);
     check_range("tiers.byte_ticks_den", tier_den, 1, ANY);
     check_unavailability(unavailable, m);
+    check_setups(setups);
     check_resources(resources);
     check_ports(ports);
     const auto check_ratios = [](const char* name, Ints nums, Ints dens) {

@@ -28,6 +28,35 @@ struct Unavailability {
     }
 };
 
+// Setup times between tasks of different families (placeopt.model.setups); no entries if there are none.
+struct Setups {
+    Ints family, initial, kind;  // (n,), (m,), (m,) family of each task, first one and table of each device
+    Ints ticks;                  // (t, families, families)
+    Int families = 0;
+    std::vector<char> used;      // (t,) whether any change of a table takes time
+
+    bool any() const { return !ticks.empty(); }
+    // Whether device d needs setups.
+    bool on(Int d) const { return any() && used[kind[d]]; }
+    // Ticks to set up device d for task i after tasks of a family.
+    Int before(Int d, Int from, Int i) const { return ticks[(kind[d] * families + from) * families + family[i]]; }
+};
+
+// The family that each device is set up for and the end of its last task, while tasks are appended; of tasks that last.
+struct SetUp {
+    std::vector<Int> family, since;  // (m,); empty without setups
+
+    explicit SetUp(const Setups& setups)
+        : family(setups.initial.begin(), setups.initial.end()), since(family.size()) {}
+    // The tick from which device d is set up for task i.
+    Int ready(const Setups& setups, Int d, Int i) const { return add(since[d], setups.before(d, family[d], i)); }
+    void run(const Setups& setups, Int d, Int i, Int end) {
+        family[d] = setups.family[i];
+        since[d] = end;
+    }
+    bool operator==(const SetUp&) const = default;
+};
+
 // What tasks share besides devices (placeopt.model.resources); no entries if there is nothing.
 struct Resources {
     Ints need;                          // (n, m) the entry of each task on each device
@@ -100,6 +129,7 @@ struct Problem {
     Ints capacity;                            // (m,) bytes
     Ints tier_end, tier_num, tier_den;        // (m, t), t = 0 without tiers
     Unavailability unavailable;
+    Setups setups;
     Resources resources;
     Ports ports;
 
@@ -117,6 +147,8 @@ struct Problem {
 
     Int work(Int i, Int d) const { return duration[i * m + d]; }
     bool parallel(Int d) const { return resources.any() && resources.parallel[d]; }
+    // Whether task i needs device d to be set up for it.
+    bool sets_up(Int i, Int d) const { return setups.on(d) && work(i, d) > 0; }
 
     // Ticks that a payload takes from device a to another device b.
     Int transfer(Int bytes, Int a, Int b) const {
@@ -141,6 +173,9 @@ void check_range(const char* name, Ints values, Int least, Int most);
 
 // Checks the windows of m devices.
 void check_unavailability(const Unavailability& unavailable, Int m);
+
+// Checks the setups, and fills what is derived.
+void check_setups(Setups& setups);
 
 // Checks the channels of shared links of m devices.
 void check_ports(const Ports& ports);

@@ -7,7 +7,8 @@ Simulation::Simulation(const Problem& problem, Ints memory)
     : device(problem.n), task_ticks(problem.n), edge_ticks(problem.e), rank(problem.n), start(problem.n), moves(problem.e, -1),
       problem_(problem), memory_(memory), swap_(problem.m), waiting_(problem.n), ready_(problem.n), free_(problem.m),
       ports_(problem.ports.count()), sent_by_(problem.m), sent_at_(problem.m), first_(problem.m + 1), queued_(problem.n),
-      length_(problem.m), begun_(problem.m), busy_(problem.m), usage_(problem.resources), by_rank_(problem.m) {}
+      length_(problem.m), begun_(problem.m), busy_(problem.m), usage_(problem.resources), set_up_(problem.setups),
+      by_rank_(problem.m) {}
 
 void Simulation::place(Ints devices) {
     device.assign(devices.begin(), devices.end());
@@ -25,12 +26,21 @@ void Simulation::place(Ints devices) {
     for (Int d = 0; d < problem_.m; ++d) swap_[d] = problem_.swap_time(d, used[d]);
 }
 
+void Simulation::clear() {
+    usage_.clear();
+    if (problem_.setups.any()) set_up_ = SetUp(problem_.setups);
+}
+
 Int Simulation::begin(Int i, Int tick) {
+    const Setups& setups = problem_.setups;
+    const bool sets_up = problem_.sets_up(i, device[i]);
+    if (sets_up) tick = std::max(tick, set_up_.ready(setups, device[i], i));
     const Int d = device[i], ticks = task_ticks[i], entry = usage_.any() ? problem_.resources.need[i * problem_.m + d] : 0;
     const auto open = [&](Int from) { return problem_.unavailable.clear_of(d, from, ticks); };
     const Usage::Spot spot = usage_.earliest(entry, tick, ticks, open);
     start[i] = spot.tick;
     usage_.book(entry, spot, ticks);
+    if (sets_up) set_up_.run(setups, d, i, add(start[i], ticks));
     return add(start[i], ticks);
 }
 
@@ -56,7 +66,7 @@ void Simulation::make_ready(Int offset) {
 // index) therefore replaces queues of devices: what a task makes ready is ready no earlier than the task itself.
 Int Simulation::run_fifo(Stop& stop) {
     std::fill(free_.begin(), free_.end(), 0);
-    usage_.clear();
+    clear();
     make_ready(0);
     Int span = 0;
     while (!events_.empty()) {
@@ -101,7 +111,7 @@ Int Simulation::run_events(Stop& stop) {
     std::fill(busy_.begin(), busy_.end(), false);
     std::fill(moves.begin(), moves.end(), -1);
     std::fill(start.begin(), start.end(), -1);
-    usage_.clear();
+    clear();
     std::fill(queued_.begin(), queued_.end(), NONE);
     std::fill(first_.begin(), first_.end(), 0);
     for (const Int d : device) ++first_[d + 1];
@@ -157,7 +167,7 @@ Int Simulation::run_events(Stop& stop) {
 Int Simulation::replay(Ints nodes, Ints representative, Stop& stop) {
     const Int n = problem_.n;
     free_ = swap_;
-    usage_.clear();
+    clear();
     std::fill(ports_.begin(), ports_.end(), 0);
     std::fill(moves.begin(), moves.end(), -1);
     Int span = 0;

@@ -66,6 +66,7 @@ private:
     };
 
     void make_ready(Int offset);
+    void clear();
     Int run_fifo(Stop& stop);
     template <Discipline discipline>
     Int run_events(Stop& stop);
@@ -83,6 +84,7 @@ private:
     std::vector<Int> first_, queued_, length_, begun_;  // the queues of devices, each in its segment
     std::vector<char> busy_;              // (m,)
     Usage usage_;
+    SetUp set_up_;
     std::vector<Queue> by_rank_;          // (m,)
     Queue events_;
 };

@@ -46,6 +46,7 @@ Line::Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording
       gaps(of.m),
       longest(of.m, 0),
       arrival(of.m, 0),
+      stays(of.setups.any() ? of.m : 0),
       usage(of.resources),
       left(parts.budgets.left.begin(), parts.budgets.left.end()) {
     open_gaps();
@@ -83,6 +84,8 @@ void Line::remove() {
     placements.pop_back();
     const Int i = placed.task;
     if (usage.any()) usage.count(need(i, device[i]), start[i], end[i], -1);
+    if (problem.setups.on(device[i]))
+        std::erase_if(stays[device[i]], [i](const Stay& stay) { return stay.task == i; });
     for (; gap_changes.size() > placed.gap_changes; gap_changes.pop_back()) {
         const GapChange& change = gap_changes.back();
         auto& all = gaps[change.device];
@@ -100,6 +103,7 @@ void Line::clear() {
     std::copy(groups.room.begin(), groups.room.end(), room.begin());
     std::copy(groups.budgets.left.begin(), groups.budgets.left.end(), left.begin());
     usage.clear();
+    for (auto& each : stays) each.clear();
     std::fill(free.begin(), free.end(), 0);
     std::fill(first.begin(), first.end(), NEVER);
     open_gaps();

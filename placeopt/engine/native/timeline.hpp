@@ -37,6 +37,11 @@ struct Slot {
     Int start, gap;
 };
 
+// A task on a device that needs setups.
+struct Stay {
+    Int start, end, task;
+};
+
 // The data of a timeline, whatever the rules.
 struct Line {
     const Problem& problem;
@@ -59,6 +64,7 @@ struct Line {
     std::vector<Int> inputs;        // (e,) with ports: positions of each task's in-edges in the order of transfers
     std::vector<Int> arrival;       // scratch: (m,) of each kind of link
     std::vector<char> closed;       // (m,) devices that take no further groups, for `contends`; empty if none ever closes
+    std::vector<std::vector<Stay>> stays;  // of each device that needs setups, by start and end; empty without setups
     Usage usage;                    // what placed tasks use of renewable resources
     std::vector<Int> left;          // (b,) what groups with a home leave of each budget
 
@@ -120,6 +126,15 @@ struct Line {
     // Takes back all placements at once, without live memory, ports and `record`. `device`, `start` and `end` stay: they are
     // valid again once the tasks are placed.
     void clear();
+    // The tick from which device d is set up for task i after the first `before` stays there.
+    Int set_up(Int i, Int d, std::size_t before) const {
+        const Setups& setups = problem.setups;
+        const Int end = before == 0 ? 0 : stays[d][before - 1].end;
+        while (before > 0 && problem.work(stays[d][before - 1].task, d) == 0) --before;
+        if (before == 0) return std::max(end, setups.before(d, setups.initial[d], i));
+        const Stay& last = stays[d][before - 1];
+        return std::max(end, add(last.end, setups.before(d, setups.family[last.task], i)));
+    }
     // Makes every device free, except in its windows of unavailability.
     void open_gaps();
 
@@ -227,6 +242,7 @@ public:
     // The same regardless of resources. A parallel device is always free, except in its windows of unavailability.
     Slot earliest_on_device(Int i, Int d, Int ready) const {
         const Int ticks = problem.work(i, d);
+        if (problem.setups.on(d)) return {between_setups(i, d, ready), NONE};
         if (ticks == 0) {
             // A task of no duration may start where two tasks touch; only the end of a producer is tried.
             if (ready == 0) return {ready, NONE};
@@ -254,6 +270,7 @@ public:
     // The start of task i on device d: with insertion the earliest, otherwise after all tasks of the device.
     Slot slot(Int i, Int d, Int ready) const {
         if (line.insertion) return earliest(i, d, ready);
+        if (problem.sets_up(i, d)) ready = std::max(ready, line.set_up(i, d, line.stays[d].size()));
         return with_resources(i, d, std::max(ready, line.free[d]),
                               [&](Int from) { return Slot{problem.unavailable.clear_of(d, from, problem.work(i, d)), NONE}; });
     }
@@ -290,6 +307,14 @@ public:
         }
         set(line.free[d], std::max(line.free[d], end));
         if (slot.gap != NONE) use_gap(d, slot, end);
+        if (problem.setups.on(d)) {
+            auto& stays = line.stays[d];
+            const Stay stay{slot.start, end, i};
+            const auto earlier = [](const Stay& a, const Stay& b) {
+                return a.start != b.start ? a.start < b.start : a.end < b.end;
+            };
+            stays.insert(std::upper_bound(stays.begin(), stays.end(), stay, earlier), stay);
+        }
     }
 
     // Arrival of in-edge r, whose producer ends at `end`, over a link of kind c from device a.
@@ -310,6 +335,37 @@ private:
             return found;
         } else {
             return on_device(ready);
+        }
+    }
+
+    // The earliest start of task i on device d from `ready` on with setups before it and before the task after it.
+    //
+    // The triangle inequality makes it enough to look at these two. Setups go on while the device is unavailable.
+    Int between_setups(Int i, Int d, Int ready) const {
+        const auto& stays = line.stays[d];
+        const Int ticks = problem.work(i, d);
+        std::size_t k = 0;
+        if (ticks == 0) {
+            for (Int tick = ready;;) {  // anywhere but inside a task or a window
+                for (; k < stays.size() && stays[k].start < tick; ++k) tick = std::max(tick, stays[k].end);
+                const Int open = problem.unavailable.clear_of(d, tick, 0);
+                if (open == tick) return tick;
+                tick = open;
+            }
+        }
+        const auto fits = [&](Int end) {  // up to the next task that lasts
+            for (std::size_t next = k; next < stays.size(); ++next) {
+                const bool lasts = problem.sets_up(stays[next].task, d);
+                const Int setup = lasts ? problem.setups.before(d, problem.setups.family[i], stays[next].task) : 0;
+                if (add(end, setup) > stays[next].start) return false;
+                if (lasts) break;
+            }
+            return true;
+        };
+        while (k < stays.size() && stays[k].start < add(ready, ticks)) ++k;
+        for (;; ++k) {
+            const Int tick = problem.unavailable.clear_of(d, std::max(ready, line.set_up(i, d, k)), ticks);
+            if (fits(add(tick, ticks))) return tick;
         }
     }
 

@@ -23,6 +23,7 @@ from placeopt.io.compiler.prices import due_dates, metric_limits, prices
 from placeopt.io.compiler.relations import colocation_labels, edge_arrays, forward_tasks, separation_pairs
 from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
+from placeopt.io.compiler.setups import setup_times
 from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
 from placeopt.io.files import StrPath, size_limit
@@ -252,6 +253,7 @@ class Compilation:
         due, due_weight = due_dates(tasks, scales)
         limits = metric_limits(spec, scales, issues)
         duration = table.finished()
+        setups = setup_times(parts, duration, table.feasible)
         members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
         price = prices(of_file, members, duration, table.feasible)
         if len(issues):
@@ -292,6 +294,7 @@ class Compilation:
             memory_model=spec.memory_model,
             tiers=tiers,
             unavailable=unavailable,
+            setups=setups,
             shared_links=shared,
             resources=resources,
             limits=limits,

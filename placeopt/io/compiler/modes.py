@@ -267,6 +267,8 @@ def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
         issues.add(f"modes are not supported with contention {spec.contention}; expected none", first)
     if spec.links.shared:
         issues.add("modes are not supported with shared links", first)
+    if any(device.setup for device in spec.devices.values()):
+        issues.add("modes are not supported with setup times", first)
     if spec.memory_model != "sum":
         issues.add(f"{spec.memory_model} is not supported with modes; expected sum", ("memory_model",))
     if any(device.tiers for device in spec.devices.values()):

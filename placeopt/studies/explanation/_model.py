@@ -11,10 +11,10 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
   end[i] + transfer <= start[j] for each edge, and a_c implies the deadline, the release time, or that a window in which
   devices are unavailable counts as a task.
 
-need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. Contention and
-live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep. The model is
-exact (`exact`) under `sum` without contention and pipelines (if untimed, for the placement only). Otherwise it is a
-relaxation, so that a core of the model is still a core of the problem.
+need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. Contention,
+setup times and live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep.
+The model is exact (`exact`) under `sum` without contention, setup times and pipelines (if untimed, for the placement
+only). Otherwise it is a relaxation, so that a core of the model is still a core of the problem.
 
 CP-SAT returns a core for assumptions only with one worker and without presolve (google/or-tools#3102, #5141). Its
 presolve is also unreliable for large numbers (see `placeopt.bounding.engines.cp_sat`), so presolve is off here.
@@ -57,7 +57,7 @@ class Model:
         self.system, self.timed, self._should_stop = system, timed, should_stop
         self.cp = cp_model.CpModel()
         problem = system.problem
-        timeless = not timed or not problem.contends
+        timeless = not timed or not (problem.contends or problem.setups is not None)
         self.exact = problem.memory_model == "sum" and timeless and problem.pipeline is None
         self.literals = [self.cp.new_bool_var("") for _ in system.constraints]
         self.x: list[dict[int, Any]] = []

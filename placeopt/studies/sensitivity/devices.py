@@ -59,6 +59,8 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         changed["tiers"] = problem.tiers.part(source)
     if problem.unavailable is not None:
         changed["unavailable"] = problem.unavailable.part(source)
+    if problem.setups is not None:
+        changed["setups"] = problem.setups.part(np.arange(problem.n_tasks), source)
     if problem.shared_links is not None:
         changed["shared_links"] = problem.shared_links.part(source)
     if problem.resources is not None:

@@ -149,6 +149,8 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     entries: list[tuple[Any, str]] = []
     if problem.tiers is not None and _draw_swapping(axes, problem, schedule, rows, clock):
         entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
+    if problem.setups is not None and _draw_setups(axes, problem, schedule, rows, clock):
+        entries.append((patch_sample(palette.PAPER, hatch="xxxxx"), "setup"))
     if problem.unavailable is not None:
         _draw_windows(axes, problem.unavailable, rows, clock, limit)
         entries.append((patch_sample(palette.PAPER, hatch="....."), "unavailable"))
@@ -263,6 +265,19 @@ def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows,
     corners = boxes(np.zeros(len(devices)), clock(swap[devices]), middle - half, middle + half)
     fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
     return bool(devices)
+
+
+def _draw_setups(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> bool:
+    """Hatch the setups, each right before its task; return whether there are any."""
+    assert problem.setups is not None
+    ticks = durations(problem, schedule.device)
+    _, needed = problem.setups.before(schedule.device, schedule.start, ticks)
+    tasks = np.flatnonzero(needed)
+    end, device = schedule.start[tasks], schedule.device[tasks]
+    middle, half = rows.middle[device], rows.half[device]
+    corners = boxes(clock(end - needed[tasks]), clock(end), middle - half, middle + half)
+    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="xxxxx", zorder=2)
+    return len(tasks) > 0
 
 
 def _draw_windows(axes: Axes, windows: Unavailability, rows: Rows, clock: Clock, limit: float) -> None:

@@ -13,6 +13,7 @@ from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Contention, Metric, Problem, group_memory, group_separation
 from placeopt.model.resources import Resources
+from placeopt.model.setups import Setups
 from placeopt.model.shared_links import SharedLinks
 from placeopt.model.tiers import TierArrays
 from placeopt.model.unavailability import Unavailability
@@ -64,7 +65,8 @@ class Instance(NamedTuple):
     apart: Int
     capacity: Int  # (m,) bytes
     tiers: TierArrays  # the memory tiers; empty without any
-    unavailable: Unavailability | None  # as in `Problem`, likewise `resources`
+    unavailable: Unavailability | None  # as in `Problem`, likewise `setups` and `resources`
+    setups: Setups | None
     resources: Resources | None
     budgets: Budgets | None  # what groups use of budgets; None without any
     budget_bytes: Float  # (b,) the bytes above a capacity that a unit above a budget counts as
@@ -139,6 +141,7 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         apart=apart,
         tiers=tier_arrays(problem),
         unavailable=problem.unavailable,
+        setups=problem.setups,
         resources=problem.resources,
         budgets=budgets,
         budget_bytes=budget_bytes,

@@ -69,6 +69,8 @@ def coarsened(problem: Problem) -> Coarse:
     }
     for array in arrays.values():
         array.flags.writeable = False
+    if problem.setups is not None:
+        arrays["setups"] = problem.setups.divided(unit)
     levels = tuple(
         tuple(Term(term.metric, term.weight * (unit if term.metric in IN_TICKS else 1)) for term in level)
         for level in problem.objective.levels
@@ -97,6 +99,8 @@ def makespan_weight(objective: Objective) -> Fraction | None:
 def _common(problem: Problem) -> int:
     """Return the greatest common divisor of all ticks, 0 if there are none."""
     times = [problem.duration, problem.release, problem.latency]
+    if problem.setups is not None:
+        times.append(problem.setups.ticks)
     if "relocation" in problem.objective.metrics:
         times.append(problem.relocation)
     if "tardiness" in problem.objective.metrics:

@@ -47,6 +47,7 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
         and (start + durations(problem, device) <= problem.deadline).all()
         and _apart_on_devices(problem, schedule)
         and _within_resources(problem, schedule)
+        and _set_up(problem, schedule)
         and (
             problem.unavailable is None
             or problem.unavailable.avoided(device, start, start + durations(problem, device))
@@ -66,6 +67,16 @@ def _apart_on_devices(problem: Problem, schedule: Schedule) -> bool:
         return _disjoint(device, start, end)
     alone = ~problem.resources.parallel[device]
     return _disjoint(device[alone], start[alone], end[alone])
+
+
+def _set_up(problem: Problem, schedule: Schedule) -> bool:
+    """Return whether there is time for each setup."""
+    if problem.setups is None:
+        return True
+    ticks = durations(problem, schedule.device)
+    last, needed = problem.setups.before(schedule.device, schedule.start, ticks)
+    since = np.where(last < 0, 0, (schedule.start + ticks)[last])
+    return bool((schedule.start >= since + needed)[needed > 0].all())
 
 
 def _within_resources(problem: Problem, schedule: Schedule) -> bool:

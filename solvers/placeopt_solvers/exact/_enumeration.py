@@ -10,11 +10,11 @@ the ports of `placeopt.model.ports`: those of its two devices, and the channels 
 appended in every order of non-decreasing starts, each as early as its release time, its predecessors, its device and
 its ports allow. That finds the best schedule of the placement: take one in which nothing can start earlier while the
 order on each device and port stays. Appended by start, predecessors first among equal ones, its operations get the same
-starts, because each starts at its release, at the end of a window in which its device is unavailable, or when an
-operation ends that was appended before it. That holds with renewable resources, too: a task that starts earlier adds
-to what is in use only before any task that was appended later starts. A schedule that meets its deadlines still does
-when operations start earlier. A partial order is pruned if an operation must be late, or if the path from an operation
-to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
+starts, because each starts at its release, when its device is set up, at the end of a window in which its device is
+unavailable, or when an operation ends that was appended before it. That holds with renewable resources, too: a task
+that starts earlier adds to what is in use only before any task that was appended later starts. A schedule that meets
+its deadlines still does when operations start earlier. A partial order is pruned if an operation must be late, or if
+the path from an operation to the end, or the remaining work of a device, shows that it cannot improve the incumbent.
 
 Memory is that of the `sum` model, which does not depend on the order. Neither do the swap times of memory tiers, which
 count as release times of the placement.
@@ -224,6 +224,8 @@ class _Orders:
         self.start: list[int | None] = [None] * len(self.ticks)
         self.free = [0] * (m + n_ports(problem))
         self.left = [0] * len(self.free)
+        # What each device is set up for: its last task that lasts, None before the first.
+        self.last: list[int | None] = [None] * m
         for o, resources in enumerate(self.resources):
             for r in resources:
                 self.left[r] += self.ticks[o]
@@ -255,14 +257,17 @@ class _Orders:
             self.search.take(self._schedule(), makespan)
             return
         for o, begin in candidates:
-            end = begin + self.ticks[o]
+            end, d = begin + self.ticks[o], self.device[o] if o < len(self.device) else 0
+            last_there = self.last[d]
+            if o < len(self.device) and self.ticks[o]:
+                self.last[d] = o
             saved = [self.free[r] for r in self.resources[o]]
             self.start[o] = begin
             for r in self.resources[o]:
                 self.free[r] = end
                 self.left[r] -= self.ticks[o]
             self.append(begin, max(makespan, end) if o < len(self.device) else makespan)
-            self.start[o] = None
+            self.start[o], self.last[d] = None, last_there
             for r, tick in zip(self.resources[o], saved, strict=True):
                 self.free[r] = tick
                 self.left[r] += self.ticks[o]
@@ -279,8 +284,17 @@ class _Orders:
             else:
                 earliest = max(earliest, begun + self.ticks[b] + lag)
         if o < len(self.device):
-            earliest = self._available(o, earliest)
+            earliest = self._available(o, max(earliest, self._set_up(o)))
         return earliest, ready
+
+    def _set_up(self, i: int) -> int:
+        """Return the tick from which its device is set up for a task, after the tasks appended so far."""
+        setups, last = self.search.problem.setups, self.last[self.device[i]]
+        begun = None if last is None else self.start[last]
+        if setups is None or not self.ticks[i] or last is None or begun is None:
+            return 0
+        ticks = setups.between(self.device[i], last, i)
+        return begun + self.ticks[last] + ticks if ticks else 0  # parallel devices have none
 
     def _available(self, i: int, tick: int) -> int:
         """Return the first tick from this one on at which a task has its device and its resources while it runs."""

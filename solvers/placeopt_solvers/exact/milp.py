@@ -110,7 +110,7 @@ class Milp:
         warm_start=True,
         metrics=(*ALL_METRICS, "period"),
         combined=True,
-        rules=("unavailable", "shared_links", "machines", "resources", "budgets", "parallel", "limits"),
+        rules=("unavailable", "setups", "shared_links", "machines", "resources", "budgets", "parallel", "limits"),
         distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = MilpSettings

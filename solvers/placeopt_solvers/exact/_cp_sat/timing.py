@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from ortools.sat.python import cp_model
 
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.setups import Setups
 
 from ..._runs.exact_run import View
 from .base import Expression, Literal, weighted
@@ -28,6 +30,10 @@ def _late(i: int, due: int, view: View) -> int:
     return max(view.end[i] - due, 0)
 
 
+def _earlier(i: int, j: int, view: View) -> bool:
+    return view.start[i] < view.start[j]
+
+
 class Timing:
     """Starts of tasks and transfers, and their constraints.
 
@@ -45,6 +51,8 @@ class Timing:
             self._add_task(i, limits.head[i])
         self.slots = slots
         self.running = [self._run(d) for d in range(self.problem.n_devices)]
+        if self.problem.setups is not None:
+            self._set_up(self.problem.setups)
         self.arrivals: dict[int, list[tuple[Expression, Literal | None]]] = {}
         if self.problem.contends:
             self._use_ports()
@@ -59,6 +67,9 @@ class Timing:
         by = int(self.problem.deadline[i])
         latest = max(min(self.horizon - int(self.tail[i, d]), by) - p for d, p in zip(devices, ticks, strict=True))
         earliest = head[devices].tolist()
+        if self.problem.setups is not None:
+            first = self.problem.setups.first(np.array(devices), i).tolist()
+            earliest = [max(a, b) if p else a for a, b, p in zip(earliest, first, ticks, strict=True)]
         # The range is never empty, which CP-SAT requires; the row of an impossible deadline is infeasible.
         start = self.base.integer(min(earliest), max(latest, min(earliest)), lambda view: view.start[i])
         if len(set(earliest)) > 1:
@@ -90,6 +101,22 @@ class Timing:
         for interval in intervals.values() if closed else ():
             self.base.cp.add_no_overlap([interval, *closed])
         return intervals
+
+    def _set_up(self, setups: Setups) -> None:
+        """Require time for a setup between any two tasks of a device: one order literal for each pair of tasks."""
+        cp, problem = self.base.cp, self.problem
+        for i, j in combinations(range(problem.n_tasks), 2):
+            rows = self.placement.at[self.placement.group[i]], self.placement.at[self.placement.group[j]]
+            both = [d for d in rows[0].keys() & rows[1].keys() if problem.duration[i, d] and problem.duration[j, d]]
+            ticks = {d: (setups.between(d, i, j), setups.between(d, j, i)) for d in sorted(both)}
+            ticks = {d: pair for d, pair in ticks.items() if any(pair)}
+            if not ticks:
+                continue
+            first = self.base.literal(partial(_earlier, i, j))
+            for d, (there, back) in ticks.items():
+                here = [rows[0][d], rows[1][d]]
+                cp.add(self.starts[j] >= self.ends[i] + there).only_enforce_if([*here, first])
+                cp.add(self.starts[i] >= self.ends[j] + back).only_enforce_if([*here, ~first])
 
     def whole(self, i: int, ticks: int) -> Interval:
         """Add the interval of a task that takes the same ticks on every device."""

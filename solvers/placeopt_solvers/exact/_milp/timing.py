@@ -11,6 +11,7 @@ import numpy as np
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.setups import Setups
 from placeopt.model.unavailability import last_end
 
 from ..._runs.exact_run import View, counted
@@ -56,10 +57,10 @@ def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value
 
     `after` are the successors of each task.
 
-    The horizon. Take an optimal schedule and remove each tick after the last release time at which nothing runs and
-    nothing moves. It stays valid, and no metric grows (`_cp_sat.limits` gives the argument). So it ends by that time
-    plus the sum of all durations and all transfers, each with its maximum over the devices. If the makespan has weight
-    w > 0 in the first level of value V, every schedule no worse ends by V / w.
+    The horizon. Take an optimal schedule and remove each tick after the last release time at which nothing runs, moves
+    or is set up. It stays valid, and no metric grows (`_cp_sat.limits` gives the argument). So it ends by that time
+    plus the sum of all durations, setups and transfers, each with its maximum over the devices. If the makespan has
+    weight w > 0 in the first level of value V, every schedule no worse ends by V / w.
 
     The windows follow paths. The start of a task follows from its release time and the earliest ends of its producers,
     with least durations and without transfers; its end from its deadline, the horizon and its consumers.
@@ -70,11 +71,13 @@ def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value
     durations = problem.duration[may_run].tolist()
     windows = [] if problem.unavailable is None else problem.unavailable.end.tolist()
     due = problem.due[problem.due != UNLIMITED].tolist() if "tardiness" in counted(problem) else []
-    unit = math.gcd(*durations, *moving.ravel().tolist(), *problem.release.tolist(), *windows, *due) or 1
+    setups = [] if problem.setups is None else problem.setups.ticks.ravel().tolist()
+    unit = math.gcd(*durations, *setups, *moving.ravel().tolist(), *problem.release.tolist(), *windows, *due) or 1
 
     longest = np.where(may_run, problem.duration, 0).max(axis=1, initial=0)
     last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))
-    ticks = last + sum(longest.tolist()) + sum(moving.max(axis=(1, 2), initial=0).tolist())
+    setting_up = [] if problem.setups is None else problem.setups.most(may_run).tolist()
+    ticks = last + sum(setting_up) + sum(longest.tolist()) + sum(moving.max(axis=(1, 2), initial=0).tolist())
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
     if incumbent is not None and weight > 0:
         ticks = min(ticks, int(incumbent / weight))
@@ -122,6 +125,8 @@ class Timing:
         self._later: dict[tuple[int, int], Linear] = {}
         for i, j in itertools.combinations(range(self.problem.n_tasks), 2):
             self._one_at_a_time(i, j)
+        if self.problem.setups is not None:
+            self._set_up(self.problem.setups)
         for d in range(self.problem.n_devices):
             self._leave_windows(d)
         self.sent: list[Linear] = []
@@ -178,6 +183,27 @@ class Timing:
             if not resources.parallel[d]:
                 both = placement.x[g][d] + placement.x[h][d] - 1
                 self.program.at_least(self.order(i, j) + self.order(j, i), both)
+
+    def _set_up(self, setups: Setups) -> None:
+        """Add s[j] >= e[i] + p (x[i] + x[j] - 1) for a setup of p on a device between tasks i and j, if o[i, j] = 1.
+
+        Where the graph orders the tasks, there is no o. For the setup at tick 0, add s[j] >= p x[j].
+        """
+        times, unit = self.times, self.times.unit
+        rows = [self.placement.x[g] for g in self.placement.group]
+        lasting = [{d for d in row if times.duration[i][d]} for i, row in enumerate(rows)]
+        for i, row in enumerate(rows):
+            first = {d: int(setups.first(d, i)) // unit for d in sorted(lasting[i])}
+            self.program.at_least(self.start[i], total(ticks * row[d] for d, ticks in first.items() if ticks))
+        for i, j in itertools.permutations(range(len(rows)), 2):
+            for d in sorted(lasting[i] & lasting[j]) if not times.after[j] >> i & 1 else ():
+                if ticks := setups.between(d, i, j) // unit:
+                    ready = self.end[i] + ticks * (rows[i][d] + rows[j][d] - 1)
+                    if times.ordered(i, j):
+                        self.program.at_least(self.start[j], ready)
+                    else:
+                        slack = times.latest[i] - times.earliest[j] + ticks
+                        self.if_one(self.start[j], ready, self.order(i, j), slack)
 
     def order(self, i: int, j: int) -> Linear:
         """Return o[i, j]: task i ends before task j starts."""
