@@ -269,6 +269,12 @@ def size_text(amount: int) -> str:
     raise AssertionError("unreachable")
 
 
+def two_sizes(need: int, room: int) -> tuple[str, str]:
+    """Two amounts of memory as text, in bytes if they would otherwise look equal."""
+    texts = size_text(need), size_text(room)
+    return texts if texts[0] != texts[1] else (f"{need} B", f"{room} B")
+
+
 def exact_size(amount: int) -> str:
     """Format bytes, with the exact number if the text is rounded."""
     text = size_text(amount)

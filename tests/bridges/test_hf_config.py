@@ -357,6 +357,17 @@ class TestOptions:
         assert "name: Llama-3.1-8B\n" in done.out
         assert "8,030,261,248 parameters; decode with batch 2 and a context of 8,192 tokens" in done.out
 
+    def test_a_model_too_large_for_its_devices_is_a_problem_to_explain(self, tmp_path: Path) -> None:
+        file, problem = written(tmp_path, LLAMA_8B), tmp_path / "problem.yaml"
+        done = run("import", file, "--devices", "rtx-3060", "--out", problem)
+        lacking = "all tasks together need 15.46 GiB of resident memory, and all devices have 12 GiB"
+        assert done.code == 0
+        assert f"note: no plan is feasible: {lacking}; more or larger devices, memory tiers, or" in done.err
+        for command in ("solve", "explain", "whatif", "inspect"):
+            found = run(command, problem, *(() if command == "inspect" else ("--time-limit", "1s")))
+            assert lacking in " ".join((found.out + found.err).split())
+            assert found.code == (0 if command == "inspect" else 1)
+
 
 class TestForms:
     def test_a_table_for_input_and_output_is_there_once(self, tmp_path: Path) -> None:
