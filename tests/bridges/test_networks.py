@@ -169,7 +169,7 @@ tasks: {t: {time: 1}}
             ("devices: {a: {like: t5}}\n", '1:21: devices.a.like: unknown device of the catalogue "t5"'),
             (
                 "devices: {a: {like: t4}, b: }\nlinks: {default: {like: pcie4-x16}}\n",
-                '2:27: links.default.like: unknown link of the catalogue "pcie4-x16"; did you mean pcie-4-x16?',
+                '2:25: links.default.like: unknown link of the catalogue "pcie4-x16"; did you mean pcie-4-x16?',
             ),
             ("devices: {a: }\nlinks: {overrides: [{between: [a, b], latency: 1 s}]}\n", 'unknown device "b"'),
             ("devices: {}\n", "1:10: devices: expected at least 1 entry"),
