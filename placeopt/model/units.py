@@ -113,6 +113,9 @@ DIMENSIONS = (TIME, MEMORY, PAYLOAD, BANDWIDTH, WORK, SPEED, POWER, ENERGY_PER_B
 
 _QUANTITY = re.compile(rf"\s*(?P<number>[+-]?{_NUMBER})\s*(?P<unit>[^\W\d_].*?)?\s*")
 
+_PREFIXES = {"": "", "m": "m", "milli": "m", "u": "u", "micro": "u", "n": "n", "nano": "n"}
+_SECOND = re.compile(rf"({'|'.join(_PREFIXES)})s(?:ec(?:ond)?)?s?")
+
 _LONGEST = 400
 """Maximum number of digits of a number and largest power of ten; more would be slow to parse."""
 
@@ -225,7 +228,10 @@ def _parse_text(text: str, dimension: Dimension) -> Quantity:
 
 
 def _likely(unit: str, dimension: Dimension) -> str:
-    """A clause with the units that may be meant: of an amount, GB and GiB for `G`, and never bits."""
+    """A clause with the units that may be meant: ms for `msec`; of an amount, GB and GiB for `G`, and never bits."""
+    word = _SECOND.fullmatch(unit.casefold()) if dimension is TIME else None
+    if word is not None:
+        return meaning([f"{_PREFIXES[word[1]]}s"])
     if dimension.units is not _SIZES:
         return suggestion(unit, dimension.units)
     names = [name for name in dimension.units if not name.endswith(("b", "bit", "bits"))]
