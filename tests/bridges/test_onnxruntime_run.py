@@ -728,7 +728,7 @@ def test_a_core_that_stands_for_a_gpu_is_a_note(tmp_path: Path) -> None:
         edges=np.column_stack((base.edge_source, base.edge_target)),
     )
     report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
-    assert report.notes[0].startswith("a CPU core stands for each of gpu0, so predicted times are not those of this")
+    assert report.notes[0].startswith("gpu0 runs on a CPU core here, so predicted times are not those of this")
     assert po.run_onnx(problem, po.simulate(problem, [1, 1, 1, 1]), model, runs=1).notes == ()
 
 

@@ -403,7 +403,7 @@ class TestSimulate:
         assert other["quantiles"]["0.05"] <= other["quantiles"]["0.5"] <= other["quantiles"]["0.95"]
 
     def test_people_get_a_table(self, plan: Path) -> None:
-        done = run("simulate", HEFT_10, plan, "--noise", "0.1")
+        done = run("simulate", HEFT_10, plan, "--noise", "10%")
         assert "with noise of 10%, 100 runs, seed 0:" in done.out
 
     def test_missed_deadlines_are_stated(self, tmp_path: Path) -> None:

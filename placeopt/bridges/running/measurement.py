@@ -413,8 +413,8 @@ def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     others = [job.name for job in hosted if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
     if others:
         notes.append(
-            f"a CPU core stands for each of {listing(others)}, so predicted times are not those of this machine; --fit "
-            "measures it"
+            f"{listing(others)} {'runs on a CPU core' if len(others) == 1 else 'run on CPU cores'} here, so predicted "
+            "times are not those of this machine; --fit measures it"
         )
     used = {core for job in jobs for core in job.cores}
     if not used:
