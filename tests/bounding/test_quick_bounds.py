@@ -777,6 +777,10 @@ class TestInfeasibility:
         assert prove_infeasible(graph([9, 2, 2, 2], devices=1, **(times | {"deadline": [UNLIMITED, 10, 9, 8]}))) is None
         assert prove_infeasible(graph([9, 2, 2, 2], devices=2, **times)) is None
 
+    def test_tasks_that_deadlines_confine_to_a_device(self) -> None:
+        reason = self.reason([[2, 9], [2, 9]], deadline=[3, 3])
+        assert reason.startswith("the 2 tasks that can only run on d0 if all deadlines are met have too little time")
+
     def test_deadlines_confine_tasks_to_devices_without_room(self) -> None:
         room = {"resident": [3, 3], "capacity": [9, 5]}
         rows = [[9, 2], [9, 2]]

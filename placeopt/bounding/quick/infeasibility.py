@@ -76,8 +76,10 @@ def _proofs(problem: Problem) -> Iterator[str]:
             yield f"if all deadlines are met, {reason}"
     value, subset, tasks = head_load_tail(within.classes, within.found, priced_subsets(within.classes))
     if value > within.horizon:
+        narrower = (within.classes.allowed != classes.allowed)[subset.groups].any()
         yield (
             f"the {counted(tasks, 'task')} that can only run on {classes.names(subset.members)} "
+            f"{'if all deadlines are met ' if narrower else ''}"
             f"{'has' if tasks == 1 else 'have'} too little time "
             "between their release times and their deadlines, or those of their successors"
         )

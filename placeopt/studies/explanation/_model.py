@@ -110,18 +110,18 @@ class Model:
         solver = outcome.solver
         if outcome.solved:
             start = np.array([solver.value(start) for start in self.starts], dtype=np.int64) if self.timed else None
-            places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
-            return Found(np.array(places, dtype=np.int64), start)
+            return Found(self._placement(solver), start)
         if outcome.status == "INFEASIBLE":
             number_of = {literal.index: number for number, literal in enumerate(self.literals)}
             found = {number_of.get(index, -1) for index in solver.sufficient_assumptions_for_infeasibility()}
             return Found(core=tuple(sorted(found & set(active))))
         return Found()
 
-    def least(self, number: int, active: Collection[int], seconds: float) -> int | None:
+    def least(self, number: int, active: Collection[int], seconds: float) -> tuple[int | None, Int | None]:
         """Return the smallest amount (bytes, ticks) or latest release time of a constraint that satisfies the others.
 
-        Unless the model is exact, this is a bound: no better amount suffices. None if unknown.
+        Unless the model is exact, this is a bound: no better amount suffices. None if unknown. Then the best placement
+        found (n,), or None.
         """
         constraint = self.system.constraints[number]
         self.cp.clear_assumptions()
@@ -141,10 +141,17 @@ class Model:
             target, sign = copy.get_int_var_from_proto_index(own.index), 1 if late else -1
         copy.minimize(sign * target)
         outcome = self._solved(copy, seconds)
-        if not outcome.solved or outcome.bound is None:
-            return None
+        if not outcome.solved:
+            return None, None
+        placed = self._placement(outcome.solver)
+        if outcome.bound is None:
+            return None, placed
         bound = outcome.bound * sign  # what is proved, regardless of the best solution
-        return bound * unit
+        return bound * unit, placed
+
+    def _placement(self, solver: cp_model.CpSolver) -> Int:
+        places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
+        return np.array(places, dtype=np.int64)
 
     def _solved(self, model: cp_model.CpModel, seconds: float) -> cp_sat.Outcome:
         return cp_sat.run(model, largest=None, seconds=seconds, seed=0, workers=1, should_stop=self._should_stop)
