@@ -287,7 +287,9 @@ class TestAnswers:
             return Verdict(None) if changed else real(self, active, changed, **options)
 
         monkeypatch.setattr(Oracle, "decide", hurried)
-        tasks = "".join(f"  t{i}: {{time: 1 ms, memory: {{resident: 10 MiB, scratch: 1 MiB}}}}\n" for i in range(many))
+        tasks = "".join(
+            f"  t{i}: {{time: {{a: 1, b: 9}}, memory: {{resident: 10 MiB, scratch: 1 MiB}}}}\n" for i in range(many)
+        )
         head = "placeopt: 1\nmemory_model: peak\ndevices: {a: {memory: 62 MiB}, b: {memory: 60 MiB}}\n"
         found = explained(tmp_path, tasks, head)
         # Six tasks fit on a and five on b; one more task is the least step of each.
@@ -473,7 +475,7 @@ class TestBruteForce:
         rng = random.Random(11)
         kinds: set[str] = set()
         infeasible = 0
-        while infeasible < 12:
+        while infeasible < 20:
             document = with_shares(random_document(rng), rng)
             try:
                 system = System(begin_compilation(Document(document)))
