@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
 from placeopt.io.catalogue import UsualLinks, catalogue_devices, device_names, hint, link_info
+from placeopt.io.compiler import begin_compilation
 from placeopt.io.document import Document, read_document
 from placeopt.io.files import StrPath, descriptor
 from placeopt.io.spec import MOST_DEVICES, DeviceSpec, LinkSpec, NetworkFile
@@ -156,6 +158,10 @@ def _read(path: StrPath) -> dict[str, Any]:
         )
     if issues or checked.model is None:
         raise SpecError(in_file_order(issues))
+    # Names that are unknown to the catalogue or among the devices are found by the compiler, with their lines.
+    whole = {"placeopt": 1, "devices": data["devices"], "tasks": {"any": {"time": "1 s"}}}
+    whole |= {"links": data["links"]} if data.get("links") is not None else {}
+    begin_compilation(replace(document, data=whole)).problem()
     return {key: document.data[key] for key in ("devices", "links") if document.data.get(key) is not None}
 
 

@@ -84,6 +84,13 @@ def sizes(given: Sequence[str] | None) -> dict[str, int]:
     return found
 
 
+def whole_number(text: str, option: str) -> int:
+    """Convert a number such as 8192; anything else is a UsageError."""
+    if not re.fullmatch("-?[0-9]{1,18}", text):
+        raise UsageError(f"{option} is {visible(text)}; expected a whole number, such as 8192")
+    return int(text)
+
+
 def check_count(option: str, number: int | None) -> None:
     """Reject a number that is below 1 or very large."""
     if number is not None and not 1 <= number <= LARGEST_COUNT:

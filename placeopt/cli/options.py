@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from placeopt.cli import completion
-from placeopt.cli.arguments import input_path, local_file, share
+from placeopt.cli.arguments import input_path, local_file, share, whole_number
 
 
 def input_argument(metavar: str, help: str) -> Any:
@@ -45,10 +45,19 @@ def time_option(*names: str, help: str) -> Any:
 def share_option(name: str, help: str) -> Any:
     """Return the definition of an option: a share, such as 0.05 or 5%."""
 
-    def parse(text: str) -> float:
-        return share(text, name)
+    def parse(text: object) -> float:
+        return share(str(text), name)  # a default is a number
 
     return Option(name, metavar="SHARE", parser=parse, help=help)
+
+
+def count_option(*names: str, help: str) -> Any:
+    """Return the definition of an option: a whole number."""
+
+    def parse(text: object) -> int:
+        return whole_number(str(text), names[0])
+
+    return Option(*names, metavar="INTEGER", parser=parse, help=help)
 
 
 def limit_option(help: str) -> Any:
@@ -93,7 +102,7 @@ DocumentFile = Annotated[
     Path | None, output_option("--out", "-o", help="Write to this file: JSON if it ends in .json, else YAML.")
 ]
 BatchSize = Annotated[
-    int | None, Option("--batch", "-b", help="Batch size: first dimension of the inputs, or number of sequences.")
+    int | None, count_option("--batch", "-b", help="Batch size: first dimension of the inputs, or number of sequences.")
 ]
 Dimensions = Annotated[
     list[str] | None,

@@ -52,9 +52,13 @@ def print_notes(*notes: str) -> None:
         console.print(f"note: {len(notes) - NOTES:,} more lines are left out")
 
 
-def explaining(problem: Path) -> str:
-    """Name the command that explains why a problem is infeasible."""
-    return f"`placeopt explain {quote(str(problem))}` shows which lines conflict, and what would repair them"
+def explaining(path: Path, problem: Problem) -> str:
+    """Name the command that explains why a problem is infeasible, or state why it does not support the problem."""
+    from placeopt.studies.explanation.constraints import refusal
+
+    return refusal(problem) or (
+        f"`placeopt explain {quote(str(path))}` shows which lines conflict, and what would repair them"
+    )
 
 
 def noted_plan(path: Path, problem: Problem) -> Plan:

@@ -167,7 +167,7 @@ def abbreviated(values: NDArray[Any]) -> str:
 def choice(name: str, value: Any, known: Sequence[str]) -> None:
     """Reject a value that is not one of the known words."""
     if value not in known:
-        raise UsageError(f"{name} is {value!r}; expected {listing(known)}{suggestion(str(value), known)}")
+        raise UsageError(f"{name} is {value!r}; expected {listing(known, 20)}{suggestion(str(value), known)}")
 
 
 def _array(name: str, values: Any, shape: tuple[int, ...] | None, axes: str) -> NDArray[Any]:

@@ -20,6 +20,7 @@ from placeopt.model.resources import POOL
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
 from placeopt.model.stages import backward, forward_in_training, kept_runs
 from placeopt.model.tiers import TierArrays, swap_time
+from placeopt.model.units import size_text, two_sizes
 
 
 def sum_memory(problem: Problem, device: Int) -> Int:
@@ -145,6 +146,35 @@ def fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether every device has enough memory."""
     check_schedule("fits", problem, schedule)
     return bool((used_memory(problem, schedule) <= problem.capacity).all())
+
+
+def shortage(problem: Problem) -> str | None:
+    """State that all tasks together need more memory than all devices have; None if they do not."""
+    if problem.n_tasks == 0 or (problem.capacity == UNLIMITED).any():
+        return None
+    room, resident, total = (
+        int(sum(amounts.tolist())) for amounts in (problem.capacity, problem.resident, problem.memory)
+    )
+    peak = problem.memory_model == "peak"
+    need = resident if peak else total
+    if need <= room:
+        return None
+    stated, there = two_sizes(need, room)
+    text = (
+        f"all tasks together need {stated} of {'resident memory' if peak else 'memory'}, and all devices have {there}"
+    )
+    # Pipelines and memory tiers support no other memory model.
+    other = not peak and problem.pipeline is None and problem.tiers is None
+    helps = other and resident + int((problem.output + problem.scratch).max()) <= room
+    return text + (freed_text(resident, total) if helps else "")
+
+
+def freed_text(resident: int, total: int) -> str:
+    """Return a hint on the memory that the memory model `peak` counts for a part of the time only."""
+    return (
+        f"; {size_text(resident)} of it is resident, and memory_model: peak counts the other "
+        f"{size_text(total - resident)} only while it is live"
+    )
 
 
 def limited(problem: Problem) -> bool:

@@ -113,6 +113,9 @@ DIMENSIONS = (TIME, MEMORY, PAYLOAD, BANDWIDTH, WORK, SPEED, POWER, ENERGY_PER_B
 
 _QUANTITY = re.compile(rf"\s*(?P<number>[+-]?{_NUMBER})\s*(?P<unit>[^\W\d_].*?)?\s*")
 
+_PREFIXES = {"": "", "m": "m", "milli": "m", "u": "u", "micro": "u", "n": "n", "nano": "n"}
+_SECOND = re.compile(rf"({'|'.join(_PREFIXES)})s(?:ec(?:ond)?)?s?")
+
 _LONGEST = 400
 """Maximum number of digits of a number and largest power of ten; more would be slow to parse."""
 
@@ -225,7 +228,10 @@ def _parse_text(text: str, dimension: Dimension) -> Quantity:
 
 
 def _likely(unit: str, dimension: Dimension) -> str:
-    """A clause with the units that may be meant: of an amount, GB and GiB for `G`, and never bits."""
+    """A clause with the units that may be meant: ms for `msec`; of an amount, GB and GiB for `G`, and never bits."""
+    word = _SECOND.fullmatch(unit.casefold()) if dimension is TIME else None
+    if word is not None:
+        return meaning([f"{_PREFIXES[word[1]]}s"])
     if dimension.units is not _SIZES:
         return suggestion(unit, dimension.units)
     names = [name for name in dimension.units if not name.endswith(("b", "bit", "bits"))]
@@ -267,6 +273,12 @@ def size_text(amount: int) -> str:
             return f"{value:.4g} {unit}"
         value /= 1024
     raise AssertionError("unreachable")
+
+
+def two_sizes(need: int, room: int) -> tuple[str, str]:
+    """Two amounts of memory as text, in bytes if they would otherwise look equal."""
+    texts = size_text(need), size_text(room)
+    return texts if texts[0] != texts[1] else (f"{need} B", f"{room} B")
 
 
 def exact_size(amount: int) -> str:

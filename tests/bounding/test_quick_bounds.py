@@ -707,7 +707,7 @@ class TestInfeasibility:
         # a, b on d0 or d1; c on d1 or d2; d on d0 or d2: no pair of devices is too small, the three together are.
         feasible = [[1, 1, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1]]
         reason = self.reason([1] * 4, devices=3, feasible=feasible, resident=[2, 2, 3, 3], capacity=[3, 3, 3])
-        assert "only fit on d0, d1, d2 need 10 B" in reason
+        assert reason == "all tasks together need 10 B of memory, and all devices have 9 B"
 
     def test_groups_of_more_than_half_a_device(self) -> None:
         reason = self.reason([1] * 3, resident=[6, 6, 6], capacity=[10, 11])
@@ -776,6 +776,10 @@ class TestInfeasibility:
         )
         assert prove_infeasible(graph([9, 2, 2, 2], devices=1, **(times | {"deadline": [UNLIMITED, 10, 9, 8]}))) is None
         assert prove_infeasible(graph([9, 2, 2, 2], devices=2, **times)) is None
+
+    def test_tasks_that_deadlines_confine_to_a_device(self) -> None:
+        reason = self.reason([[2, 9], [2, 9]], deadline=[3, 3])
+        assert reason.startswith("the 2 tasks that can only run on d0 if all deadlines are met have too little time")
 
     def test_deadlines_confine_tasks_to_devices_without_room(self) -> None:
         room = {"resident": [3, 3], "capacity": [9, 5]}

@@ -355,7 +355,22 @@ class TestOptions:
         done = run("import", path, "--devices", "a100-40gb:2", "--level", "part", "--context", 8192, "--batch", 2)
         assert done.code == 0, done.err
         assert "name: Llama-3.1-8B\n" in done.out
+        both = run("import", path, "--devices", "a100-40gb", "--devices", "xeon-core:2", "--context", "8k")
+        assert both.err == "placeopt: --context is 8k; expected a whole number, such as 8192\n"
+        both = run("import", path, "--devices", "a100-40gb", "--devices", "xeon-core:2")
+        assert "  a100-40gb: {like: a100-40gb}\n  xeon-core: {like: xeon-core, count: 2}\n" in both.out
         assert "8,030,261,248 parameters; decode with batch 2 and a context of 8,192 tokens" in done.out
+
+    def test_a_model_too_large_for_its_devices_is_a_problem_to_explain(self, tmp_path: Path) -> None:
+        file, problem = written(tmp_path, LLAMA_8B), tmp_path / "problem.yaml"
+        done = run("import", file, "--devices", "rtx-3060", "--out", problem)
+        lacking = "all tasks together need 15.46 GiB of resident memory, and all devices have 12 GiB"
+        assert done.code == 0
+        assert f"note: no plan is feasible: {lacking}; more or larger devices, memory tiers, or" in done.err
+        for command in ("solve", "explain", "whatif", "inspect"):
+            found = run(command, problem, *(() if command == "inspect" else ("--time-limit", "1s")))
+            assert lacking in " ".join((found.out + found.err).split())
+            assert found.code == (0 if command == "inspect" else 1)
 
 
 class TestForms:

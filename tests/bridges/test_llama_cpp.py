@@ -72,6 +72,7 @@ def cache_devices(result: Exported, layers: int) -> list[str]:
     words = shlex.split(result.text)
     offloaded = int(words[words.index("-ngl") + 1])
     split = [float(part) for part in words[words.index("-ts") + 1].split(",")] if "-ts" in words else [1.0]
+    order = words[words.index("--device") + 1].split(",") if "--device" in words else ["CUDA0", "CUDA1"]
     start = max(layers + 1 - offloaded, 0)
     active = min(offloaded, layers + 1)
     bounds = np.cumsum(split) / sum(split)
@@ -80,7 +81,7 @@ def cache_devices(result: Exported, layers: int) -> list[str]:
         if layer < start:
             found.append("CPU")
         else:
-            found.append(f"CUDA{int(np.searchsorted(bounds, (layer - start) / active, side='right'))}")
+            found.append(order[int(np.searchsorted(bounds, (layer - start) / active, side="right"))])
     return found
 
 
@@ -203,6 +204,8 @@ class TestCaches:
         path = write_gguf(tmp_path / "tiny.gguf", dense(layers))
         given = problem(path, "layer")
         placed = sorted(draw.choices([CPU, GPU0, GPU1], k=layers + 1))
+        if seed % 2:  # the GPUs in the other order, with `--device`
+            placed = [(CPU, GPU1, GPU0)[device] for device in placed]
         if placed[-1] == CPU:
             placed = [CPU] * (layers + 1)
         result = exported(given, [CPU, *placed])
@@ -219,6 +222,17 @@ class TestCaches:
         assert not any("alone gives the same placement" in note for note in result.notes)
         (note,) = (note for note in result.notes if "moves no KV cache" in note)
         assert "that of layers.0, layers.5 is not on the device of its attention" in note
+        assert note.endswith("consecutive layers to each device")  # no memory is limited
+
+    def test_what_caches_elsewhere_leave_of_a_memory(self, tmp_path: Path) -> None:
+        devices = {
+            name: {"speed": "1 TFLOP/s", "memory_bandwidth": "1 GB/s", "memory": "1 GiB"} for name in ("cpu", "gpu")
+        }
+        given = problem(write_gguf(tmp_path / "tiny.gguf", dense(4)), "layer", {"devices": devices})
+        result = exported(given, [0, 1, 0, 1, 1, 1])
+        (note,) = (note for note in result.notes if "moves no KV cache" in note)
+        assert "; gpu holds 1 cache more than in the plan, which leaves 10" in note
+        assert note.endswith("MiB: more may exceed its memory")
 
     @pytest.mark.parametrize("seed", range(10))
     def test_the_most_caches_by_brute_force(self, tmp_path: Path, seed: int) -> None:
@@ -233,7 +247,7 @@ class TestCaches:
             for second in range(first, 7):
                 split = ["CPU"] * first + ["CUDA0"] * (second - first) + ["CUDA1"] * (6 - second)
                 best = max(best, sum(a == b for a, b in zip(split[:5], wanted, strict=False)))
-        assert sum(a == b for a, b in zip(given_devices[:5], wanted, strict=False)) == best
+        assert sum(a == b for a, b in zip(given_devices[:5], wanted, strict=False)) >= best
 
 
 class TestDevices:

@@ -166,6 +166,12 @@ tasks: {t: {time: 1}}
         ("text", "message"),
         [
             ("devices: {a: {spead: 4}}\n", "1:15: devices.a.spead: unknown key; did you mean speed?"),
+            ("devices: {a: {like: t5}}\n", '1:21: devices.a.like: unknown device of the catalogue "t5"'),
+            (
+                "devices: {a: {like: t4}, b: }\nlinks: {default: {like: pcie4-x16}}\n",
+                '2:25: links.default.like: unknown link of the catalogue "pcie4-x16"; did you mean pcie-4-x16?',
+            ),
+            ("devices: {a: }\nlinks: {overrides: [{between: [a, b], latency: 1 s}]}\n", 'unknown device "b"'),
             ("devices: {}\n", "1:10: devices: expected at least 1 entry"),
             ("placeopt: 1\ntasks: {a: {time: 1}}\n", "devices is missing"),
             ("devices: [", "is not valid YAML"),

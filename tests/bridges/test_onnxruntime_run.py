@@ -38,7 +38,7 @@ from placeopt.bridges.profiling import TransferModel  # noqa: E402
 from placeopt.bridges.running import fitting, measurement  # noqa: E402
 from placeopt.bridges.running.measurement import stream_orders  # noqa: E402
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares  # noqa: E402
-from placeopt.bridges.running.prediction import Costs, Fit, execute, predict, predict_fitted  # noqa: E402
+from placeopt.bridges.running.prediction import Costs, Fit, execute, predict, predict_fitted, time_factors  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
 from placeopt.bridges.running.worker import SocketLink, write_array  # noqa: E402
 from placeopt.cli.terminal.running import print_run  # noqa: E402
@@ -209,9 +209,9 @@ def test_contention_is_measured_by_the_number_of_busy_processes(tmp_path: Path) 
 
 def test_durations_on_each_device_state_contention() -> None:
     """Two processes do 1.6 times the work of one, so the second device is as fast as 0.6 processes."""
-    assert fitting.time_factors((1.0, 1.25), pipeline=False) == pytest.approx((1, 1 / 0.6))
-    assert fitting.time_factors((1.0, 1.25), pipeline=True) == (1.25, 1.25)
-    assert fitting.time_factors((1.0, 2.0), pipeline=False) == (1, 100)  # the second process adds nothing
+    assert time_factors((1.0, 1.25), pipeline=False) == pytest.approx((1, 1 / 0.6))
+    assert time_factors((1.0, 1.25), pipeline=True) == (1.25, 1.25)
+    assert time_factors((1.0, 2.0), pipeline=False) == (1, 100)  # the second process adds nothing
 
 
 def fit_of(problem: po.Problem, slowdown: tuple[float, ...], **costs: Any) -> Fit:
@@ -219,6 +219,16 @@ def fit_of(problem: po.Problem, slowdown: tuple[float, ...], **costs: Any) -> Fi
     free = TransferModel(0.0, 0.0, 0.0, 1)
     known = {"transfer": free, "sending": free, "segment": (0.0,) * problem.n_devices, "pause": 0.0, **costs}
     return Fit(problem, {}, Costs(**known), slowdown, (1.0,) * problem.n_devices)
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_plan_on_one_device_has_no_contention(tmp_path: Path, device: int) -> None:
+    model = saved("several outputs of a node", tmp_path)
+    problem = problem_of(model)
+    schedule = po.simulate(problem, [device] * problem.n_tasks)
+    split = split_model(problem, schedule, read_model(model))
+    found = predict_fitted(problem, schedule, split, fit_of(problem, (1.0, 1.77)))
+    assert found.tasks == pytest.approx(found.makespan)
 
 
 def test_segments_that_run_at_the_same_time_slow_each_other_down() -> None:
@@ -718,7 +728,7 @@ def test_a_core_that_stands_for_a_gpu_is_a_note(tmp_path: Path) -> None:
         edges=np.column_stack((base.edge_source, base.edge_target)),
     )
     report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
-    assert report.notes[0].startswith("a CPU core stands for each of gpu0, so predicted times are not those of this")
+    assert report.notes[0].startswith("gpu0 runs on a CPU core here, so predicted times are not those of this")
     assert po.run_onnx(problem, po.simulate(problem, [1, 1, 1, 1]), model, runs=1).notes == ()
 
 

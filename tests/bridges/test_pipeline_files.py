@@ -128,6 +128,7 @@ class TestLanguageModels:
         # Keys and values of 8 heads with 128 elements of 2 bytes, for 4096 tokens of 2 sequences, in 2 more runs.
         assert caches[1] - caches[0] == 2 * (2 * 8 * 128 * 2 * 4096 * 2)
         assert "the KV cache is that of 3 runs with 2 sequences each: one run for each device" in imported.notes
+        assert any(note.startswith("a result of the pipeline is the next token") for note in imported.notes)
 
     def test_gguf(self, tmp_path: Path) -> None:
         path = write_gguf(tmp_path / "tiny.gguf", dense())

@@ -371,7 +371,7 @@ class TestSizes:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({}, r"symbolic sizes; state a value for each: --dim x\.0=SIZE; they are s\d+ \(x\.0\)"),
+            ({}, r"a value for each: --dim x\.0=SIZE \(--batch SIZE states first dimensions\); they are s\d+ \(x\.0\)"),
             ({"dims": {"batch": 2}}, r"unknown dimension batch; known are s\d+ \(x\.0\); torch.export drops the names"),
             ({"batch": 100}, r"the batch size \(x\.0\) is 100; the export allows \d to 64"),
             ({"dims": {"y.0": 2}}, r"unknown dimension y\.0; did you mean x\.0"),

@@ -68,6 +68,13 @@ class TestStages:
         result = exported(given, [0, *[0] * 6, *[1] * 10, 1])
         assert "VLLM_PP_LAYER_PARTITION=3,5 " in result.text
 
+    @pytest.mark.parametrize(("link", "notes"), [("ethernet-10g", 1), ("nvlink-4", 0)])
+    def test_hosts_are_noted(self, tmp_path: Path, link: str, notes: int) -> None:
+        given = problem(tmp_path)
+        document = {"links": {"default": {"latency": "1 us"}, "overrides": [{"between": ["gpu", "gpu"], "like": link}]}}
+        result = export(ExportRequest(given, simulate(given, stages(4, 4)), document=document))
+        assert [note.partition(":")[0] for note in result.notes] == [f"a link of the problem is {link}"] * notes
+
     def test_one_device(self, tmp_path: Path) -> None:
         result = exported(problem(tmp_path), [0] * 10)
         assert result.text.splitlines()[-1] == "VLLM_PP_LAYER_PARTITION=8 vllm serve MODEL --pipeline-parallel-size 1"

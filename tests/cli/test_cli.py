@@ -66,6 +66,9 @@ class TestSolve:
             "placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 3}, y: {time: 3, deadline: 5, after: [x]}}\n"
         )
         assert f"`placeopt explain '{alone}'` shows which lines conflict" in run("solve", alone, "-s", "auto").err
+        alone.write_text("placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 3}}\nlimits: {makespan: 2}\n")
+        refused = "explain does not support limits of metrics; without them, `placeopt solve` states possible values"
+        assert run("solve", alone, "-s", "cp-sat").err == f"note: {refused}\n"
 
     def test_a_pass_without_anything_to_do_is_reported(self) -> None:
         done = run("solve", HEFT_10, "--solver", "heft", "--pass", "forward", "--pass", "celeritas-fusion:range=1")
@@ -400,7 +403,7 @@ class TestSimulate:
         assert other["quantiles"]["0.05"] <= other["quantiles"]["0.5"] <= other["quantiles"]["0.95"]
 
     def test_people_get_a_table(self, plan: Path) -> None:
-        done = run("simulate", HEFT_10, plan, "--noise", "0.1")
+        done = run("simulate", HEFT_10, plan, "--noise", "10%")
         assert "with noise of 10%, 100 runs, seed 0:" in done.out
 
     def test_missed_deadlines_are_stated(self, tmp_path: Path) -> None:

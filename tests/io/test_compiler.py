@@ -25,6 +25,7 @@ from placeopt.io.plan import plan_document
 from placeopt.io.spec import Spec, json_schema
 from placeopt.model.building import build_problem
 from placeopt.model.documents import problem_document
+from placeopt.model.memory import shortage
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 
@@ -366,9 +367,9 @@ tasks:
   z: {time: 1, memory: 6}
 """
         assert complaints(text) == []
-        assert complaints(edited(text, ("memory: 6}\n", "memory: 7}\n"))) == [
-            "4:3: tasks: all tasks together need 17 B of memory, and all devices have 16 B"
-        ]
+        assert shortage(compiled(text)) is None
+        more = compiled(edited(text, ("memory: 6}\n", "memory: 7}\n")))  # infeasible, but not an error of the file
+        assert shortage(more) == "all tasks together need 17 B of memory, and all devices have 16 B"
         assert complaints(edited(text, ("resident: 3", "resident: 4"))) == [
             "4:37: tasks.x.colocate: its colocation group (x, y) needs 11 B, more than any device that may run it has "
             "(the largest is a with 10 B)"
@@ -391,9 +392,8 @@ tasks:
         assert (
             complaints(edited(peak, ("z: {time: 1, memory: 6", "z: {time: {a: 1, b: 0}, memory: {output: 11}"))) == []
         )
-        assert complaints(edited(peak, ("memory: 6}\n", "memory: 10}\n"))) == [
-            "5:3: tasks: all tasks together need 17 B of resident memory, and all devices have 16 B"
-        ]
+        more = compiled(edited(peak, ("memory: 6}\n", "memory: 10}\n")))
+        assert shortage(more) == "all tasks together need 17 B of resident memory, and all devices have 16 B"
 
     def test_what_the_peak_model_would_free_is_told(self) -> None:
         head = "placeopt: 1\ndevices: {a: {memory: 10}, b: {memory: 6}}\ntasks:\n"
@@ -408,13 +408,14 @@ tasks:
         ]
         assert complaints("memory_model: peak\n" + head + group) == []
         apart = "  x: {time: 1, memory: {resident: 2, scratch: 5}}\n  y: {time: 1, memory: 6, output: 4}\n"
-        assert complaints(head + apart) == [
-            "4:3: tasks: all tasks together need 17 B of memory, and all devices have 16 B; 8 B of it is resident, and "
+        assert shortage(compiled(head + apart)) == (
+            "all tasks together need 17 B of memory, and all devices have 16 B; 8 B of it is resident, and "
             "memory_model: peak counts the other 9 B only while it is live"
-        ]
+        )
         assert "peak" not in complaints(head + edited(group, ("output: 7", "output: 9")))[0]  # it would not help
         assert "peak" not in complaints(head + "  x: {time: 1, memory: {scratch: 11}}\n")[0]
-        assert "peak" not in complaints(head + "  x: {time: 1, memory: 9}\n  y: {time: 1, memory: 9}\n")[0]
+        lacking = shortage(compiled(head + "  x: {time: 1, memory: 9}\n  y: {time: 1, memory: 9}\n"))
+        assert lacking == "all tasks together need 18 B of memory, and all devices have 16 B"
 
     def test_one_unlimited_device_holds_everything(self) -> None:
         text = "placeopt: 1\ndevices: {a: {memory: 1}, b: }\ntasks: {x: {time: 1, memory: 1 PiB}}\n"

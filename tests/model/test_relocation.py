@@ -187,7 +187,7 @@ def test_formats_keep_it() -> None:
         problem = with_changes(
             problem, runs_before_next_change=runs, objective=shared_out(Objective(((Term("relocation"),),)), runs)
         )
-        if prove_infeasible(problem) is not None:  # no document says so without a complaint
+        if prove_infeasible(problem) is not None:  # a document with tasks without devices is an error
             continue
         for again in (po.compile(problem_document(problem)), from_networkx(to_networkx(problem))):
             assert again.relocation.tolist() == problem.relocation.tolist()

@@ -218,6 +218,9 @@ class TestNotes:
             ("devices: {a: }\ntasks: {t: {time: 3}, u: {time: 4}}", []),  # the document counts in ticks
             ("devices: {a: }\ntasks: {t: {time: 3}}\nunits: {time: ms}", []),
             ("devices: {a: }\ntasks: {t: {time: 0}}", []),
+            ("devices: {a: {memory: 16}, b: {memory: 8 GB}}\ntasks: {t: {time: 1 s}}",
+             ["3:23: devices.a.memory: 16 has no unit and means 16 B; other amounts of memory have one"]),
+            ("devices: {a: {memory: 16}, b: {memory: 8}}\ntasks: {t: {time: 1 s}}", []),
         ],
     )  # fmt: skip
     def test_are_few_and_name_the_first(self, text: str, notes: list[str], tmp_path: Path) -> None:
@@ -225,6 +228,12 @@ class TestNotes:
         file.write_text(f"{self.HEAD}{text}\n", encoding="utf-8")
         made = po.load(file)
         assert list(made.notes) == [f"{file}:{note}" for note in notes]
+
+    def test_of_a_time_among_rates(self) -> None:
+        link, task = {"bandwidth": "8 GB/s", "latency": 5}, {"flops": "1 GFLOP"}
+        network = {"devices": {"a": {"speed": "1 TFLOP/s"}, "b": {"speed": "1 TFLOP/s"}}, "links": {"default": link}}
+        (note,) = po.compile({"placeopt": 1, **network, "tasks": {"t": task}}).notes
+        assert note == "links.default.latency: 5 has no unit and means 5 ticks, 5 ns; speeds or bandwidths have one"
 
     def test_inspect_and_solve_print_them(self, tmp_path: Path) -> None:
         file = tmp_path / "p.yaml"

@@ -119,6 +119,9 @@ def test_bare_numbers_keep_their_decimal_value_and_have_no_unit(number: object, 
         ("1:30", units.TIME, '"1:30" is not a time; expected a time, such as 5 ms'),
         ("5\nms\x07", units.TIME, r'"5\nms\x07" has an unknown unit ms\x07; expected a time, such as 5 ms; '
                                   "did you mean ms?"),
+        *((f"3 {unit}", units.TIME, f'"3 {unit}" has an unknown unit {unit}; expected a time, such as 5 ms; '
+                                    f"did you mean {meant}?")
+          for unit, meant in (("msec", "ms"), ("milliseconds", "ms"), ("usec", "us"), ("secs", "s"), ("mins", "min"))),
         ("-5 ms", units.TIME, '"-5 ms" is negative; expected a time, such as 5 ms'),
         (-5, units.TIME, "-5 is negative; expected a time, such as 5 ms"),
         (float("nan"), units.TIME, "nan is not finite; expected a time, such as 5 ms"),

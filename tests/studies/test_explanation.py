@@ -6,6 +6,8 @@ import contextlib
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,18 @@ import numpy as np
 import pytest
 from brute_force import optimum
 from commandline import run
+from rich.console import Console
 
 import placeopt as po
 from placeopt.cli.interruption import Stop
+from placeopt.cli.terminal.explanation import print_explanation
 from placeopt.errors import InternalError, SpecError, UsageError
 from placeopt.io.compiler import begin_compilation
 from placeopt.io.document import Document, read_document
 from placeopt.studies.explanation import Explanation, Member, explain
 from placeopt.studies.explanation._model import Found, Model
 from placeopt.studies.explanation.constraints import System
-from placeopt.studies.explanation.oracle import repaired
+from placeopt.studies.explanation.oracle import Oracle, Verdict, repaired
 from placeopt.verifier import verify
 
 ROOT = Path(__file__).parents[2]
@@ -274,6 +278,23 @@ class TestAnswers:
         assert found.members
         assert all(member.repair is not None and not member.repair.whole for member in found.members)
 
+    def test_a_question_without_time_leaves_the_best_placement_of_the_model(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real, many = Oracle.decide, 12
+
+        def hurried(self: Oracle, active: Sequence[int], changed: Any = None, **options: Any) -> Verdict:
+            return Verdict(None) if changed else real(self, active, changed, **options)
+
+        monkeypatch.setattr(Oracle, "decide", hurried)
+        tasks = "".join(
+            f"  t{i}: {{time: {{a: 1, b: 9}}, memory: {{resident: 10 MiB, scratch: 1 MiB}}}}\n" for i in range(many)
+        )
+        head = "placeopt: 1\nmemory_model: peak\ndevices: {a: {memory: 62 MiB}, b: {memory: 60 MiB}}\n"
+        found = explained(tmp_path, tasks, head)
+        # Six tasks fit on a and five on b; one more task is the least step of each.
+        assert [text.split(",")[0] for text in repairs(found)] == ["with 71 MiB", "with 61 MiB"]
+
     def test_a_model_that_is_wrong_is_an_internal_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         real = Model.core
 
@@ -454,7 +475,7 @@ class TestBruteForce:
         rng = random.Random(11)
         kinds: set[str] = set()
         infeasible = 0
-        while infeasible < 12:
+        while infeasible < 20:
             document = with_shares(random_document(rng), rng)
             try:
                 system = System(begin_compilation(Document(document)))
@@ -530,16 +551,24 @@ class TestCommand:
             "      task b is pinned to gpu\n"
             "      fix: if the task is on one of cpu0, cpu1\n\n"
             "why: the 2 tasks that only fit on gpu need 5 GiB of memory together, more than the 4 GiB available\n"
-            "Each fix alone makes the problem feasible unless stated otherwise; solving confirmed it.\n"
+            "Each fix alone makes the problem feasible; solving confirmed it.\n"
         )
 
+    def test_fixes_that_may_leave_a_conflict_say_so(self, tmp_path: Path) -> None:
+        path, out = tmp_path / "p.yaml", StringIO()
+        path.write_text(HEAD + self.TASKS)
+        found = explain(path, time_limit=30)
+        first, *others = found.members
+        assert first.repair is not None
+        first = replace(first, repair=replace(first.repair, whole=None))
+        print_explanation(Console(file=out, width=200), replace(found, members=(first, *others)))
+        told = (
+            "1 GiB more (the minimum); whether the file contains another conflict was not decided within the time limit"
+        )
+        assert told in out.getvalue()
+        assert "Each fix alone resolves this conflict; solving confirmed it." in out.getvalue()
+
     def test_it_fits_80_columns(self, tmp_path: Path) -> None:
-        from io import StringIO
-
-        from rich.console import Console
-
-        from placeopt.cli.terminal.explanation import print_explanation
-
         path = tmp_path / "p.yaml"
         path.write_text(HEAD + self.TASKS)
         out = StringIO()

@@ -244,6 +244,8 @@ class TestBelief:
         result |= {"objective": 1, "objective_levels": [1], "bound": 1, "makespan": 1}
         out.write_text(replace(honest[0], result=result).to_json() + "\n")  # no other line contradicts it
         assert Comparison.read(out).notes == ()
+        stray = run("compare", FIVE, "-s", "heft", "etf")
+        assert "etf is a solver, not a file of a problem; separate solvers by commas: --solvers heft,etf" in stray.err
         done = run("compare", FIVE, "-s", "heft,etf", "--out", out, "--resume", "--json")
         note = f"note: {out}:1: left out: its objective 1 is below the bound 14 of its problem (critical-path)\n"
         assert (done.code, done.err) == (0, note)

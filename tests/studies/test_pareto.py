@@ -250,8 +250,8 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"metrics": ("makespan", "energi")}, r"a metric is 'energi'; .* did you mean energy\?"),
-            ({"metrics": ("makespan", "period")}, "a metric is 'period'"),
+            ({"metrics": ("makespan", "energi")}, r"not a metric of one run; .* price, devices; did you mean energy\?"),
+            ({"metrics": ("makespan", "period")}, "'period' is not a metric of one run"),
             ({"metrics": ("makespan", "makespan")}, "metrics: makespan is named twice"),
             ({"metrics": ("makespan", "price", "devices")}, "metrics: 3 metrics; expected two"),
             ({"metrics": "makespan"}, "metrics: 1 metric; expected two"),

@@ -31,6 +31,7 @@ from placeopt.bounding.quick.jackson import head_load_tail, priced_subsets
 from placeopt.bounding.quick.resources import exceeded_budgets, scarcest
 from placeopt.errors import counted, listing
 from placeopt.model.arrays import Int
+from placeopt.model.memory import shortage
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.units import size_text
 
@@ -75,8 +76,10 @@ def _proofs(problem: Problem) -> Iterator[str]:
             yield f"if all deadlines are met, {reason}"
     value, subset, tasks = head_load_tail(within.classes, within.found, priced_subsets(within.classes))
     if value > within.horizon:
+        narrower = (within.classes.allowed != classes.allowed)[subset.groups].any()
         yield (
             f"the {counted(tasks, 'task')} that can only run on {classes.names(subset.members)} "
+            f"{'if all deadlines are met ' if narrower else ''}"
             f"{'has' if tasks == 1 else 'have'} too little time "
             "between their release times and their deadlines, or those of their successors"
         )
@@ -177,7 +180,7 @@ def _total(classes: Classes, subset: Subset) -> Iterator[str]:
     room = sum(int(classes.capacity[c]) * int(classes.size[c]) for c in np.flatnonzero(subset.members))
     if need > room:
         tasks = int(inside.sum())
-        yield (
+        yield (shortage(problem) if tasks == problem.n_tasks and subset.members.all() else None) or (
             f"the {counted(tasks, 'task')} that only fit{'s' if tasks == 1 else ''} on {classes.names(subset.members)} "
             f"need{'s' if tasks == 1 else ''} {size_text(need)} of memory together, more than the {size_text(room)} "
             "available"

@@ -6,8 +6,9 @@ exactly one rule.
 
 `-ot` moves weights only. The KV cache of a layer is on the device that `-ngl` and `-ts` give to the layer: the last
 `-ngl` of all layers and the output are on the GPUs, in the order of the GPUs, as many on each as `-ts` states
-(`load_tensors` in src/llama-model.cpp). These options are chosen so that as many layers as possible have their cache
-where the plan has their attention.
+(`load_tensors` in src/llama-model.cpp). `--device` states another order of the GPUs, which `-ts` follows
+(docs/multi-gpu.md). These options are chosen so that as many layers as possible have their cache where the plan has
+their attention.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.layers import WHOLE, LayerPlan, layer_plan
 from placeopt.bridges.importers.language_models.gguf_files import EMBEDDING, EXPERTS, FFN, ROPE, place_of, read_gguf
 from placeopt.errors import InternalError, UsageError, counted, listing
+from placeopt.model.memory import used_memory
+from placeopt.model.problem import UNLIMITED
+from placeopt.model.units import size_text
 
 NAME = "llama.cpp"
 CPU = "CPU"
@@ -78,9 +84,11 @@ def export(request: ExportRequest) -> Exported:
     gpus = [buffer for buffer in buffers if buffer != CPU]
     wanted = [buffers[_attention(layer)] for layer in plan.layers]
     last = buffers[plan.embedding if plan.head is None else plan.head]
-    counts = _layer_counts([*wanted, last], gpus)
-    given = [buffer for buffer, count in zip([CPU, *gpus], counts, strict=True) for _ in range(count)]
+    order, counts = _layer_counts([*wanted, last], gpus)
+    given = [buffer for buffer, count in zip([CPU, *order], counts, strict=True) for _ in range(count)]
     arguments = ["-ngl", str(sum(counts[1:]))]
+    if order != gpus:
+        arguments += ["--device", ",".join(order)]
     if len(gpus) > 1 and any(counts[1:]):
         arguments += ["--split-mode", "layer", "-ts", ",".join(map(str, counts[1:]))]
     whole = all(len({buffers[device] for device in layer.values()}) == 1 for layer in plan.layers)
@@ -90,7 +98,7 @@ def export(request: ExportRequest) -> Exported:
     if moved:
         notes.append(
             f"-ot moves no KV cache: that of {listing(moved, 4)} is not on the device of its attention, since -ngl "
-            "and -ts give consecutive layers to each device"
+            f"and -ts give consecutive layers to each device{_more_caches(request, buffers, wanted, given)}"
         )
     if buffers[plan.embedding] != CPU:
         name = request.problem.device_names[plan.embedding]
@@ -164,12 +172,40 @@ def _attention(layer: dict[str, int]) -> int:
     return layer.get("attention", next(iter(layer.values())))
 
 
-def _layer_counts(wanted: Sequence[str], gpus: Sequence[str]) -> list[int]:
+def _more_caches(request: ExportRequest, buffers: Sequence[str], wanted: Sequence[str], given: Sequence[str]) -> str:
+    """State which devices of limited memory hold more KV caches than in the plan, and how much memory is left there."""
+    problem = request.problem
+    left = problem.capacity - used_memory(problem, request.schedule)
+    stated = []
+    for buffer, name, capacity, room in zip(
+        buffers, problem.device_names, problem.capacity, left.tolist(), strict=True
+    ):
+        more = given[: len(wanted)].count(buffer) - wanted.count(buffer)
+        if more > 0 and capacity != UNLIMITED:
+            stated.append(
+                f"{name} holds {counted(more, 'cache')} more than in the plan, which leaves {size_text(room)}"
+            )
+    return f"; {listing(stated)}: more may exceed its memory" if stated else ""
+
+
+def _layer_counts(wanted: Sequence[str], gpus: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Return the order of the GPUs, and how many consecutive layers the CPU and each GPU get.
+
+    The GPUs are in the given order, or in that of the mean of their layers if more layers are then as wanted.
+    """
+    mean = [float(np.mean([k for k, buffer in enumerate(wanted) if buffer == gpu] or [len(wanted)])) for gpu in gpus]
+    orders = [list(gpus), [gpu for _, gpu in sorted(zip(mean, gpus, strict=True), key=lambda each: each[0])]]
+    found = [_counts_in_order(wanted, order) for order in orders]
+    best = int(found[1][0] > found[0][0])
+    return orders[best], found[best][1]
+
+
+def _counts_in_order(wanted: Sequence[str], gpus: Sequence[str]) -> tuple[int, list[int]]:
     """Return how many consecutive layers the CPU and each GPU get, so that most layers are on the wanted device.
 
-    The last entry of `wanted` is the output. It counts half a layer, since it has no KV cache. llama.cpp puts it on a
-    GPU if any layer is on one. A tie ends with more layers on GPUs. Dynamic programming over the layers, for each the
-    last device in use.
+    The first result is twice the number of these layers. The last entry of `wanted` is the output. It counts half a
+    layer, since it has no KV cache. llama.cpp puts it on a GPU if any layer is on one. A tie ends with more layers on
+    GPUs. Dynamic programming over the layers, for each the last device in use.
     """
     order = [CPU, *gpus]
     best: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, (0,) * len(order)) for _ in order]
@@ -181,7 +217,8 @@ def _layer_counts(wanted: Sequence[str], gpus: Sequence[str]) -> list[int]:
             grown = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
             following.append((score + worth * (device == buffer), offloaded + (place > 0), grown))
         best = following
-    return list(max(best, key=lambda each: each[:2])[2])
+    score, _, counts = max(best, key=lambda each: each[:2])
+    return score, list(counts)
 
 
 def _checked(request: ExportRequest, plan: LayerPlan, buffers: Sequence[str], rules: Sequence[Rule]) -> str:

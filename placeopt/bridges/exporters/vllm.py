@@ -8,7 +8,9 @@ order of CUDA_VISIBLE_DEVICES.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
+from typing import Any
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.layers import broken_order, layer_plan
@@ -66,7 +68,21 @@ def export(request: ExportRequest) -> Exported:
     prefix = f"CUDA_VISIBLE_DEVICES={visible} " if visible else ""
     lines.append(f"{prefix}VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL --pipeline-parallel-size {len(stages)}")
     notes += stage_notes(request.problem, request.schedule, "vLLM")
+    network = _network_link(request.document.get("links"))
+    if network is not None and len(stages) > 1:
+        notes.append(
+            f"a link of the problem is {network}: if the stages are on several hosts, vLLM needs its multi-node set-up "
+            "(Ray), and CUDA_VISIBLE_DEVICES numbers the GPUs of one host"
+        )
     return Exported("\n".join(lines) + "\n", tuple(notes))
+
+
+def _network_link(links: Any) -> str | None:
+    """Return a link of the catalogue that connects hosts, among the links of a valid document; None without one."""
+    links = links if isinstance(links, Mapping) else {}
+    stated = [links.get("default"), *(links.get("overrides") or ())]
+    names = [str(link.get("like")) for link in stated if isinstance(link, Mapping)]
+    return next((name for name in names if name.startswith(("ethernet-", "infiniband-"))), None)
 
 
 def _displaced(request: ExportRequest, embedding: int, head: int | None, layers: list[int]) -> list[str]:

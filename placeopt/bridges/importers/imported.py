@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Any
 from placeopt.errors import UsageError, alternatives, counted, listing, visible
 from placeopt.io.document import reading
 from placeopt.io.files import StrPath, read_file, read_start
+from placeopt.model.memory import shortage
+from placeopt.model.problem import Problem
 from placeopt.model.units import is_whole
 
 OBJECTIVES = ("makespan", "period")
@@ -89,6 +91,16 @@ def check_precision(precision: str | None, known: Collection[str]) -> None:
     if precision is not None and precision not in known:
         formats = listing(list(known), 20)
         raise UsageError(f"precision {visible(precision)} is not a number format of this import; known are {formats}")
+
+
+def too_large(problem: Problem) -> Iterator[str]:
+    """State that the devices have too little memory for all tasks, and what helps."""
+    lacking = shortage(problem)
+    if lacking is not None:
+        yield (
+            f"no plan is feasible: {lacking}; more or larger devices, memory tiers, or weights in fewer bits (such as "
+            "`--precision int8` with a config.json) help; `placeopt explain` and `placeopt whatif` state how much"
+        )
 
 
 _START = 2**16

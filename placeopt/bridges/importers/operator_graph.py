@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.bridges import hardware
-from placeopt.bridges.importers.imported import Imported
+from placeopt.bridges.importers.imported import Imported, too_large
 from placeopt.bridges.operators import Operator, problem_document
 from placeopt.errors import DocumentError, SpecError, counted, listing
 from placeopt.io.compiler import compile_spec
@@ -73,7 +73,8 @@ class OperatorGraph:
             wrong = [replace(issue, file=file) for issue in error.issues if issue.path[:1] == ("tasks",)]
             if wrong:
                 raise DocumentError(wrong) from None
-        return Imported(document, (*notes, *self._guesses(problem), *_free_starts(network)))
+        large = () if problem is None else too_large(problem)
+        return Imported(document, (*large, *notes, *self._guesses(problem), *_free_starts(network)))
 
     def _guesses(self, problem: Problem | None) -> Iterator[str]:
         """State which operators were guessed, and their largest share of the time on a device if it is known."""

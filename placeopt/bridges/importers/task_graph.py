@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.imported import Imported, ImportOptions, too_large
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.operators import after_entry, problem_document
 from placeopt.errors import DocumentError, Issue, SpecError, in_file_order, path_text
@@ -87,10 +87,10 @@ class TaskGraph:
             memory_model=self.memory_model,
         )
         try:
-            compile_spec(document)
+            problem = compile_spec(document)
         except SpecError as error:
             raise DocumentError(in_file_order(self._located(each, issue) for each in error.issues)) from None
-        return Imported(document, tuple(notes))
+        return Imported(document, (*too_large(problem), *notes))
 
     def _located(self, found: Issue, issue: Callable[[str, Place], Issue]) -> Issue:
         """An issue of the document at its position in the file."""

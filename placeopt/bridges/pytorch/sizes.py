@@ -102,6 +102,8 @@ def symbol_values(program: ExportedProgram, dims: Mapping[str, int], batch: int 
         wanted = dict.fromkeys(str(symbol) for _, symbol in missing)
         where = {symbol: next(name for name, other in missing if other == symbol) for symbol in wanted}
         options = " ".join(f"--dim {name}=SIZE" for name in where.values())
+        if batch is None and any(name.endswith(".0") for name in where.values()):
+            options += " (--batch SIZE states first dimensions)"
         raise UsageError(
             f"the model has symbolic sizes; state a value for each: {options}; they are {_shown(wanted, places)}"
         )

@@ -21,9 +21,6 @@ SIZES = 5
 _PROFILE = 1 << 32
 """Size limit of a profile in bytes; `--max-size` is for files of the user."""
 
-_LEAST = 0.01
-"""Smallest speed of a device that adds little or nothing, relative to the first one."""
-
 Open = Callable[..., Pool]
 """Starts a pool of jobs; `profile=True` measures nodes."""
 
@@ -152,19 +149,6 @@ class Contention:
             1 + (most - 1) * (busy - 1) / (count - 1) if busy <= count else most * busy / count
             for busy in range(1, devices + 1)
         )
-
-
-def time_factors(slowdown: Sequence[float], pipeline: bool) -> tuple[float, ...]:
-    """Return the factor of the durations on each device, so that a problem states contention.
-
-    In a pipeline, all devices are busy. Otherwise the first device has the durations of one process, and each other
-    one is as fast as what it adds to the work of the devices before it. So all of them together do as much as the
-    processes do, and a plan on the first device takes as long as one process.
-    """
-    if pipeline:
-        return (slowdown[-1],) * len(slowdown)
-    work = [busy / factor for busy, factor in enumerate(slowdown, 1)]
-    return tuple(1 / max(later - earlier, _LEAST) for earlier, later in zip([0.0, *work], work, strict=False))
 
 
 def measured_sizes(moved: Sequence[int]) -> list[int]:

@@ -17,9 +17,9 @@ import numpy as np
 from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.exporters.exported import stage_notes
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
-from placeopt.bridges.running.fitting import Contention, NodeTimes, Open, Transfers, time_factors
+from placeopt.bridges.running.fitting import Contention, NodeTimes, Open, Transfers
 from placeopt.bridges.running.pool import HOST, Job, Orders, Pool, Segment, Settings, Turns, core_shares, processes
-from placeopt.bridges.running.prediction import Fit, Prediction, predict, predict_fitted
+from placeopt.bridges.running.prediction import Fit, Prediction, predict, predict_fitted, time_factors
 from placeopt.bridges.running.report import RunReport
 from placeopt.bridges.running.tensors import Difference, difference
 from placeopt.bridges.running.worker import LEVELS
@@ -295,7 +295,8 @@ class _Fitting:
             for kind in dict.fromkeys(kinds)
             if kind in unsplit
         }
-        moved = [self._split.size(name) for name in self._split.crossing]
+        # A plan that moves nothing has no sizes of its own; links are measured with the payloads of the problem.
+        moved = [self._split.size(name) for name in self._split.crossing] or problem.payload.tolist()
         several = list(dict.fromkeys(kinds))[:2]
         pairs = [(several[0], several[-1]), (several[-1], several[0])][: len(several)]
         self._transfers = {pair[0]: Transfers(opened, turns, moved, folder, settings, pair) for pair in pairs}
@@ -412,8 +413,8 @@ def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     others = [job.name for job in hosted if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
     if others:
         notes.append(
-            f"a CPU core stands for each of {listing(others)}, so predicted times are not those of this machine; --fit "
-            "measures it"
+            f"{listing(others)} {'runs on a CPU core' if len(others) == 1 else 'run on CPU cores'} here, so predicted "
+            "times are not those of this machine; --fit measures it"
         )
     used = {core for job in jobs for core in job.cores}
     if not used:

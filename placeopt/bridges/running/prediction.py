@@ -26,6 +26,9 @@ from placeopt.simulation import retime, simulate
 _ALMOST = 1e-6
 """Ticks up to which work counts as done."""
 
+_LEAST = 0.01
+"""Smallest speed of a device that adds little or nothing, relative to the first one."""
+
 _DENOMINATOR = 10**6
 """Largest denominator of the nanoseconds per byte of a fitted link."""
 
@@ -86,7 +89,7 @@ class Fit:
     slowdown: tuple[float, ...]
     """Factor of the durations while 1, 2, ... processes are busy."""
     factors: tuple[float, ...]
-    """Factor of the durations on each device, as a problem states them; see `fitting.time_factors`."""
+    """Factor of the durations on each device, as a problem states them; see `time_factors`."""
 
     @property
     def measured_tasks(self) -> int:
@@ -118,6 +121,19 @@ class Fit:
         return texts.pop() if len(texts) == 1 and len(stated) == len(seconds) else stated
 
 
+def time_factors(slowdown: Sequence[float], pipeline: bool) -> tuple[float, ...]:
+    """Return the factor of the durations on each device, so that a problem states contention.
+
+    In a pipeline, all devices are busy. Otherwise the first device has the durations of one process, and each other
+    one is as fast as what it adds to the work of the devices before it. So all of them together do as much as the
+    processes do, and a plan on the first device takes as long as one process.
+    """
+    if pipeline:
+        return (slowdown[-1],) * len(slowdown)
+    work = [busy / factor for busy, factor in enumerate(slowdown, 1)]
+    return tuple(1 / max(later - earlier, _LEAST) for earlier, later in zip([0.0, *work], work, strict=False))
+
+
 def predict(problem: Problem, schedule: Schedule, split: CutModel, home: int | None = None) -> Prediction:
     """Predict the times of the segments of a schedule, and of all tasks on the device `home`."""
     segments = segment_problem(problem, schedule, split)
@@ -138,7 +154,10 @@ def predict_fitted(
     problem: Problem, schedule: Schedule, split: CutModel, fit: Fit, home: int | None = None
 ) -> Prediction:
     """Predict the times of the segments of a schedule with measured durations, transfers and contention."""
-    stated = fitted_problem(problem, fit, fit.factors)
+    used = np.unique(schedule.device)  # the processes of other devices are idle
+    factors = np.ones(problem.n_devices)
+    factors[used] = time_factors(fit.slowdown[: len(used)], problem.pipeline is not None)
+    stated = fitted_problem(problem, fit, factors.tolist())
     again = retime(stated, Schedule(schedule.device, schedule.start))
     alone = fitted_problem(problem, fit, (1.0,) * problem.n_devices)
     segments = segment_problem(alone, again, split, [round(each * NANO) for each in fit.costs.segment])

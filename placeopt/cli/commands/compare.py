@@ -80,6 +80,7 @@ def compare(
 ) -> None:
     """Compare solvers on problems: each run is isolated, verified, and compared with the best bound."""
     from placeopt.cli.terminal.comparison import Bars
+    from placeopt.protocol.registry import solver_names
     from placeopt.studies.comparison.matrix import checked_count
     from placeopt.studies.comparison.matrix import compare as compare_all
     from placeopt.views.page import write_report
@@ -91,6 +92,12 @@ def compare(
         )
     if as_csv + as_json + as_markdown + as_latex > 1:
         raise UsageError("--csv, --json, --markdown and --latex exclude each other: each prints on stdout")
+    stray = [str(path) for path in problems if str(path) in solver_names() and not path.exists()]
+    if stray and solvers:
+        raise UsageError(
+            f"{stray[0]} is a solver, not a file of a problem; separate solvers by commas: --solvers "
+            f"{','.join([*solvers, *stray])}"
+        )
     chosen = "csv" if as_csv else "json" if as_json else "markdown" if as_markdown else "latex" if as_latex else "text"
     limit, grace_seconds = limit_seconds(time_limit), seconds(grace, "--grace")
     connecting = seconds(connect_limit, "--connect-limit")

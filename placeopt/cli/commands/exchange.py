@@ -19,6 +19,7 @@ from placeopt.cli.options import (
     FewSegments,
     Report,
     Trace,
+    count_option,
     devices_option,
     input_argument,
     input_option,
@@ -36,7 +37,7 @@ def import_file(
         Option("--format", "-f", help="Format of the file, such as `onnx`; detected from its content by default."),
     ] = None,
     devices: Annotated[
-        str | None,
+        list[str] | None,
         devices_option(
             "--devices",
             help="A problem or network file with the devices and links, or devices of the catalogue: `h100-sxm:4`.",
@@ -61,7 +62,7 @@ def import_file(
         ),
     ] = None,
     precision: Annotated[str | None, Option(help="Number format of the computation, such as `fp16`.")] = None,
-    context: Annotated[int | None, Option(help="Tokens in the context of a language model.")] = None,
+    context: Annotated[int | None, count_option("--context", help="Tokens in the context of a language model.")] = None,
     phase: Annotated[str | None, Option(help="Phase of a language model: `prefill` or `decode`.")] = None,
     tensor_parallel: Annotated[
         str | None,
@@ -100,7 +101,7 @@ def import_file(
     check_count("--batch", batch)
     check_count("--context", context)
     check_targets(("--out", out), ("--plan-out", plan_out))
-    network, notes = (None, ()) if devices is None else network_of(STDIN if devices == "-" else devices)
+    network, notes = (None, ()) if not devices else network_of(STDIN if devices == ["-"] else ",".join(devices))
     options = ImportOptions(
         name=name,
         resolution=resolution,

@@ -90,7 +90,7 @@ def pareto(
             print_problem(stdout_console(), compiled)
             print_front(stdout_console(), found)
             if found.termination.value == "infeasible":
-                print_notes(explaining(problem))
+                print_notes(explaining(problem, compiled))
     if stop.is_set():
         raise typer.Exit(stop.code)
     if not found.points:

@@ -9,7 +9,7 @@ from typer import Option
 
 from placeopt.cli.arguments import checked_options
 from placeopt.cli.files import check_targets
-from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks
+from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks, share_option
 from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
 from placeopt.errors import UsageError, counted, unwritable, visible
 
@@ -73,7 +73,7 @@ def simulate(
             "the earliest start in the plan) or fifo (first ready first)."
         ),
     ] = "order",
-    noise: Annotated[float, Option(help="Vary times by up to this share: 0.2 for +-20%.")] = 0.0,
+    noise: Annotated[float, share_option("--noise", "Vary times by up to this share: 0.2 or 20%.")] = 0.0,
     runs: Annotated[int, Option(help="Number of runs with noise, or of a pipeline.")] = 100,
     seed: Annotated[int, Option(help="Random seed of the noise.")] = 0,
     out: Out = None,

@@ -32,8 +32,8 @@ from placeopt.cli.progress import watched
 def replace(
     problem: ProblemFile,
     plan: PlanPath,
-    devices: Annotated[
-        str,
+    given: Annotated[
+        list[str],
         devices_option(
             "--devices",
             "-d",
@@ -71,6 +71,7 @@ def replace(
     checked_options(time_limit=limit, gap=gap, seed=seed, workers=workers)
     checked_number("--runs", runs, positive=True)
     check_targets(("--out", out), ("--out-problem", out_problem))
+    devices = ",".join(given)  # repeated options join their devices
     is_file = devices == "-" or names_file(devices)
     network, notes = (input_path(devices), ()) if is_file else network_of(devices)
     messages = stderr_console()

@@ -40,8 +40,10 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     if explanation.reason:
         console.print()
         console.print(Text(f"why: {explanation.reason}"))
-    if len(explanation.members) > 1 and any(member.repair for member in explanation.members):
-        console.print("Each fix alone makes the problem feasible unless stated otherwise; solving confirmed it.")
+    fixes = [member.repair.whole for member in explanation.members if member.repair]
+    if len(explanation.members) > 1 and fixes:
+        stated = "makes the problem feasible" if all(fixes) else "resolves this conflict"
+        console.print(f"Each fix alone {stated}; solving confirmed it.")
 
 
 def _verdict(explanation: Explanation) -> str:
@@ -59,7 +61,11 @@ def _print_member(console: Console, member: Member) -> None:
     console.print(Text(f"  {place}", style="bold"), soft_wrap=True)
     _print_indented(console, member.text)
     if change is not None:
-        limited = "" if change.whole else "; the file contains another conflict, which this does not resolve"
+        limited = {
+            True: "",
+            False: "; the file contains another conflict, which this does not resolve",
+            None: "; whether the file contains another conflict was not decided within the time limit",
+        }[change.whole]
         _print_indented(console, f"fix: {change.text}{limited}")
     elif member.needed:
         _print_indented(console, "fix: none found within the time limit")

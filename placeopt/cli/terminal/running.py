@@ -115,8 +115,9 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
             rate = "" if costs.transfer.bandwidth is None else f" and {costs.transfer.bandwidth / 1e9:.3g} GB/s"
             measured += f"; a transfer takes {_time(costs.transfer.latency)}{rate}"
         facts.append(("measured", f"{measured}; a segment adds {_time(costs.mean_segment + costs.pause)}"))
-        if (slowest := report.fit.slowdown[-1]) > 1:
-            busy = f"{len(report.fit.slowdown)} processes"
+        used = len(set(report.segment_device.tolist()))
+        if (slowest := report.fit.slowdown[used - 1]) > 1:
+            busy = f"{used} processes"
             facts.append(("contention", f"segments take {slowest:.2f} times as long while {busy} are busy"))
     if any(report.cores.values()) or set(report.places.values()) != {HOST}:
         shown = ", ".join(

@@ -11,8 +11,9 @@ from placeopt.errors import listing
 from placeopt.io.compiler.durations import DurationTable
 from placeopt.io.compiler.tasks import Parts
 from placeopt.model.arrays import Int
+from placeopt.model.memory import freed_text
 from placeopt.model.problem import COARSE, UNLIMITED
-from placeopt.model.units import size_text, time_text
+from placeopt.model.units import time_text, two_sizes
 
 
 def check_windows(parts: Parts, release: Int, deadline: Int, table: DurationTable | None) -> None:
@@ -69,7 +70,7 @@ class TaskMemory(NamedTuple):
 def check_groups(
     parts: Parts, labels: Int, table: DurationTable, memory: TaskMemory, capacity: Int, *, hint: bool
 ) -> None:
-    """Report groups without a common device, groups too large for every device, and tasks too large in total.
+    """Report groups without a common device, and groups too large for every device.
 
     A single task is a group. Under `sum`, a group needs all memory of its tasks. Under `peak`, it needs at least its
     resident memory and the output and scratch of its largest task. With `hint`, a message says where `peak` helps.
@@ -102,35 +103,11 @@ def check_groups(
             continue
         roomiest = int(np.argmax(np.where(common[label], capacity, -1)))
         what = f"its colocation group ({members}) needs" if len(rows) > 1 else "needs"
-        need, room = _sizes(int(np.broadcast_to(needs, common.shape)[label, roomiest]), int(capacity[roomiest]))
+        need, room = two_sizes(int(np.broadcast_to(needs, common.shape)[label, roomiest]), int(capacity[roomiest]))
         message = (
             f"{what} {need}{' at one time' if model == 'peak' else ''}, more than any device that may run it has "
             f"(the largest is {parts.index.devices[roomiest].name} with {room})"
         )
         if hint and model == "sum" and (common[label] & (peaks()[label] <= capacity)).any():
-            message += _freed(memory, rows)
+            message += freed_text(int(memory.resident[rows].sum()), int(memory.total[rows].sum()))
         issues.add(message, path)
-    if (capacity != UNLIMITED).all() and not len(issues):
-        there, resident = sum(map(int, capacity)), int(memory.resident.sum())
-        total = resident if model == "peak" else int(memory.total.sum())
-        if total > there:
-            need, room = _sizes(total, there)
-            kind = "resident memory" if model == "peak" else "memory"
-            helps = hint and model == "sum" and resident + int((memory.output + memory.scratch).max()) <= there
-            freed = _freed(memory, np.arange(len(names))) if helps else ""
-            issues.add(f"all tasks together need {need} of {kind}, and all devices have {room}{freed}", ("tasks",))
-
-
-def _freed(memory: TaskMemory, rows: Int) -> str:
-    """Return a hint on the memory that the memory model `peak` counts for a part of the time only."""
-    resident, total = int(memory.resident[rows].sum()), int(memory.total[rows].sum())
-    return (
-        f"; {size_text(resident)} of it is resident, and memory_model: peak counts the other "
-        f"{size_text(total - resident)} only while it is live"
-    )
-
-
-def _sizes(need: int, room: int) -> tuple[str, str]:
-    """Return two amounts as text, in bytes if they would otherwise look equal."""
-    texts = size_text(need), size_text(room)
-    return texts if texts[0] != texts[1] else (f"{need} B", f"{room} B")

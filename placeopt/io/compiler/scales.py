@@ -25,6 +25,10 @@ TICKS = 10_000
 """Number of times without a unit beyond which a document certainly counts in ticks."""
 
 
+_SMALL = 2**20
+"""Bytes below which the memory of a device without a unit is probably meant in a larger unit."""
+
+
 class _Kind(NamedTuple):
     """Unit that whole numbers count: a word, its key in `units`, and an example of a larger unit."""
 
@@ -63,19 +67,29 @@ class Scales:
         """Ticks of the times without a unit, which the document does not state for all of them."""
         self._with_unit = 0
         """Number of times with a unit."""
+        self._rates = 0
+        """Number of rates with a unit, which documents in ticks do not have."""
+        self._small: dict[Path, int] = {}
+        """Bytes of the capacities without a unit that are too small for a device."""
+        self._sized = False
+        """Whether some amount of memory has a unit."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about amounts that are probably meant otherwise: at most one for bits, and one for times."""
+        """Notes about amounts that are probably meant otherwise: at most one each for bits, times, capacities."""
         notes = []
         if self._bits:
             size = size_text(math.ceil(next(iter(self._bits.values()))))
             notes.append(self._note(self._bits, f"is {size}, as b means bits; GB and GiB are bytes"))
-        if 0 < len(self._bare) <= min(self._with_unit, TICKS):
+        if 0 < len(self._bare) <= min(self._with_unit or self._rates, TICKS):
             ticks = next(iter(self._bare.values()))
             meant = f"{counted(ticks, 'tick')}, {time_text(ticks, self.resolution)}"
             timed = "another time has one" if self._with_unit == 1 else f"{self._with_unit:,} times have one"
+            timed = timed if self._with_unit else "speeds or bandwidths have one"
             notes.append(self._note(self._bare, f"has no unit and means {meant}; {timed}"))
+        if self._small and self._sized:
+            meant = f"{next(iter(self._small.values()))} B"
+            notes.append(self._note(self._small, f"has no unit and means {meant}; other amounts of memory have one"))
         return tuple(notes)
 
     def _note(self, amounts: Collection[Path], text: str) -> str:
@@ -113,8 +127,12 @@ class Scales:
         return self._all_rounded(amounts, _BYTES, path)
 
     def capacity(self, amount: Amount, path: Path) -> int:
-        """Return bytes, rounded down."""
-        return self._rounded(amount, _BYTES, path, up=False)
+        """Return the bytes of a device, rounded down."""
+        found = self._rounded(amount, _BYTES, path, up=False)
+        bare = isinstance(amount, int) or amount.bare
+        if bare and self._units.memory is None and 0 < found < _SMALL:
+            self._small[path] = found
+        return found
 
     def works(self, amounts: Sequence[Amount], path: Callable[[int], Path]) -> Int:
         """Return FLOP, rounded up, of many amounts; see `sizes`."""
@@ -158,6 +176,7 @@ class Scales:
             self._issues.add(f"{self._issues.written(path)} would never finish; expected a positive rate", path)
             return 0, 1
         if isinstance(rate, Quantity) and not rate.bare:
+            self._rates += 1
             per_tick = rate.value * self.resolution
         else:
             per_tick = Fraction(_value(rate)) if unit is None else _value(rate) * unit * self.resolution
@@ -202,6 +221,7 @@ class Scales:
         """Record an amount in bits, a time with a unit, and a time that has none; 0 needs no unit."""
         if isinstance(amount, Quantity) and not amount.bare:
             self._with_unit += kind is _TICKS
+            self._sized |= kind is _BYTES
             if amount.bits:
                 self._bits[path] = amount.value
         elif kind is _TICKS and unit is None and len(self._bare) <= TICKS and (ticks := int(_value(amount))):

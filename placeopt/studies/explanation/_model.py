@@ -3,7 +3,8 @@
 x[i, d] is true if task i is on device d, one of those with a duration for it. Each constraint c has a literal a_c:
 
 - a restriction: a_c implies not x[i, d] on the devices that it excludes;
-- the capacity of devices: a_c implies that the sum of need[i] x[i, d] is at most the capacity, on each of them;
+- the capacity of devices: a_c implies that the sum of need[i] x[i, d] and the largest extra[i] x[i, d] are together at
+  most the capacity, on each of them;
 - the capacity of a budget likewise, and that of a renewable resource for each task alone;
 - a task i in a colocation label L: a_c and x[i, d] imply y[L, d], where exactly one y[L, d] is true;
 - a task i in a separation label L: a_c and x[i, d] imply w[i, L, d], at most one of which is true for each d;
@@ -11,8 +12,9 @@ x[i, d] is true if task i is on device d, one of those with a duration for it. E
   end[i] + transfer <= start[j] for each edge, and a_c implies the deadline, the release time, or that a window in which
   devices are unavailable counts as a task.
 
-need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. Contention,
-setup times and live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep.
+need[i] is the memory that task i holds permanently: all its memory under `sum`, `resident` under `peak`. extra[i] is
+what it holds in addition while it runs: nothing under `sum`, its output and scratch under `peak`. Contention, setup
+times and other live memory over time are not modelled, nor are the stages of pipelines and the outputs that they keep.
 The model is exact (`exact`) under `sum` without contention, setup times and pipelines (if untimed, for the placement
 only). Otherwise it is a relaxation, so that a core of the model is still a core of the problem.
 
@@ -66,7 +68,9 @@ class Model:
             self.cp.add_exactly_one(literals.values())
             self.x.append(literals)
         self._need = (problem.memory if problem.memory_model == "sum" else problem.resident).tolist()
-        self._unit = max(1, int(np.gcd.reduce(np.array(self._need, dtype=np.int64), initial=0)))
+        extra = problem.output + problem.scratch
+        self._extra = (np.zeros_like(extra) if problem.memory_model == "sum" else extra).tolist()
+        self._unit = max(1, int(np.gcd.reduce(np.array(self._need + self._extra, dtype=np.int64), initial=0)))
         self._rooms: dict[int, tuple[Any, int]] = {}  # by constraint, its capacity and the size of a unit of it
         crowds: dict[tuple[str, str], list[tuple[int, Constraint]]] = {}
         for number, constraint in enumerate(system.constraints):
@@ -110,18 +114,18 @@ class Model:
         solver = outcome.solver
         if outcome.solved:
             start = np.array([solver.value(start) for start in self.starts], dtype=np.int64) if self.timed else None
-            places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
-            return Found(np.array(places, dtype=np.int64), start)
+            return Found(self._placement(solver), start)
         if outcome.status == "INFEASIBLE":
             number_of = {literal.index: number for number, literal in enumerate(self.literals)}
             found = {number_of.get(index, -1) for index in solver.sufficient_assumptions_for_infeasibility()}
             return Found(core=tuple(sorted(found & set(active))))
         return Found()
 
-    def least(self, number: int, active: Collection[int], seconds: float) -> int | None:
+    def least(self, number: int, active: Collection[int], seconds: float) -> tuple[int | None, Int | None]:
         """Return the smallest amount (bytes, ticks) or latest release time of a constraint that satisfies the others.
 
-        Unless the model is exact, this is a bound: no better amount suffices. None if unknown.
+        Unless the model is exact, this is a bound: no better amount suffices. None if unknown. Then the best placement
+        found (n,), or None.
         """
         constraint = self.system.constraints[number]
         self.cp.clear_assumptions()
@@ -141,24 +145,38 @@ class Model:
             target, sign = copy.get_int_var_from_proto_index(own.index), 1 if late else -1
         copy.minimize(sign * target)
         outcome = self._solved(copy, seconds)
-        if not outcome.solved or outcome.bound is None:
-            return None
+        if not outcome.solved:
+            return None, None
+        placed = self._placement(outcome.solver)
+        if outcome.bound is None:
+            return None, placed
         bound = outcome.bound * sign  # what is proved, regardless of the best solution
-        return bound * unit
+        return bound * unit, placed
+
+    def _placement(self, solver: cp_model.CpSolver) -> Int:
+        places = [next(d for d, literal in row.items() if solver.boolean_value(literal)) for row in self.x]
+        return np.array(places, dtype=np.int64)
 
     def _solved(self, model: cp_model.CpModel, seconds: float) -> cp_sat.Outcome:
         return cp_sat.run(model, largest=None, seconds=seconds, seed=0, workers=1, should_stop=self._should_stop)
 
     def _capacity(self, number: int, constraint: Constraint) -> None:
         """Add a variable for the capacity of a pool, at most the stated one if the constraint is enforced."""
-        total = sum(self._need) // self._unit
+        largest = max(self._extra, default=0) // self._unit
+        total = sum(self._need) // self._unit + largest
         room = self.cp.new_int_var(0, total, "")
         self._rooms[number] = room, self._unit
         assert constraint.amount is not None
         self.cp.add(room <= min(total, constraint.amount // self._unit)).only_enforce_if(self.literals[number])
         for d in self.system.pools[constraint.label]:
             used = [(row[d], need // self._unit) for row, need in zip(self.x, self._need, strict=True) if d in row]
-            self.cp.add(sum(literal * need for literal, need in used if need) <= room)
+            running: Any = 0
+            if largest:
+                running = self.cp.new_int_var(0, largest, "")
+                for i, row in enumerate(self.x):
+                    if self._extra[i] and d in row and self.system.ticks[i, d]:  # others hold nothing for any time
+                        self.cp.add(running >= self._extra[i] // self._unit).only_enforce_if(row[d])
+            self.cp.add(sum(literal * need for literal, need in used if need) + running <= room)
 
     def _resource(self, number: int, constraint: Constraint) -> None:
         """Add a variable for the capacity of resources, at most the stated one if the constraint is enforced."""

@@ -65,6 +65,18 @@ Change = int | Bool
 """A different value of a constraint: an amount, or the allowed devices (m,)."""
 
 
+_MODES = "explain does not support modes; state one of them for each task"
+
+
+def refusal(problem: Problem) -> str | None:
+    """State why `explain` does not support a problem, and what to do instead; None if it does."""
+    if problem.tiers is not None:
+        return "explain does not support memory tiers; state a memory without tiers"
+    if problem.limits:
+        return "explain does not support limits of metrics; without them, `placeopt solve` states possible values"
+    return _MODES if problem.has_modes else None
+
+
 class System:
     """A problem as a set of constraints, and the problems with subsets of them.
 
@@ -73,12 +85,9 @@ class System:
 
     def __init__(self, compilation: Compilation) -> None:
         self.problem = compilation.problem()
-        if self.problem.tiers is not None:
-            raise UnsupportedError("explain does not support memory tiers; state a memory without tiers")
-        if self.problem.limits:
-            raise UnsupportedError("explain does not support limits of metrics; leave them out")
-        if any(task.modes for task in compilation.tasks.values()):
-            raise UnsupportedError("explain does not support modes; state one of them for each task")
+        refused = refusal(self.problem) or (_MODES if any(task.modes for task in compilation.tasks.values()) else None)
+        if refused is not None:
+            raise UnsupportedError(refused)
         self._compilation = compilation
         # The spec is already checked. Issues without the restrictions, such as missing rates of devices that no task
         # may use, are not errors and are discarded.

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import counted, listing, visible
+from placeopt.model.arrays import Int
 from placeopt.model.memory import used_memory
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import TIME, exact_size, parse, time_text
+from placeopt.simulation import simulate
 from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
+from placeopt.verifier import verify
 
 _SHARE = 0.2
 """Share of the remaining time that one question may use."""
@@ -22,7 +25,7 @@ _SHARE = 0.2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repair:
-    """A change of one constraint that makes the problem feasible, or if not `whole`, resolves only this conflict.
+    """A change of one constraint that makes the problem feasible, or if not `whole`, resolves at least this conflict.
 
     Attributes
     ----------
@@ -35,7 +38,7 @@ class Repair:
     devices
         Names of the devices on which the task could be instead.
     whole
-        Whether the change makes the whole problem feasible; if not, another conflict remains.
+        Whether the change makes the whole problem feasible; if not, another conflict remains. None: undecided.
     schedule
         A verified schedule of the changed problem (or set).
     """
@@ -44,7 +47,7 @@ class Repair:
     amount: int | float | None
     least: bool
     devices: tuple[str, ...]
-    whole: bool
+    whole: bool | None
     schedule: Schedule
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def repair_of(system: System, oracle: Oracle, number: int, members: Collection[i
     """
     everything = range(len(system.constraints))
     free = oracle.decide([other for other in everything if other != number], share=_SHARE)
-    whole = free.feasible is True
+    whole = free.feasible
     active = tuple(everything) if whole else tuple(members)
     witness = free.schedule if whole else needed.schedule
     if witness is None:
@@ -80,7 +83,13 @@ class _Search:
     """The search for the smallest change of one constraint, given a schedule that satisfies all others."""
 
     def __init__(
-        self, system: System, oracle: Oracle, number: int, active: tuple[int, ...], whole: bool, witness: Schedule
+        self,
+        system: System,
+        oracle: Oracle,
+        number: int,
+        active: tuple[int, ...],
+        whole: bool | None,
+        witness: Schedule,
     ) -> None:
         self.system, self.oracle, self.number, self.active, self.whole = system, oracle, number, active, whole
         self.witness = witness
@@ -128,7 +137,13 @@ class _Search:
         sign = -1 if constraint.kind == "release" else 1
         need = self._need()
         best, schedule = sign * need(self.witness), self.witness
-        stated, bound = sign * constraint.amount + 1, self._bound()
+        bound, placed = self._bound()
+        if placed is not None:
+            rest = self.system.relaxed([number for number in self.active if number != self.number])
+            found = simulate(rest, placed)
+            if verify(rest, found).feasible and sign * need(found) < best:
+                best, schedule = sign * need(found), found
+        stated = sign * constraint.amount + 1
         least = stated if bound is None else max(stated, sign * bound)
         probe = least  # the bound itself usually suffices
         sure = True
@@ -159,13 +174,13 @@ class _Search:
         ticks = self.system.ticks[self.task]
         return lambda schedule: int(schedule.start[self.task] + ticks[schedule.device[self.task]])
 
-    def _bound(self) -> int | None:
-        """Return a bound: no better amount suffices; None if unknown."""
+    def _bound(self) -> tuple[int | None, Int | None]:
+        """Return a bound: no better amount suffices; and a placement that may suffice with little more."""
         deadlines = any(self.system.constraints[number].kind == "deadline" for number in self.active)
         timed = self.constraint.kind not in CAPACITIES or deadlines
         model = self.oracle.model(timed=timed)
         if model is None or self.oracle.over:
-            return None
+            return None, None
         return model.least(self.number, self.active, self.oracle.seconds(_SHARE))
 
     def _stated(self, amount: int) -> int | float:

@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import UnsupportedError, UsageError, counted
-from placeopt.model.arrays import checked_call, checked_number, checked_whole, choice
+from placeopt.errors import UnsupportedError, UsageError, counted, listing, suggestion
+from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term, check_problem
 from placeopt.model.schedule import Schedule
@@ -134,7 +134,11 @@ def check_metrics(metrics: Sequence[str], name: str = "metrics") -> tuple[Metric
     """Return two different metrics of one run; anything else is a UsageError, which names the argument."""
     given = [metrics] if isinstance(metrics, str) else list(metrics)
     for metric in given:
-        choice(f"{name}: a metric", metric, ALL_METRICS)
+        if metric not in ALL_METRICS:
+            hint = suggestion(str(metric), ALL_METRICS)
+            raise UsageError(
+                f"{name}: {metric!r} is not a metric of one run; expected {listing(ALL_METRICS, 20)}{hint}"
+            )
     if len(given) != 2:
         raise UsageError(f"{name}: {counted(len(given), 'metric')}; expected two, such as makespan and energy")
     if given[0] == given[1]:

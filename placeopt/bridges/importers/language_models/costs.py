@@ -343,6 +343,8 @@ def imported(
             f"the KV cache is that of {runs} runs with {counted(options.batch or 1, 'sequence')} each: one "
             "run for each device"
         )
+    if options.pipelined and phase == "decode":
+        notes.append("a result of the pipeline is the next token of the sequences of one run, not of all runs")
     if options.tensor_parallel:
         _check_teams(options, level, device_count(network))
         notes.append("the scratch of all layers of a device counts at the same time: modes need memory_model sum")
