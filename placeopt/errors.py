@@ -16,12 +16,13 @@ Reached limits and infeasibility are results, not exceptions (see `placeopt.orch
 from __future__ import annotations
 
 import heapq
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import takewhile
+from operator import eq
 from typing import Any
 
 _PLAIN_NAME = re.compile(r"[^\s.\[\]\":]+")
@@ -156,8 +157,8 @@ _remembered = lru_cache(maxsize=1024)(_near_misses)
 
 def _shared_ends(name: str, other: str) -> int:
     """The number of characters at the beginning and at the end that two names share."""
-    backwards = name[::-1], other[: -len(name) - 1 : -1]
-    return len(os.path.commonprefix((name, other))) + len(os.path.commonprefix(backwards))
+    backwards = map(eq, reversed(name), reversed(other))
+    return sum(len(list(takewhile(bool, equal))) for equal in (map(eq, name, other), backwards))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
