@@ -274,6 +274,7 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
     A device of a pipeline is busy with its load, a replica with that of its leader; both divided by the devices of the
     team, as each serves a part of the runs.
     """
+    check_schedule("device_uses", problem, schedule)
     tasks, ticks = np.bincount(schedule.device, minlength=problem.n_devices), loads(problem, schedule.device)
     used = used_memory(problem, schedule)
     if problem.pipeline is not None:
