@@ -15,17 +15,27 @@ Reached limits and infeasibility are results, not exceptions (see `placeopt.orch
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import takewhile
+from operator import eq
 from typing import Any
 
 _PLAIN_NAME = re.compile(r"[^\s.\[\]\":]+")
 
 SYNONYMS = {"latency": "makespan", "throughput": "period"}
 """Usual names of objectives, and the metrics that they mean."""
+
+SHOWN = 50
+"""Issues in the text of an error."""
+
+_LONGEST_NAME, _COMPARED, _NEAREST = 100, 1000, 10
+"""Near misses have at most this many characters. If a name and the number of known names have a larger product, only
+the known names that share most characters with it at both ends are compared."""
 
 
 class PlaceoptError(Exception):
@@ -55,11 +65,15 @@ class Issue:
 
 
 class DocumentError(PlaceoptError):
-    """A document is wrong; `issues` lists all errors in file order."""
+    """A document is wrong; `issues` lists all errors in file order, the text the first 50."""
 
     def __init__(self, issues: Sequence[Issue]) -> None:
         self.issues = tuple(issues)
-        super().__init__("\n".join(str(issue) for issue in self.issues))
+        more = [f"and {len(self.issues) - SHOWN:,} more"] if len(self.issues) > SHOWN else []
+        super().__init__("\n".join([*map(str, self.issues[:SHOWN]), *more]))
+
+    def __reduce__(self) -> tuple[type[DocumentError], tuple[tuple[Issue, ...]]]:
+        return type(self), (self.issues,)  # not the text, which is the argument of the base class
 
 
 class SpecError(DocumentError):
@@ -122,17 +136,29 @@ def visible(text: str, limit: int = 100) -> str:
 
 def near_misses(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """The known names that the caller may have meant: a synonym, those that differ in case only, or the closest one."""
-    return _near_misses(name, tuple(known))
+    return _remembered(name, tuple(known))
 
 
-@lru_cache(maxsize=4096)
-def _near_misses(name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+def _near_misses(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    if len(name) > _LONGEST_NAME:
+        return ()
     folded = name.casefold()
     if SYNONYMS.get(folded) in known:
         return (SYNONYMS[folded],)
-    return tuple(other for other in known if other.casefold() == folded) or tuple(
-        get_close_matches(name, known, n=1, cutoff=0.6)
-    )
+    if same := tuple(other for other in known if other.casefold() == folded):
+        return same
+    if len(name) * len(known) > _COMPARED:
+        known = heapq.nlargest(_NEAREST, known, key=lambda other: _shared_ends(name, other))
+    return tuple(get_close_matches(name, known, n=1, cutoff=0.6))
+
+
+_remembered = lru_cache(maxsize=1024)(_near_misses)
+
+
+def _shared_ends(name: str, other: str) -> int:
+    """The number of characters at the beginning and at the end that two names share."""
+    backwards = map(eq, reversed(name), reversed(other))
+    return sum(len(list(takewhile(bool, equal))) for equal in (map(eq, name, other), backwards))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -152,18 +178,19 @@ def meaning(names: Sequence[str]) -> str:
 
 
 class Search:
-    """Finds near misses of many misspelt names, until a budget of comparisons is used up."""
+    """Finds near misses of misspelt names in a document, which may have many: only of the first ones."""
 
-    def __init__(self, names: int = 200_000) -> None:
-        self._left = names
+    def __init__(self, searches: int = 100, names: int = 100_000) -> None:
+        self._searches, self._names = searches, names
         self._found: dict[tuple[str, str, int], tuple[str, ...]] = {}
 
     def near_misses(self, kind: str, name: str, known: Sequence[str]) -> tuple[str, ...]:
-        """The near misses of a name of some kind; none once `names` names have been compared in all."""
+        """The near misses of a name of some kind; none after `searches` names, or `names` known ones in all."""
         key = (kind, name, len(known))  # the known names of a kind may be fewer in some places
         if key not in self._found:
-            self._left -= len(known)
-            self._found[key] = near_misses(name, known) if self._left >= 0 else ()
+            self._searches -= 1
+            self._names -= len(known)
+            self._found[key] = _near_misses(name, known) if min(self._searches, self._names) >= 0 else ()
         return self._found[key]
 
 

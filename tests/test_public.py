@@ -67,6 +67,23 @@ class TestPlans:
             po.write_plan(tmp_path / "a.json", wrong)  # type: ignore[arg-type]
         assert not list(tmp_path.iterdir())
 
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"a": 1}, "the document is not a plan: a: unknown key"),
+            ({"tasks": {"n1": {"start": 0}}}, r"the document is not a plan: tasks\.n1: device is missing"),
+            ({"tasks": {"n1": {"device": "core0", "start": np.int64(0)}}}, "cannot be written as JSON: .* int64"),
+            ({"x-a": object()}, "cannot be written as JSON: Object of type object"),
+        ],
+    )
+    def test_a_document_of_something_else_is_not_written(
+        self, change: dict[str, Any], message: str, result: po.Result, tmp_path: Path
+    ) -> None:
+        assert result.schedule is not None
+        with pytest.raises(po.UsageError, match=f"write_plan: .*{message}"):
+            po.write_plan(tmp_path / "a.json", po.plan_document(result.problem, result.schedule) | change)
+        assert not list(tmp_path.iterdir())
+
     def test_a_result_without_a_schedule_is_not_written(self, tmp_path: Path) -> None:
         spec = {"placeopt": 1, "devices": {"a": {}}, "tasks": {n: {"time": 2, "deadline": 3} for n in "st"}}
         with pytest.raises(po.UsageError, match="the result of heft has no schedule to write"):

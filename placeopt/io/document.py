@@ -54,6 +54,8 @@ class Document:
     text: str | None = field(default=None, repr=False)
     json_format: bool = False
     _root: syntax.Spot | None = field(default=None, repr=False)
+    _named: dict[int, dict[str, int]] = field(default_factory=dict, repr=False)
+    """For lists of names, by their identity: the first index of each name."""
 
     def issue(self, message: str, path: Sequence[str | int], *, at_key: bool = False) -> Issue:
         """An issue at `path`, or at the longest part of it that exists.
@@ -75,7 +77,7 @@ class Document:
             if isinstance(value, list):
                 place = part
                 if isinstance(place, str):
-                    place = next((k for k, item in enumerate(value) if _is_called(item, place)), -1)
+                    place = self._indices(value).get(place, -1)
                 if not 0 <= place < len(value):
                     break
                 value = value[place]
@@ -87,6 +89,12 @@ class Document:
                 break
         return tuple(known)
 
+    def _indices(self, names: list[Any]) -> dict[str, int]:
+        if id(names) not in self._named:
+            named = [(str(item), k) for k, item in enumerate(names) if isinstance(item, str | int | float)]
+            self._named[id(names)] = dict(reversed(named))
+        return self._named[id(names)]
+
     def _place(self, path: syntax.Path, at_key: bool) -> syntax.Place | tuple[None, None]:
         if self._root is None and self.text is not None:
             self._root = syntax.map_places(self.text, json_format=self.json_format)
@@ -97,10 +105,6 @@ class Document:
             assert spot.inside is not None
             spot = spot.inside[part]  # type: ignore[index]
         return spot.key if at_key else spot.value
-
-
-def _is_called(item: object, name: str) -> bool:
-    return isinstance(item, str | int | float) and str(item) == name
 
 
 @contextmanager

@@ -213,7 +213,7 @@ def write_plan(path: StrPath, plan: Planned | Mapping[str, Any]) -> None:
     Raises
     ------
     UsageError
-        If it is neither, or the result has no schedule.
+        If it is neither, or a document that `read_plan` would not read, or the result has no schedule.
     OSError
         If the file cannot be written.
     """
@@ -225,7 +225,14 @@ def write_plan(path: StrPath, plan: Planned | Mapping[str, Any]) -> None:
             raise UsageError(f"write_plan: the result of {plan.solver} has no schedule to write")
         write_whole(path, _result_text(plan.problem, plan.schedule, plan.solver, plan.values))
     else:
-        write_whole(path, _text(plan))
+        checked = validate(Document(dict(plan)), PlanFile)
+        if checked.issues:
+            raise UsageError(f"write_plan: the document is not a plan: {checked.issues[0]}")
+        try:
+            text = _text(plan)
+        except TypeError as error:  # such as numbers of NumPy
+            raise UsageError(f"write_plan: the document cannot be written as JSON: {error}") from None
+        write_whole(path, text)
 
 
 def _result_text(problem: Problem, schedule: Schedule, solver: str, objective: Sequence[Value] | None) -> str:

@@ -18,6 +18,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import yaml
 from yaml import events
 
+from placeopt.errors import visible
+
 Place = tuple[int, int]
 """Line and column, counted from 1."""
 
@@ -97,7 +99,7 @@ def read_json(text: str) -> tuple[Any, list[Fault]]:
     data: Any = _DUPLICATE
     try:
         try:
-            data = json.loads(text, object_pairs_hook=_unique)
+            data = json.loads(text, object_pairs_hook=_unique, parse_float=_WrittenFloat.read)
         except _DuplicateKeyError:
             json.loads(text)  # raises the syntax errors after the duplicate key
     except json.JSONDecodeError as error:
@@ -204,7 +206,7 @@ class _Builder:
             if first is None:
                 frame.lines[key] = place[0]
             else:
-                self.fault(f'duplicate name "{key}", first given on line {first}', place)
+                self.fault(f'duplicate name "{visible(key)}", first given on line {first}', place)
                 frame.key = _DROP
 
     def add(self, value: Any, place: Place, size: int = 1) -> None:
@@ -324,7 +326,7 @@ def _place(event: Any) -> Place:
 def _check_tag(event: Any, builder: _Builder, kind: str) -> None:
     if event.tag not in (None, "!", _TAG + kind):
         tag = event.tag.replace(_TAG, "!!")
-        builder.fault(f"unknown tag {tag}; expected plain YAML", _place(event))
+        builder.fault(f"unknown tag {visible(tag)}; expected plain YAML", _place(event))
 
 
 def _value(event: Any, builder: _Builder) -> Any:
@@ -369,11 +371,12 @@ class _WrittenInt(_Written, int):
 class _WrittenFloat(_Written, float):
     @classmethod
     def read(cls, text: str) -> float | str:
-        number = cls(text)
-        if math.isinf(number):
+        plain = float(text)
+        if repr(plain) == text:
+            return plain
+        if math.isinf(plain):
             return text
-        if float.__repr__(number) == text:
-            return float(number)
+        number = cls(plain)
         number.text = text
         return number
 
@@ -395,7 +398,8 @@ def _feed_json(text: str, builder: _Builder) -> None:
         elif builder.wants_key():
             builder.key(json.loads(token[0]), lines.place(token.start()))
         else:
-            builder.add(None if builder.marked else json.loads(token[0]), lines.place(token.start()))
+            value = None if builder.marked else json.loads(token[0], parse_float=_WrittenFloat.read)
+            builder.add(value, lines.place(token.start()))
 
 
 class _Lines:

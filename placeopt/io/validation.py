@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from placeopt.errors import Issue, listing, near_misses, suggestion
+from placeopt.errors import Issue, Search, listing, meaning
 from placeopt.io.document import Document
 from placeopt.io.scalars import BARE, QUANTITY
 from placeopt.io.syntax import Path
@@ -77,17 +77,18 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
     _reserve(document)
     pruned = _Pruned({key: value for key, value in data.items() if not str(key).startswith("x-")})
     issues: dict[object, Issue] = dict(enumerate(document.faults))
+    search = Search()
     faulty = {(fault.line, fault.column) for fault in document.faults}
     for attempt in range(_ATTEMPTS):
         try:
             return Validated(model.model_validate(pruned.data), tuple(issues.values()))
         except ValidationError as error:
             details = list(_reported(error))
-        misspelt = _misspelt(model, details)
+        misspelt = _misspelt(model, details, search)
         for detail in details:
             # A key may be missing because it was cut or misspelt; that is not reported.
             if detail["type"] != "missing" or (attempt == 0 and detail["loc"] not in misspelt):
-                issue = _issue(document, model, detail)
+                issue = _issue(document, model, detail, search)
                 if issue.line is None or (issue.line, issue.column) not in faulty:
                     issues[issue.path, issue.message] = issue
         if not pruned.cut(details):
@@ -182,30 +183,30 @@ class _Pruned:
         return holder
 
 
-def _misspelt(model: type[BaseModel], details: Sequence[ErrorDetails]) -> set[Path]:
+def _misspelt(model: type[BaseModel], details: Sequence[ErrorDetails], search: Search) -> set[Path]:
     """Locations of missing keys that an unknown key next to them probably means."""
     return {
         (*detail["loc"][:-1], meant)
         for detail in details
         if detail["type"] == "extra_forbidden"
-        for meant in near_misses(str(detail["loc"][-1]), _keys(model, detail["loc"][:-1]))
+        for meant in search.near_misses("key", str(detail["loc"][-1]), _keys(model, detail["loc"][:-1]))
     }
 
 
-def _issue(document: Document, model: type[BaseModel], detail: ErrorDetails) -> Issue:
+def _issue(document: Document, model: type[BaseModel], detail: ErrorDetails, search: Search) -> Issue:
     kind, value, path = detail["type"], detail["input"], _plain(detail)
     if kind == "extra_forbidden":
         known = _keys(model, path[:-1])
-        hint = suggestion(str(path[-1]), known) or f"; known are {listing(sorted(known), 20)}"
+        hint = meaning(search.near_misses("key", str(path[-1]), known)) or f"; known are {listing(sorted(known), 20)}"
         return document.issue(f"unknown key{hint}", path, at_key=True)
     if kind == "missing":
         holder = document.existing(path)
         return document.issue(f"{path[-1]} is missing", holder, at_key=True)
-    message = _message(kind, value, path, detail.get("ctx", {})) or f"{shown(value)}: {detail['msg']}"
+    message = _message(kind, value, path, detail.get("ctx", {}), search) or f"{shown(value)}: {detail['msg']}"
     return document.issue(message, path, at_key=bool(_label(detail, _KEY)) or kind == "invalid_key")
 
 
-def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str | None:
+def _message(kind: str, value: Any, path: Path, context: dict[str, Any], search: Search) -> str | None:
     """The error and what was expected; None for unexpected kinds of errors."""
     if path in [(key,) for key in _VERSIONS]:
         return _version_message(value)
@@ -213,8 +214,9 @@ def _message(kind: str, value: Any, path: Path, context: dict[str, Any]) -> str 
         return str(context["error"])
     if kind == "literal_error":
         choices = context["expected"].replace("'", "")
-        near = suggestion(str(value), choices.replace(" or ", ", ").split(", ")) if isinstance(value, str) else ""
-        return f"{shown(value)} is unknown; expected {choices}{near}"
+        known = choices.replace(" or ", ", ").split(", ")
+        near = search.near_misses(choices, str(value), known) if isinstance(value, str) else ()
+        return f"{shown(value)} is unknown; expected {choices}{meaning(near)}"
     if kind == "too_short":
         return f"expected at least {_entries(context['min_length'])}"
     if kind == "too_long":

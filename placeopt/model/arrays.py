@@ -130,7 +130,7 @@ def checked_number(name: str, value: Any, *, positive: bool = False) -> float | 
         return None
     if not is_number(value) or not (value > 0 if positive else value >= 0):
         wanted = "positive" if positive else "not negative"
-        raise UsageError(f"{name} is {value}; expected a finite number that is {wanted}")
+        raise UsageError(f"{name} is {value!r}; expected a finite number that is {wanted}")
     if value > LONGEST:
         raise UsageError(f"{name} is {value}; expected at most {LONGEST:,} (seconds of thirty years), or none")
     return float(value)
@@ -146,7 +146,7 @@ def checked_share(name: str, value: Any) -> Fraction:
 def checked_whole(name: str, value: Any, least: int, most: int = 2**31 - 1) -> int:
     """Return an integer of Python or NumPy that is within a range."""
     if not is_whole(value) or not least <= value <= most:
-        raise UsageError(f"{name} is {value}; expected a whole number from {least} to {most}")
+        raise UsageError(f"{name} is {value!r}; expected a whole number from {least} to {most}")
     return int(value)
 
 

@@ -284,6 +284,7 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
     team, as each serves a part of the runs. A device with modes and teams is busy with the tasks of all of them, which
     have no use of their own.
     """
+    check_schedule("device_uses", problem, schedule)
     members, uses = problem.members, compiled_uses(problem, schedule)
     if members is None:
         return uses

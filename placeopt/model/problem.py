@@ -502,7 +502,9 @@ class Problem:
 def check_problem(caller: str, problem: object) -> None:
     """Reject anything but a `Problem`."""
     if not isinstance(problem, Problem):
-        raise UsageError(f"{caller} takes a Problem, got {type(problem).__name__}; placeopt.load makes one from a file")
+        kind = type(problem).__name__
+        hint = "placeopt.compile makes one from a document" if kind == "dict" else "placeopt.load makes one from a file"
+        raise UsageError(f"{caller} takes a Problem, got {kind}; {hint}")
 
 
 def sizes(problem: Problem) -> str:

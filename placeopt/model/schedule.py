@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from placeopt.errors import UsageError, counted
+from placeopt.errors import UsageError, counted, visible
 from placeopt.model.arrays import Int, abbreviated, whole_numbers
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
 
@@ -115,12 +115,40 @@ def check_types(caller: str, problem: object, schedule: object) -> None:
 
 
 def check_schedule(caller: str, problem: Problem, schedule: Schedule) -> None:
-    """Reject anything but a problem and a schedule with one entry per task."""
+    """Reject anything but a problem and a schedule with one entry per task, on devices and edges that exist."""
     check_types(caller, problem, schedule)
-    for name, shape in (("device", schedule.device.shape), ("start", schedule.start.shape)):
-        if shape != (problem.n_tasks,):
-            tasks = counted(problem.n_tasks, "task")
-            raise UsageError(f"{name}: has shape {shape}; expected one {name} for each of {tasks}")
+    _check_shapes(counted(problem.n_tasks, "task"), problem.n_tasks, device=schedule.device, start=schedule.start)
+    check_devices(problem, schedule.device)
+    table, stages = schedule.transfers, schedule.stages
+    if table is not None:
+        rows = {"start": table.start} if table.sent is None else {"start": table.start, "sent": table.sent}
+        _check_shapes(f"{table.edge.size} edges of the transfers", table.edge.size, **rows)
+        last = problem.n_edges - 1
+        if len(outside := table.edge[(table.edge < 0) | (table.edge > last)]):
+            raise UsageError(f"transfers: edge {outside[0]} does not exist; expected an index from 0 to {last}")
+    if stages is not None:
+        _check_shapes(counted(problem.n_tasks, "task"), problem.n_tasks, number=stages.number)
+        of_devices = {"leader": stages.leader, "recompute": stages.recompute, "synchronise": stages.synchronise}
+        _check_shapes(counted(problem.n_devices, "device"), problem.n_devices, **of_devices)
+        if len(outside := stages.leader[(stages.leader < 0) | (stages.leader >= problem.n_devices)]):
+            raise UsageError(f"leader: device {outside[0]} does not exist; expected 0 to {problem.n_devices - 1}")
+
+
+def _check_shapes(owners: str, length: int, **arrays: Int) -> None:
+    for name, array in arrays.items():
+        if array.shape != (length,):
+            raise UsageError(f"{name}: has shape {array.shape}; expected one {name} for each of {owners}")
+
+
+def check_devices(problem: Problem, device: Int) -> None:
+    """Reject a placement (n,) on a device that does not exist."""
+    outside = np.flatnonzero((device < 0) | (device >= problem.n_devices))
+    if len(outside):
+        i = int(outside[0])
+        raise UsageError(
+            f"device: task {visible(problem.task_names[i])} is on device {device[i]}; "
+            f"expected an index from 0 to {problem.n_devices - 1}"
+        )
 
 
 def sequence(problem: Problem, schedule: Schedule) -> Int:

@@ -232,9 +232,10 @@ def _run(run: Run) -> _Attempt:
         answer, proof = Answer(Termination.INTERRUPTED, message="stopped before the solver began"), None
     if not answer.varies_by and answer.termination in (Termination.TIME_LIMIT, Termination.INTERRUPTED):
         answer = replace(answer, varies_by="clock")
-    lost = "" if run.options.pool is None else run.options.pool.note()
-    if lost:
-        answer = replace(answer, message=f"{answer.message}; {lost}" if answer.message else lost)
+    notes = [answer.message, "" if run.options.pool is None else run.options.pool.note()]
+    if run.options.initial is not None and not run.solver.info.warm_start and proof is None:
+        notes.append(f"{run.solver.name} starts from scratch; the initial schedule has no effect")
+    answer = replace(answer, message="; ".join(filter(None, notes)))
     return _Attempt(chain, answer, run.solver.name if proof is None else "a quick proof", least)
 
 

@@ -18,7 +18,7 @@ from placeopt.model.arrays import checked_call, checked_number, checked_share
 from placeopt.model.documents import problem_document
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
-from placeopt.model.schedule import Schedule
+from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
 from placeopt.passes.chain import found_passes
@@ -101,8 +101,8 @@ class Run:
             "bound_time": self.bound_time,
             "passes": list(map(pass_text, self.passes)),
             "versions": dict(self.versions),
-            "plan": None if schedule is None else plan_document(problem, schedule),
-            "initial": None if options.initial is None else _plan_of_any(problem, options.initial),
+            "plan": None if schedule is None else _plan_of_any(problem, schedule),
+            "initial": None if options.initial is None else plan_document(problem, options.initial),
         }
         return InternalError(message, {**problem_document(problem), "x-disagreement": run})
 
@@ -205,7 +205,7 @@ def _passes(problem: Problem, solver: Solver, passes: Sequence[str | Pass] | Non
 
 
 def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
-    """The initial schedule, checked for its type and size."""
+    """The initial schedule, checked as by `check_schedule`."""
     if initial is None:
         return None
     if not isinstance(initial, Schedule):
@@ -213,15 +213,19 @@ def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
             f"initial is a {type(initial).__name__}; expected a Schedule, or the name of a solver; results and plans "
             "have a schedule as their `schedule`"
         )
-    if len(initial.device) != problem.n_tasks or len(initial.start) != problem.n_tasks:
-        raise UsageError(f"the initial schedule has {len(initial.device)} tasks, the problem has {problem.n_tasks}")
+    try:
+        check_schedule("solve", problem, initial)
+    except UsageError as error:
+        raise UsageError(f"the initial schedule does not fit the problem: {error}") from None
     return initial
 
 
 def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:
-    """A plan of the schedule; None if it places tasks on devices that do not exist."""
-    inside = ((schedule.device >= 0) & (schedule.device < problem.n_devices)).all()
-    return plan_document(problem, schedule) if inside else None
+    """A plan of a solver's schedule; None if it names devices or edges that do not exist."""
+    try:
+        return plan_document(problem, schedule)
+    except UsageError:
+        return None
 
 
 def _versions() -> dict[str, str]:

@@ -14,7 +14,7 @@ from placeopt.errors import UsageError, listing, suggestion
 from placeopt.model.arrays import Int
 from placeopt.model.native import native
 from placeopt.model.problem import Problem, check_problem
-from placeopt.model.schedule import Schedule, Transfers, check_schedule, check_types, edge_transfers
+from placeopt.model.schedule import Schedule, Transfers, check_devices, check_schedule, check_types, edge_transfers
 
 Discipline = Literal["fifo", "priority", "order"]
 
@@ -131,12 +131,6 @@ class Run:
 
     def retimed(self, schedule: Schedule) -> Schedule:
         """The earliest schedule with the same sequences; see `placeopt.simulation.retime`."""
-        if schedule.transfers is not None:
-            edges, last = schedule.transfers.edge, self.problem.n_edges - 1
-            if edges.shape != schedule.transfers.start.shape:
-                raise UsageError(f"transfers: {edges.size} edges and {schedule.transfers.start.size} starts")
-            if len(outside := edges[(edges < 0) | (edges > last)]):
-                raise UsageError(f"transfers: edge {outside[0]} does not exist; expected an index from 0 to {last}")
         given = not self.port or schedule.transfers is not None
         current = self._replayed(schedule) if given else self._booked_in_sequence(schedule)
         while self.unsettled:
@@ -230,13 +224,7 @@ def checked_placement(problem: Problem, device: Sequence[int] | Int) -> Int:
         raise UsageError(f"device: has shape {given.shape}; expected one device for each of {problem.n_tasks} tasks")
     if given.size and given.dtype.kind not in "iu":
         raise UsageError(f"device: holds {given.dtype}; expected the indices of devices, integers")
-    outside = np.flatnonzero((given < 0) | (given >= problem.n_devices))
-    if len(outside):
-        i = int(outside[0])
-        raise UsageError(
-            f"device: task {problem.task_names[i]} is on device {given[i]}; "
-            f"expected an index from 0 to {problem.n_devices - 1}"
-        )
+    check_devices(problem, given)
     placement: Int = np.array(given, dtype=np.int64)
     forbidden = np.flatnonzero(~problem.feasible[np.arange(problem.n_tasks), placement])
     if len(forbidden):

@@ -42,9 +42,11 @@ the first counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from numbers import Real
 
+from placeopt.errors import UsageError
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_types
 from placeopt.verifier.objective import makespan_of, objective_of
@@ -55,14 +57,24 @@ from placeopt.verifier.view import view_of
 __all__ = ["Report", "Rule", "Violation", "verify"]
 
 
-def verify(problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction] | None = None) -> Report:
+def verify(
+    problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction] | int | Fraction | None = None
+) -> Report:
     """All violations of a schedule, and its objective, recomputed.
 
     `claim` is the stated objective, one number per level; a different value is a violation. It is ignored if the
     objective cannot be recomputed, since the schedule is then infeasible anyway. Takes O((n + e) log(n + e)) time and
     reports O(n + e) violations: of the tasks that a task overlaps, only the one that ends last is named.
+
+    Raises
+    ------
+    UsageError
+        If an argument is of another type.
     """
     check_types("verify", problem, schedule)
+    said = [] if claim is None else list(claim) if isinstance(claim, Iterable) else [claim]
+    if isinstance(claim, str) or not all(isinstance(number, Real) for number in said):
+        raise UsageError(f"claim is {claim!r}; expected a number for each level of the objective")
     broken = list(malformed(problem, schedule))
     if broken:
         return Report(tuple(broken), None, None)
@@ -73,7 +85,7 @@ def verify(problem: Problem, schedule: Schedule, claim: Sequence[int | Fraction]
     objective = objective_of(view)
     violations.extend(limits_broken(view))
     if claim is not None:
-        violations.extend(claim_broken(problem, objective, claim))
+        violations.extend(claim_broken(problem, objective, said))
     return Report(tuple(violations), objective, makespan_of(view))
 
 

@@ -373,7 +373,7 @@ def test_names_that_look_like_markup(tmp_path: Path) -> None:
 def test_a_solver_that_starts_from_scratch_says_so(tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     run("solve", HEFT_10, "-o", plan)
-    assert "heft starts from scratch" in run("solve", HEFT_10, "--initial", plan).err
+    assert "heft starts from scratch" in run("solve", HEFT_10, "--initial", plan).out
     assert run("solve", HEFT_10, "-s", "cp-sat", "--initial", plan).err == ""
 
 

@@ -368,6 +368,13 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.parametrize("number", ["123456789.123456789", "3.00000000000000000001", "1e-400", "1e400", "0.50", "0.5"])
+def test_numbers_in_json_keep_their_digits(number: str) -> None:
+    for text in (f'{{"a": {number}}}', f'{{"b": 1, "b": 1, "a": {number}}}'):  # a duplicate key is read in another way
+        found, expected = parse_document(text, json_format=True).data["a"], parse_document(f"a: {number}").data["a"]
+        assert (str(found), type(found)) == (str(expected), type(expected)) == (number, type(expected))
+
+
 @settings(deadline=None)
 @given(json_values)
 def test_json_is_yaml(data: Any) -> None:

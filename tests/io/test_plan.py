@@ -259,11 +259,12 @@ class TestWriting:
     def test_each_task_and_transfer_has_a_line_whatever_its_name(self, tmp_path: Path) -> None:
         tasks = {"a}, ": {"device": '}, "x', "start": 0}, "b": {"device": "}, {", "start": 1, "stage": 0}}
         rows = [{"producer": "}, {", "consumer": "b", "start": 1}, {"producer": "b", "consumer": "a}, ", "start": 2}]
-        for document in ({"tasks": tasks, "transfers": rows}, {"tasks": {}, "transfers": []}):
+        for parts in ({"tasks": tasks, "transfers": rows}, {"tasks": {}, "transfers": []}):
+            document = {"placeopt_plan": 1, **parts}
             write_plan(tmp_path / "plan.json", document)
             text = (tmp_path / "plan.json").read_text(encoding="utf-8")
             assert json.loads(text) == document
-            assert len(text.splitlines()) == 4 + sum(len(entries) + 1 for entries in document.values() if entries)
+            assert len(text.splitlines()) == 5 + sum(len(entries) + 1 for entries in parts.values() if entries)
 
     def test_replaces_a_file_whole_and_leaves_nothing_beside_it(self, tmp_path: Path) -> None:
         path = tmp_path / "plan.json"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from texts import FILE, compiled, complaints, data_complaints, edited, file_complaints
 
-from placeopt.errors import DocumentError, SpecError, UsageError
+from placeopt import errors
+from placeopt.errors import DocumentError, Issue, SpecError, UsageError
 from placeopt.io.compiler import compile_spec, load
-from placeopt.io.document import parse_document
+from placeopt.io.document import Document, parse_document
 
 BASE = """\
 placeopt: 1
@@ -108,6 +111,52 @@ def test_near_misses_are_not_looked_for_without_end() -> None:
     assert found[99].endswith("operation7 and 2992 more")
 
 
+@pytest.mark.parametrize(
+    ("devices", "task"),
+    [
+        (3000, {"time": 1, "pin": "device{}o"}),
+        (1, {"time": 1, "after": ["tusk{}"]}),
+        (1, {"tyme{}": 1}),
+        (1, {"time": 1, "after": "x" * 1000 + "{}"}),
+    ],
+)
+def test_many_wrong_names_are_compared_with_few(devices: int, task: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, ends = [], []
+    closest, shared = errors.get_close_matches, errors._shared_ends
+    monkeypatch.setattr(errors, "get_close_matches", lambda *a, **b: compared.append(len(a[1])) or closest(*a, **b))
+    monkeypatch.setattr(errors, "_shared_ends", lambda *a: ends.append(a) or shared(*a))
+    text = json.dumps(task)
+    document = {
+        "placeopt": 1,
+        "devices": {f"device{k}": {} for k in range(devices)},
+        "tasks": {f"task{k}": json.loads(text.replace("{}", str(k))) for k in range(2000)},
+    }
+    assert len(data_complaints(document)) == 2000
+    assert sum(compared) < 5000
+    assert len(ends) <= 100_000
+
+
+def test_only_the_names_with_the_same_ends_are_compared_with_a_long_list() -> None:
+    known = [f"layer{k}/attention/output" for k in range(500)]
+    assert errors.near_misses("layer77/atention/output", known) == ("layer77/attention/output",)
+    assert errors.near_misses("LAYER77/attention/output", known) == ("layer77/attention/output",)
+    assert errors.near_misses("y" * 101, ["y" * 100]) == ()
+
+
+def test_the_place_of_a_name_is_looked_up_in_a_list_once() -> None:
+    class Names(list[str]):
+        walks = 0
+
+        def __iter__(self) -> Iterator[str]:
+            self.walks += 1
+            return super().__iter__()
+
+    names = Names(["a", "b", "a"])
+    document = Document({"after": names})
+    assert [document.existing(("after", each)) for each in "aabx"] == [("after", k) for k in (0, 0, 1)] + [("after",)]
+    assert names.walks == 1
+
+
 def test_a_name_is_a_slip_for_names_of_its_kind() -> None:
     tasks = {"a1": {"op": "a", "after": ["b"]}, "b1": {"time": 1, "devices": ["a", "b"]}}
     document = {"placeopt": 1, "devices": {"a2": {}, "b2": {}}, "operations": {"a3": 1}, "tasks": tasks}
@@ -168,6 +217,16 @@ def test_the_message_is_every_issue_on_a_line() -> None:
     first, second = raised.value.issues
     assert (first.path, first.file, first.line, first.column) == (("tasks", "b"), "p.yaml", 11, 6)
     assert (second.path, second.message) == (("tasks", "d", "tme"), "unknown key; did you mean time?")
+
+
+def test_the_message_of_many_issues_is_cut() -> None:
+    error = SpecError([Issue(f"issue {k}") for k in range(20_000)])
+    assert str(error).split("\n")[49:] == ["issue 49", "and 19,950 more"]
+    copied = pickle.loads(pickle.dumps(error))  # as a process pool does
+    assert (str(copied), copied.issues) == (str(error), error.issues)
+    long = "x" * 10_000
+    (fault,) = parse_document(f"? {long}\n: 1\n? {long}\n: 2").faults
+    assert len(fault.message) < 200
 
 
 def test_data_that_contains_itself() -> None:

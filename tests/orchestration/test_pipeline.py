@@ -257,10 +257,16 @@ def test_infeasibility_is_proved_before_the_solver_runs() -> None:
         ({"time_limit": True}, "time_limit is True"),
         ({"gap_limit": -0.1}, r"gap_limit is -0\.1; expected a finite number that is not negative"),
         ({"seed": 1.5}, r"seed is 1\.5; expected a whole number from 0"),
+        ({"initial": Schedule([0, -7], [0, 0])}, "initial schedule does not fit .* on device -7"),
+        ({"time_limit": "5"}, "time_limit is '5'; expected a finite number"),
+        ({"workers": "2"}, "workers is '2'; expected a whole number"),
         ({"workers": 0}, "workers is 0; expected a whole number from 1"),
         ({"sped": 1}, 'fake has no setting "sped"; did you mean speed'),
         ({"speed": "fast"}, "setting speed = fast: input should be a valid integer"),
-        ({"initial": Schedule(np.zeros(1), np.zeros(1))}, "the initial schedule has 1 tasks, the problem has 2"),
+        (
+            {"initial": Schedule(np.zeros(1), np.zeros(1))},
+            "initial schedule does not fit .* shape .* 2 tasks",
+        ),
     ],
 )
 def test_invalid_arguments(arguments: dict[str, Any], message: str) -> None:

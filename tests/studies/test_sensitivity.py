@@ -363,7 +363,7 @@ class TestWhichChanges:
 
     def test_a_document_is_not_a_problem(self) -> None:
         with pytest.raises(
-            po.UsageError, match=r"^whatif takes a Problem, got dict; placeopt.load makes one from a file$"
+            po.UsageError, match=r"^whatif takes a Problem, got dict; placeopt.compile makes one from a document$"
         ):
             po.whatif(document())  # type: ignore[arg-type]
 

@@ -18,6 +18,7 @@ import pytest
 from link_lanes import lanes, random_links
 
 import placeopt.verifier
+from placeopt.errors import UsageError
 from placeopt.model.building import build_problem
 from placeopt.model.objective import METRICS as METRIC_VALUES
 from placeopt.model.objective import evaluate
@@ -666,6 +667,16 @@ def test_a_wrong_claim_is_a_violation() -> None:
 def test_a_claim_that_is_no_number_of_ticks_is_wrong(claim: Any) -> None:
     report = verify(small(), schedule([0, 1, 1], [0, 6, 8]), [claim])
     assert [(v.rule, v.amount) for v in report.violations] == [(Rule.OBJECTIVE, None)]
+
+
+def test_a_claim_may_be_one_number_and_nothing_but_numbers() -> None:
+    plan = schedule([0, 1, 1], [0, 6, 8])
+    assert verify(small(), plan, 9).feasible
+    assert not verify(small(), plan, Fraction(19, 2)).feasible
+    wrong: Any
+    for wrong in (["9"], "9", [None], object()):
+        with pytest.raises(UsageError, match=r"^claim is .*; expected a number for each level of the objective$"):
+            verify(small(), plan, wrong)
 
 
 def test_no_claim_is_judged_where_there_is_no_objective() -> None:
@@ -1515,11 +1526,13 @@ def test_the_verifier_imports_only_data_classes_types_and_their_check() -> None:
             imported |= {alias.name: set() for alias in node.names}
     own = {module: names for module, names in imported.items() if module.startswith("placeopt")}
     assert {module for module in own if not module.startswith("placeopt.verifier.")} == {
+        "placeopt.errors",
         "placeopt.model.arrays",
         "placeopt.model.pipeline",
         "placeopt.model.problem",
         "placeopt.model.schedule",
     }
+    assert own["placeopt.errors"] == {"UsageError"}
     assert own["placeopt.model.arrays"] == {"Bool", "Int"}
     assert own["placeopt.model.pipeline"] == {"Pipeline", "UNBOUNDED"}
     assert own["placeopt.model.problem"] <= {"Metric", "PARTS", "Problem", "UNLIMITED"}

@@ -146,8 +146,6 @@ def solve(
     start = given or (None if initial is None else noted_plan(input_path(initial), compiled).schedule)
 
     messages = stderr_console()
-    if start is not None and not found.info.warm_start:
-        print_notes(f"{found.name} starts from scratch; --initial has no effect")
     with on_interrupt() as stop:
         if not as_json:
             from placeopt.cli.terminal.console import print_problem

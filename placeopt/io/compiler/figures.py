@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from placeopt.errors import SHOWN
 from placeopt.io.catalogue import (
     COMPUTE_EFFICIENCY,
     MEMORY_EFFICIENCY,
@@ -73,7 +74,8 @@ def _completed_link(link: AnyLink, path: Path, issues: Issues) -> AnyLink:
 
 
 def _unknown(kind: str, name: str, known: list[str], path: Path, issues: Issues) -> None:
-    issues.add(f"unknown {kind} of the catalogue {shown(name)}{hint(name, known)}", (*path, "like"))
+    near = hint(name, known) if len(issues) < SHOWN else ""
+    issues.add(f"unknown {kind} of the catalogue {shown(name)}{near}", (*path, "like"))
 
 
 def _missing(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from placeopt.errors import Issue, Search, SpecError, in_file_order, listing, meaning, near_misses
+from placeopt.errors import Issue, Search, SpecError, in_file_order, listing, meaning
 from placeopt.io.document import Document
 from placeopt.io.spec import DeviceSpec, Spec
 from placeopt.io.syntax import Path
@@ -130,11 +130,12 @@ class Gaps:
         """Derive the gaps from the issues of validation; without its graph file, a spec lacks tasks."""
         sections = {str(path[0]) for path in issues.paths if len(path) == 1}
         unknown = [section for section in sections if section not in Spec.model_fields]
-        sections.update(meant for section in unknown for meant in near_misses(section, Spec.model_fields))
+        known, search = tuple(Spec.model_fields), Search()
+        sections.update(meant for section in unknown for meant in search.near_misses("key", section, known))
         about_devices = [path for path in issues.paths if len(path) > 1 and path[0] == "devices"]
-        known = set(DeviceSpec.model_fields) - {"type", "count"}
+        keys = set(DeviceSpec.model_fields) - {"type", "count"}
         no_graph = graph_missing or "graph" in sections
-        devices = "devices" in sections or any(len(path) < 3 or path[2] not in known for path in about_devices)
+        devices = "devices" in sections or any(len(path) < 3 or path[2] not in keys for path in about_devices)
         return cls(
             devices=devices,
             features=devices or any(path[2] == "features" for path in about_devices),

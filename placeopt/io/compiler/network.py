@@ -76,12 +76,15 @@ class DeviceIndex:
                 self._pools.setdefault(pool, []).append(place)
                 self._types.setdefault(spec.type or pool, []).append(place)
         self._everything = list(range(len(self.devices)))
+        self._known: dict[bool, list[str]] = {}
+        """References for messages: all of them, and those to one device."""
 
     def extended(self, more: Sequence[Device]) -> DeviceIndex:
         """Return the index with more devices, to which only their own names refer."""
         found = copy(self)
         found.devices = [*self.devices, *more]
         found._names = {**self._names, **{device.name: [len(self) + k] for k, device in enumerate(more)}}
+        found._known = {}
         return found
 
     @property
@@ -114,10 +117,10 @@ class DeviceIndex:
         everything = self._everything if reference == ANY else []
         found = everything, self._types.get(reference, []), self._pools.get(reference, []), list[int]()
         if path is not None and self._complete and not any(found) and reference not in self._former:
-            known = list(dict.fromkeys([*self._names, *self._pools, *self._types]))
-            if single:
-                known = [each for each in known if len(self.find(each, None)) == 1]
-            self._issues.unknown("device", reference, known, path, at_key=at_key)
+            if single not in self._known:
+                known = dict.fromkeys([*self._names, *self._pools, *self._types])
+                self._known[single] = [each for each in known if not single or len(self.find(each, None)) == 1]
+            self._issues.unknown("device", reference, self._known[single], path, at_key=at_key)
         return found
 
     def hidden(self, reference: str) -> list[int]:

@@ -62,7 +62,7 @@ class StatedPlacement:
         if not self._entries:
             return fixed
         rows = {name: row for row, name in enumerate(tasks)}
-        device_names = [device.name for device in index.devices]
+        task_names, device_names = list(tasks), [device.name for device in index.devices]
         for name, reference in self._entries.items():
             if name == _FILE and name not in rows and self._plan is None:
                 message = (
@@ -72,7 +72,7 @@ class StatedPlacement:
                 self._add(message, name, at_key=True)
                 continue
             if name not in rows and not gaps.tasks:
-                self._add(self._issues.unknown_text("task", name, list(rows)), name, at_key=True)
+                self._add(self._issues.unknown_text("task", name, task_names), name, at_key=True)
             found = index.find(reference, None)
             if len(found) == 1 and name in rows:
                 fixed[rows[name]] = found[0]

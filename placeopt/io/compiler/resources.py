@@ -76,26 +76,28 @@ def _stated_uses(parts: Parts, modes: Modes | None) -> dict[int, dict[str, Any]]
     """Return the stated uses of each task: amounts by resource, for each device."""
     found: dict[int, dict[str, Any]] = {}
     home = np.arange(len(parts.index)) if modes is None else modes.home
+    known = [*parts.spec.resources, *parts.spec.budgets]
     for row, name, task in parts.tasks.stating("uses"):
         if not task.modes:
-            for resource, amounts in _uses(parts, name, task.uses):
+            for resource, amounts in _uses(parts, name, task.uses, known):
                 found.setdefault(row, {})[resource] = [amounts[d] for d in home]
     for key, variant in {} if modes is None else modes.variants.items():
         assert modes is not None
-        for resource, amounts in _uses(parts, key, modes.tasks[key].uses):
+        for resource, amounts in _uses(parts, key, modes.tasks[key].uses, known):
             of_task = found.setdefault(variant.row, {}).setdefault(resource, [Fraction(0)] * len(home))
             for d in variant.devices:
                 of_task[d] = amounts[home[d]]
     return found
 
 
-def _uses(parts: Parts, task: str, uses: dict[str, dict[str, Use]]) -> Iterator[tuple[str, list[Fraction]]]:
+def _uses(
+    parts: Parts, task: str, uses: dict[str, dict[str, Use]], known: Sequence[str]
+) -> Iterator[tuple[str, list[Fraction]]]:
     """Yield each resource that an entry names, and the amounts on the devices of the file."""
     spec, issues = parts.spec, parts.issues
-    known = [*spec.resources, *spec.budgets]
     for resource, amounts in uses.items():
         path = ("tasks", task, "uses", resource)
-        if resource in known:
+        if resource in spec.resources or resource in spec.budgets:
             yield resource, by_device(parts, amounts, path)
         elif not (issues.touch("resources") or issues.touch("budgets")):
             issues.unknown("resource", resource, known, path, at_key=True)
