@@ -305,6 +305,8 @@ class StageSpec(_Model):
     """Maximum number of stages of the device; in training, of forward and of backward stages."""
     launch: Time | None = None
     """Time to start each stage of the device, in each run."""
+    machines: list[Annotated[Whole, Field(ge=0)]] | None = None
+    """Numbers of machines that the device occupies, and that others may occupy, too. Modes and teams have theirs."""
 
 
 class PipelineSpec(StageSpec):

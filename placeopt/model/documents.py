@@ -232,6 +232,8 @@ def _stages(pipeline: Pipeline, d: int) -> dict[str, Any]:
         "transfers": "free" if pipeline.free_transfers[d] else "counted",
         "launch": int(pipeline.launch[d]),
     }
+    if pipeline.machines is not None:
+        entry["machines"] = list(pipeline.machines[d])
     if pipeline.segments[d] != UNBOUNDED:
         entry["segments"] = int(pipeline.segments[d])
     return entry

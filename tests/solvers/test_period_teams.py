@@ -209,11 +209,12 @@ class TestMachines:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"pipeline": {"replicas": 2}}, "replicas are not supported with modes"),
+        ({"pipeline": {"replicas": 2}}, "replicas are not supported with modes or machines"),
         ({"pipeline": {"stages": "contiguous", "in_flight": "1f1b"}}, "1f1b is not supported with modes"),
         ({"pipeline": {"recompute": True}}, "recompute is not supported with modes"),
         ({"pipeline": {"duplex": "full"}}, "full duplex needs overlap"),
         ({"resources": {"license": 1}}, "budgets are"),
+        ({"pipeline": {"machines": [0]}}, "machines are not supported with modes"),
     ],
 )
 def test_a_file_with_modes_states_what_pipelines_support(changes: dict[str, Any], message: str) -> None:

@@ -36,6 +36,12 @@ def pipeline_rules(parts: Parts, forward: Int, resident: Int, members: list[tupl
             issues.add("needs the objective period", ("devices", next(iter(own)), "pipeline"))
         return None
     _check(parts, stated, rows)
+    given = [row["machines"] for row in rows]
+    if any(given):
+        if members is not None:
+            parts.issues.add("machines are not supported with modes, which have their own", ("pipeline",))
+        first = 1 + max(q for each in given for q in each or ())
+        members = [tuple(each) if each else (first + d,) for d, each in enumerate(given)]
     if members is not None:
         _check_with_modes(parts, stated, rows)
     if len(issues):
@@ -92,6 +98,7 @@ def _device(stated: PipelineSpec, own: StageSpec | None, scales: Scales, path: P
         "free_transfers": value("transfers", "counted") == "free",
         "segments": _segments(stated, own),
         "launch": launch,
+        "machines": value("machines", None),
     }
 
 
@@ -123,16 +130,18 @@ def _gradient(tasks: Tasks, forward: Int, resident: Int, scales: Scales) -> Int:
 def _check_with_modes(parts: Parts, stated: PipelineSpec, rows: list[dict[str, Any]]) -> None:
     """Report what a pipeline with modes and teams does not support."""
     if stated.replicas > 1:
-        parts.issues.add("replicas are not supported with modes; expected 1", ("pipeline", "replicas"))
+        parts.issues.add("replicas are not supported with modes or machines; expected 1", ("pipeline", "replicas"))
     if stated.recompute:
-        parts.issues.add("recompute is not supported with modes; expected false", ("pipeline", "recompute"))
+        parts.issues.add("recompute is not supported with modes or machines; expected false", ("pipeline", "recompute"))
     if stated.in_flight == "1f1b":
-        parts.issues.add("1f1b is not supported with modes; expected another rule", ("pipeline", "in_flight"))
+        parts.issues.add(
+            "1f1b is not supported with modes or machines; expected another rule", ("pipeline", "in_flight")
+        )
     ways = {(row["overlap"], row["full_duplex"]) for row in rows}
     if len(ways) > 1:
-        parts.issues.add("with modes, all devices need the same overlap and duplex", ("pipeline",))
+        parts.issues.add("with modes or machines, all devices need the same overlap and duplex", ("pipeline",))
     elif (False, True) in ways:
-        parts.issues.add("with modes, full duplex needs overlap: true", ("pipeline",))
+        parts.issues.add("with modes or machines, full duplex needs overlap: true", ("pipeline",))
 
 
 def _check(parts: Parts, stated: PipelineSpec, rows: list[dict[str, Any]]) -> None:
