@@ -23,7 +23,7 @@ WHEN = {
     "annealing": "a few thousand tasks at most, time to search, and memory that is nearly full",
     "auto": "the first choice, given seconds or minutes: combines heuristics, CP-SAT, searches and bounds",
     "bil": "chains of tasks on unrelated devices; comparisons",
-    "brute-force": "up to about six tasks, with makespan, relocation or period, and `sum` memory; checks of other solvers",
+    "brute-force": "up to about six tasks, makespan, relocation or period, `sum` memory; checks of other solvers",
     "celeritas": "transfers that cost more than the work, and little memory per device",
     "celeritas-tuned": "the same, given seconds: the order, cluster sizes and placer that suit the graph",
     "chains": "pipelines of layers that form a chain, thousands of them, with replicas",
