@@ -149,7 +149,12 @@ def tensor_parallel(output: str) -> None:
     assert makespans[0] > 2 * makespans[2]
     (bound,) = map(float, re.findall(r"less than ([\d.]+) ms", output))
     assert 0.98 * makespans[-1] < bound <= makespans[-1]
-    teams = {name: int(count) for count, name in re.findall(r"(\d+) tasks on (\S+)", output)}
+    single, pipeline = output.split("a token for four requests")
+    stages = re.findall(r"(\d+) tasks on (\S+):", pipeline)
+    assert sum(int(count) for count, _ in stages) == 26
+    members = [member for _, team in stages for member in team.split("+")]
+    assert len(members) == len(set(members)) == 6
+    teams = {name: int(count) for count, name in re.findall(r"(\d+) tasks on (\S+)", single)}
     mixed = [team for team in teams if team.count("+") == 3]
     assert sum(teams[team] for team in mixed) >= sum(teams.values()) - 1 == 49
     assert {team.count("fast") for team in mixed} == {1, 2}

@@ -239,7 +239,7 @@ class TestArguments:
         ("wrong", "match"),
         [
             ({"time_limit": -1}, "time_limit is -1; expected a finite number that is positive"),
-            ({"time_limit": "1 s"}, "time_limit is 1 s; expected a finite number that is positive"),
+            ({"time_limit": "1 s"}, "time_limit is '1 s'; expected a finite number that is positive"),
             ({"workers": 0}, "workers is 0; expected a whole number from 1 to 1000"),
             ({"should_stop": True}, "should_stop is True; expected a function, or None"),
         ],

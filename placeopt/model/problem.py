@@ -484,7 +484,8 @@ class Problem:
         idle |= {name for name in records if getattr(self, name) is None}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
         if self.pipeline is not None:
-            values |= self.pipeline.parts()
+            rules = self.pipeline.parts()
+            values |= {name: value for name, value in rules.items() if name != "machines" or value is not None}
             del values["pipeline"]
         for name, prefix in records.items():
             if name in values:

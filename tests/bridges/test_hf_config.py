@@ -521,11 +521,19 @@ class TestTensorParallelism:
         assert problem.n_devices == 4 + 4 + 6 + 1
         assert po.solve(problem, "cp-sat", workers=1, time_limit=60).termination is po.Termination.OPTIMAL
 
+    def test_stages_of_a_pipeline_run_on_teams(self, tmp_path: Path) -> None:
+        small = {**LLAMA_8B, "num_hidden_layers": 2}
+        found = imported(tmp_path, small, network=GPUS, tensor_parallel=(1, 2), objective="period")
+        problem = compile_spec(found.document)
+        assert problem.pipeline is not None
+        assert problem.pipeline.machines is not None
+        result = po.solve(problem, "cp-sat", workers=1, time_limit=2)
+        assert result.feasible
+
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"tensor_parallel": (8,)}, "a team of 8 is larger than the network, which has 4 devices"),
-            ({"tensor_parallel": (2,), "objective": "period"}, "not supported with the objective period"),
             ({"tensor_parallel": (2,), "level": "expert"}, "expected level layer or part, not expert"),
             ({"tensor_parallel": (0,)}, "expected numbers of devices such as 1, 2, 4"),
         ],
