@@ -114,7 +114,7 @@ def test_a_document_keeps_the_machines_of_a_pipeline() -> None:
         del device["pipeline"]["machines"]
     pipeline = po.compile(given).pipeline
     assert pipeline is not None
-    assert pipeline.machines == ((0, 1), (3,), (4,))
+    assert pipeline.machines == ((0, 1), (2,), (3,))
 
 
 class TestTiers:

@@ -30,8 +30,8 @@ to our result. They are generated: do not edit them.
     python -m benchmarks.papers --short                 # all items that repeat exactly and take minutes
     python -m benchmarks.papers --page                  # write the pages from the kept reports
 
-They overwrite the pages, the reports and their pictures in docs/images of this repository, from whatever folder they
-are started.
+They overwrite the pages, the reports and their pictures in docs/images of this repository, regardless of the current
+folder.
 
 Reports of items that repeat exactly and take at most five minutes are in `records/`: delete the folder, and `--short`
 writes the same pages. Other reports are in `kept/`, with their date, and with the code that they were measured with:

@@ -108,38 +108,41 @@ def used_memory(problem: Problem, schedule: Schedule) -> Int:
 
     Of a mode or a team, those on the member that needs most: its capacity is a budget.
     """
-    if problem.members is not None:
-        return _mode_memory(problem, problem.members, schedule.device)
     if problem.pipeline is not None:
-        return pipeline_memory(problem, schedule.device, schedule.stages)
-    if problem.memory_model == "sum":
-        return sum_memory(problem, schedule.device)
-    return peak_memory(problem, schedule)
-
-
-def _mode_memory(problem: Problem, members: tuple[tuple[int, ...], ...], device: Int) -> Int:
-    used = sum_memory(problem, device)
-    budgets = [member_memory(problem, device, each) for each in range(problem.n_devices)]
-    for d, occupied in enumerate(members):
-        found = [int(need[d]) for each in occupied if (need := budgets[each]) is not None]
-        used[d] = max(found, default=int(used[d]))
+        used = pipeline_memory(problem, schedule.device, schedule.stages)
+    elif problem.memory_model == "sum":
+        used = sum_memory(problem, schedule.device)
+    else:
+        used = peak_memory(problem, schedule)
+    members = problem.members
+    if members is not None:
+        budgets = [member_memory(problem, schedule.device, d) for d in range(problem.n_devices)]
+        for d, occupied in enumerate(members):
+            used[d] = max((int(need[d]) for each in occupied if (need := budgets[each]) is not None), default=used[d])
     return used
 
 
-def memory_capacity(problem: Problem, d: int) -> int | None:
-    """Bytes of a device, where modes and teams use it those of a budget; None if unlimited."""
+def memory_budget(problem: Problem, d: int) -> int | None:
+    """The budget that is the memory of a device of modes and teams; None if it is unlimited, or not used by them."""
     resources, name = problem.resources, POOL + problem.device_names[d]
-    if problem.has_modes and resources is not None and name in resources.names:
-        return int(resources.capacity[resources.names.index(name)])
+    known = resources is not None and problem.has_modes and name in resources.names
+    return resources.names.index(name) if resources is not None and known else None
+
+
+def memory_capacity(problem: Problem, d: int) -> int | None:
+    """Bytes of a device; None if unlimited."""
+    budget = memory_budget(problem, d)
+    if budget is not None and problem.resources is not None:
+        return int(problem.resources.capacity[budget])
     return None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d])
 
 
 def member_memory(problem: Problem, device: Int, d: int) -> Int | None:
-    """(m,) bytes that each device, mode or team holds on device d; None if its memory is no budget."""
-    resources, name = problem.resources, POOL + problem.device_names[d]
-    if resources is None or name not in resources.names:
+    """(m,) bytes that each device, mode or team holds on device d; None if its memory is not a budget."""
+    budget = memory_budget(problem, d)
+    if budget is None or problem.resources is None:
         return None
-    return per_device(problem, device, resources.placed(resources.names.index(name), device))
+    return per_device(problem, device, problem.resources.placed(budget, device))
 
 
 def fits(problem: Problem, schedule: Schedule) -> bool:

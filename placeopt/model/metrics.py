@@ -281,8 +281,8 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
     """Compute the use of each device by a schedule.
 
     A device of a pipeline is busy with its load, a replica with that of its leader; both divided by the devices of the
-    team, as each serves a part of the runs. A device with modes and teams is busy with the tasks of all of them, which
-    have no use of their own.
+    team, as each serves a part of the runs. A device with modes and teams is busy with the tasks of all of them. Modes
+    and teams are not listed.
     """
     check_schedule("device_uses", problem, schedule)
     members, uses = problem.members, compiled_uses(problem, schedule)
@@ -309,7 +309,8 @@ def compiled_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]
     tasks, ticks = np.bincount(schedule.device, minlength=problem.n_devices), loads(problem, schedule.device)
     used = used_memory(problem, schedule)
     if problem.pipeline is not None:
-        ticks = pipeline_loads(problem, schedule.device, schedule.stages).periods
+        load = pipeline_loads(problem, schedule.device, schedule.stages)
+        ticks = -(-load.total // np.maximum(load.team, 1))
         if schedule.stages is not None:
             tasks, ticks, used = (each[schedule.stages.leader] for each in (tasks, ticks, used))
     tasks, busy, memory = tasks.tolist(), ticks.tolist(), used.tolist()

@@ -49,9 +49,9 @@ class Pipeline(Record):
     recompute
         Whether a device may discard outputs of forward tasks and compute them again for the backward tasks.
     machines
-        (m,) the machines that each device occupies, as teams and modes of devices do; None if each is its own. The
-        machines of two devices with tasks are apart, or those of one include those of the other: otherwise loads within
-        the period would not suffice for a schedule.
+        (m,) the machines that each device occupies, numbered 0, 1, ..., as teams and modes of devices do; None if each
+        is its own. The machines of two devices with tasks are apart, or those of one include those of the other:
+        otherwise loads within the period would not suffice for a schedule.
     """
 
     overlap: Bool
@@ -162,7 +162,7 @@ def build_pipeline(
         in_flight=in_flight,
         microbatches=int(microbatches),
         recompute=bool(recompute),
-        machines=None if machines is None else tuple(tuple(sorted(set(map(int, each)))) for each in machines),
+        machines=None if machines is None else _numbered(machines),
     )
     if found.machines is not None and (why := _unsupported(found, m)):
         raise UsageError(f"machines: {why}")
@@ -172,6 +172,12 @@ def build_pipeline(
         if isinstance(array, np.ndarray):
             array.flags.writeable = False
     return found
+
+
+def _numbered(machines: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The machines, numbered 0, 1, ... in their order; negative numbers stay."""
+    number = {q: k for k, q in enumerate(sorted({int(q) for each in machines for q in each if q >= 0}))}
+    return tuple(tuple(sorted({number.get(int(q), int(q)) for q in each})) for each in machines)
 
 
 def _unsupported(pipeline: Pipeline, m: int) -> str:

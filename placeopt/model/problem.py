@@ -385,12 +385,16 @@ class Problem:
     def members(self) -> tuple[tuple[int, ...], ...] | None:
         """(m,) the devices that each one occupies, itself or as a mode or a team of others; None without modes."""
         if self.pipeline is not None:
-            return self.pipeline.machines
+            machines = self.pipeline.machines
+            first = 0 if machines is None else 1 + max(map(max, machines), default=-1)
+            # The compiler numbers machines as devices. Other machines need not be devices.
+            return machines if machines is not None and machines[:first] == tuple((d,) for d in range(first)) else None
+        if self.resources is None:
+            return None
         place = {name: d for d, name in enumerate(self.device_names)}
-        resources, found = self.resources, [set[int]() for _ in place]
-        for r, name in enumerate(() if resources is None else resources.names):
-            assert resources is not None
-            for d in np.flatnonzero(resources.amounts(r).any(axis=0)).tolist() if name in place else ():
+        found = [set[int]() for _ in place]
+        for r, name in enumerate(self.resources.names):
+            for d in np.flatnonzero(self.resources.amounts(r).any(axis=0)).tolist() if name in place else ():
                 found[d].add(place[name])
         return tuple(tuple(sorted(each)) or (d,) for d, each in enumerate(found)) if any(found) else None
 

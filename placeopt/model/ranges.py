@@ -107,7 +107,7 @@ def _excesses_of_pipeline(problem: Problem, longest: float, moved: float, slowes
     if times > LARGEST:
         message = f"the operations of a pipeline may take and wait for {times:.2g} ticks, more than 2^60"
         yield Excess(f"{message}; use a coarser resolution", "resolution")
-    kept = {"none": 1, "inference": 2, "1f1b": m}.get(pipeline.in_flight, pipeline.microbatches)
+    kept = pipeline.runs_kept or m
     need = _total(problem.memory) + kept * (_total(problem.output) + (moved if pipeline.recompute else 0))
     if need > LARGEST:
         message = f"the memory for all runs under way adds up to {need:.2g} bytes, more than 2^60"

@@ -154,6 +154,23 @@ def test_outputs_kept_for_other_runs_count_on_each_member() -> None:
         po.compile(given | {"pipeline": {"in_flight": "inference"}})
 
 
+def test_machines_of_a_file_need_not_be_devices() -> None:
+    devices = {"a": {"count": 2, "pipeline": {"machines": [10**12]}}, "b": {"memory": 9, "pipeline": {"machines": [7]}}}
+    tasks = {"x": {"time": 3, "output": 2}, "y": {"time": 4, "after": "x"}}
+    pipeline = {"in_flight": "inference"}
+    problem = po.compile(
+        {"placeopt": 1, "objective": "period", "devices": devices, "tasks": tasks, "pipeline": pipeline}
+    )
+    assert rules(problem).machines == ((1,), (1,), (0,))
+    assert not problem.has_modes
+    schedule = periodic_schedule(problem, np.array([2, 0]))
+    assert [(use.name, use.busy, use.memory) for use in po.device_uses(problem, schedule)] == [
+        ("a0", 4, 0), ("a1", 0, 0), ("b", 3, 4),
+    ]  # fmt: skip
+    found = po.whatif(problem, time_limit=1)
+    assert "one more a" in str(found)
+
+
 class TestMachines:
     def test_devices_with_tasks_are_nested_or_apart(self) -> None:
         problem = shared([(0, 1), (1, 2), (0,)])

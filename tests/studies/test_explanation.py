@@ -562,10 +562,10 @@ class TestCommand:
         assert first.repair is not None
         first = replace(first, repair=replace(first.repair, whole=None))
         print_explanation(Console(file=out, width=200), replace(found, members=(first, *others)))
-        told = (
+        text = (
             "1 GiB more (the minimum); whether the file contains another conflict was not decided within the time limit"
         )
-        assert told in out.getvalue()
+        assert text in out.getvalue()
         assert "Each fix alone resolves this conflict; solving confirmed it." in out.getvalue()
 
     def test_it_fits_80_columns(self, tmp_path: Path) -> None:

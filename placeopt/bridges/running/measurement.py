@@ -295,7 +295,7 @@ class _Fitting:
             for kind in dict.fromkeys(kinds)
             if kind in unsplit
         }
-        # A plan that moves nothing has no sizes of its own; links are measured with the payloads of the problem.
+        # A plan that moves nothing has no sizes; links are measured with the payloads of the problem.
         moved = [self._split.size(name) for name in self._split.crossing] or problem.payload.tolist()
         several = list(dict.fromkeys(kinds))[:2]
         pairs = [(several[0], several[-1]), (several[-1], several[0])][: len(several)]

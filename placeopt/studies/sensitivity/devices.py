@@ -55,6 +55,10 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
     if problem.pipeline is not None:
         rules = problem.pipeline.parts()
         changed["pipeline"] = rules | {name: rules[name][source] for name in OF_DEVICES}
+        if (machines := problem.pipeline.machines) is not None:
+            size, first = len(machines[model]), 1 + max(map(max, machines))
+            own = (tuple(range(at, at + size)) for at in range(first, first + count * size, size))
+            changed["pipeline"]["machines"] = (*machines, *own)
     if problem.tiers is not None:
         changed["tiers"] = problem.tiers.part(source)
     if problem.unavailable is not None:

@@ -187,7 +187,7 @@ class Timing:
     def _set_up(self, setups: Setups) -> None:
         """Add s[j] >= e[i] + p (x[i] + x[j] - 1) for a setup of p on a device between tasks i and j, if o[i, j] = 1.
 
-        Where the graph orders the tasks, there is no o. For the setup at tick 0, add s[j] >= p x[j].
+        Tasks that the graph orders have no o. For the setup at tick 0, add s[j] >= p x[j].
         """
         times, unit = self.times, self.times.unit
         rows = [self.placement.x[g] for g in self.placement.group]

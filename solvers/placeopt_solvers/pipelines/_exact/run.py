@@ -14,6 +14,7 @@ from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.building import simplest, with_changes
 from placeopt.model.pipeline import UNBOUNDED
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Stages
 from placeopt.model.stages import rules
 from placeopt.protocol import Answer, Termination
@@ -24,7 +25,7 @@ from ..._runs.linear import Linear
 from ..._runs.solve_run import SolveRun
 from .._shared.assessment import accepted, assessed, divisions, first_level_bound, proved_period
 from .._shared.contraction import contracted
-from .data import data_of
+from .data import Data, data_of
 from .engines import Limits, Outcome
 from .model import Model, leaders
 from .stages import StageRows, stage_rows
@@ -93,11 +94,7 @@ class PeriodRun(SolveRun):
             least = self._with_free_stages(engine, least, most, symmetry)
             if self.least is not None and least >= self.least:
                 return proved_period(self, self.least)
-        data = data_of(self.problem, contracted(self.problem))
-        system = System(self.stopped, most)
-        model = Model(data, system, symmetry=symmetry)
-        staged = stage_rows(model)
-        period = model.require_period(least, None if self.least is None else self.least - 1)
+        data, system, model, staged, period = self._model(self.problem, least, most, symmetry)
         model.require_memory(staged.kept())
         self.stats.update(columns=len(system.lower), rows=len(system.rows))
 
@@ -132,18 +129,23 @@ class PeriodRun(SolveRun):
             return self.ended(Termination.FAILED, found.message or "the engine ended without a schedule or a proof")
         return self.ended(reason or Termination.COMPLETED, found.message if reason is None else "")
 
+    def _model(
+        self, problem: Problem, least: int, most: int, symmetry: bool
+    ) -> tuple[Data, System, Model, StageRows, Linear]:
+        """Return a model of a problem without its memory, and the column of its period."""
+        data = data_of(problem, contracted(problem))
+        system = System(self.stopped, most)
+        model = Model(data, system, symmetry=symmetry)
+        staged = stage_rows(model)
+        return data, system, model, staged, model.require_period(least, None if self.least is None else self.least - 1)
+
     def _with_free_stages(self, engine: Engine, least: int, most: int, symmetry: bool) -> int:
         """Raise the bound to that of free stages, and return it: without positions, that is a much smaller model."""
         pipeline = rules(self.problem)
         segments = np.full(len(pipeline.launch), UNBOUNDED)
         free = replace(pipeline, segments=segments, launch=0 * pipeline.launch)
         problem = with_changes(self.problem, pipeline=free)
-        data = data_of(problem, contracted(problem))
-        system = System(self.stopped, most)
-        model = Model(data, system, symmetry=symmetry)
-        stage_rows(model)
-        period = model.require_period(least, None if self.least is None else self.least - 1)
-        model.require_memory([[] for _ in model.slots])
+        data, system, _, _, period = self._model(problem, least, most, symmetry)
         remaining = self.clock.remaining
         seconds = None if remaining is None else RELAXED * remaining
         limits = Limits(1, seconds, self._must_stop, lambda _: None, lambda bound: self._bounded(bound * data.time))
