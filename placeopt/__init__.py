@@ -118,6 +118,16 @@ if TYPE_CHECKING:
     from placeopt.protocol.registry import solver_info as solver_info
     from placeopt.protocol.registry import solver_names as solvers
     from placeopt.proving.portfolio import bounds as bounds
+    from placeopt.serving.files import load_serving as load_serving
+    from placeopt.serving.plan import ServingPlan as ServingPlan
+    from placeopt.serving.plan_files import read_serving_plan as read_serving_plan
+    from placeopt.serving.plan_files import write_serving_plan as write_serving_plan
+    from placeopt.serving.problem import Serving as Serving
+    from placeopt.serving.problem import build_serving as build_serving
+    from placeopt.serving.solving import ServingResult as ServingResult
+    from placeopt.serving.solving import solve_serving as solve_serving
+    from placeopt.serving.verification import ServingReport as ServingReport
+    from placeopt.serving.verification import verify_serving as verify_serving
     from placeopt.simulation import PipelineRuns as PipelineRuns
     from placeopt.simulation import retime as retime
     from placeopt.simulation import run_pipeline as run_pipeline
@@ -185,6 +195,12 @@ _NAMES = {
     "placeopt.model.resources": "Resources build_resources",
     "placeopt.model.unavailability": "Unavailability build_unavailability",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
+    "placeopt.serving.files": "load_serving",
+    "placeopt.serving.plan": "ServingPlan",
+    "placeopt.serving.plan_files": "read_serving_plan write_serving_plan",
+    "placeopt.serving.problem": "Serving build_serving",
+    "placeopt.serving.solving": "ServingResult solve_serving",
+    "placeopt.serving.verification": "ServingReport verify_serving",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",
     "placeopt.protocol": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",

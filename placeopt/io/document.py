@@ -107,6 +107,11 @@ class Document:
         return spot.key if at_key else spot.value
 
 
+def is_serving(document: Document) -> bool:
+    """Whether a document states a serving problem, which `placeopt.serving` reads."""
+    return isinstance(document.data, dict) and "serving" in document.data
+
+
 @contextmanager
 def reading(path: StrPath) -> Iterator[None]:
     """Raise an UnreadableError of the `with` block as a DocumentError of this file."""

@@ -56,7 +56,7 @@ Count = Annotated[
 ]
 
 
-def _widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
+def widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
     """A validator that expands short forms by `rule`; `written` is the type of valid input, for the JSON Schema."""
     return BeforeValidator(rule, json_schema_input_type=written)
 
@@ -135,28 +135,24 @@ def _as_placement(value: Any) -> Any:
     return _as_mapping(value)
 
 
-Names = Annotated[list[Name], _widen(_as_list, Name | list[Name])]
-Payloads = Annotated[list[Payload], _widen(_as_amounts, Payload | list[Payload])]
+Names = Annotated[list[Name], widen(_as_list, Name | list[Name])]
+Payloads = Annotated[list[Payload], widen(_as_amounts, Payload | list[Payload])]
 SomeNames = Annotated[Names, Field(min_length=1)]
-Durations = Annotated[dict[Name, Time], _widen(_under(ANY), Time | dict[str, Time])]
-Uses = dict[Name, Annotated[dict[Name, Use], _widen(_under(ANY), Use | dict[str, Use])]]
-Setup = Annotated[dict[Name, Durations], _widen(_under(ANY), Time | dict[str, Time | dict[str, Time]])]
-After = Annotated[dict[Name, Payload | None], _widen(_as_after, str | list[str] | dict[str, Payload | None])]
-Speeds = Annotated[
-    dict[NumberFormat, Speed], _widen(_as_speeds, Speed | dict[NumberFormat, Speed]), Field(min_length=1)
-]
-Placement = Annotated[dict[Name, Name], _widen(_as_placement, dict[Name, Name] | None)]
+Durations = Annotated[dict[Name, Time], widen(_under(ANY), Time | dict[str, Time])]
+Uses = dict[Name, Annotated[dict[Name, Use], widen(_under(ANY), Use | dict[str, Use])]]
+Setup = Annotated[dict[Name, Durations], widen(_under(ANY), Time | dict[str, Time | dict[str, Time]])]
+After = Annotated[dict[Name, Payload | None], widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Speeds = Annotated[dict[NumberFormat, Speed], widen(_as_speeds, Speed | dict[NumberFormat, Speed]), Field(min_length=1)]
+Placement = Annotated[dict[Name, Name], widen(_as_placement, dict[Name, Name] | None)]
 Level = dict[Metric, Weight]
-ObjectiveSpec = Annotated[
-    list[Level], _widen(_as_objective, Metric | Level | list[Metric | Level]), Field(min_length=1)
-]
+ObjectiveSpec = Annotated[list[Level], widen(_as_objective, Metric | Level | list[Metric | Level]), Field(min_length=1)]
 
 
 def _makespan() -> list[dict[Metric, Fraction]]:
     return [{"makespan": Fraction(1)}]
 
 
-class _Model(BaseModel):
+class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
@@ -166,7 +162,7 @@ class _Model(BaseModel):
     )
 
 
-class MemorySpec(_Model):
+class MemorySpec(Strict):
     """Memory of a task on its device."""
 
     resident: Memory | None = None
@@ -177,7 +173,7 @@ class MemorySpec(_Model):
     """Allocated while the task runs: workspace."""
 
 
-class MigrationSpec(_Model):
+class MigrationSpec(Strict):
     """Cost of moving a task to another device, for the objective `relocation`."""
 
     bytes: Payload | None = None
@@ -187,10 +183,10 @@ class MigrationSpec(_Model):
     devices that are not named. Types without a device are ignored, because such devices may be added later."""
 
 
-Migration = Annotated[MigrationSpec, _widen(_under("bytes"), Payload | MigrationSpec)]
+Migration = Annotated[MigrationSpec, widen(_under("bytes"), Payload | MigrationSpec)]
 
 
-class TaskSpec(_Model):
+class TaskSpec(Strict):
     """A task (an operator): its durations, its requirements, and its allowed devices."""
 
     op: Name | None = None
@@ -208,7 +204,7 @@ class TaskSpec(_Model):
     output: Payload | None = None
     """Data that the task produces: the payload of every outgoing edge without its own payload, and memory until it is
     consumed."""
-    memory: Annotated[MemorySpec, _widen(_under("resident"), Memory | MemorySpec)] | None = None
+    memory: Annotated[MemorySpec, widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Required memory; a bare amount is `resident`."""
     after: After = Field(default_factory=dict)
     """Producers of the input data: a name, a list of names, or a mapping from names to the payload of that edge."""
@@ -225,9 +221,9 @@ class TaskSpec(_Model):
     """Earliest start of the task, rounded up to a tick. Default: 0."""
     deadline: Time | None = None
     """Latest end of the task, rounded down to a tick. This is a hard constraint, not a due date."""
-    due: Annotated[DueSpec, _widen(_under("by"), Time | DueSpec)] | None = None
+    due: Annotated[DueSpec, widen(_under("by"), Time | DueSpec)] | None = None
     """Due date, for the objective `tardiness`; a bare time is `by`."""
-    price: Annotated[dict[Name, Price], _widen(_under(ANY), Price | dict[str, Price])] | None = None
+    price: Annotated[dict[Name, Price], widen(_under(ANY), Price | dict[str, Price])] | None = None
     """Price of the task: one for all devices, or by device (names, keys or types). It is added to the price of the time
     on the device."""
     devices: SomeNames | None = None
@@ -243,7 +239,7 @@ class TaskSpec(_Model):
     """Number of cores that the task uses on devices with `cores`. Default: 1."""
     family: Name | None = None
     """Family of the task. Devices with `setup` need time to change to another family."""
-    modes: dict[Name, Annotated[ModeSpec, _widen(_as_mapping, ModeSpec | None)]] = Field(default_factory=dict)
+    modes: dict[Name, Annotated[ModeSpec, widen(_as_mapping, ModeSpec | None)]] = Field(default_factory=dict)
     """Ways to run the task, of which the schedule chooses one. What a mode does not state is as for the task."""
     colocate: Names = Field(default_factory=list)
     """Labels of colocation groups: all tasks with the same label run on the same device."""
@@ -251,7 +247,7 @@ class TaskSpec(_Model):
     """Labels of separation groups: all tasks with the same label run on pairwise different devices."""
 
 
-class ModeSpec(_Model):
+class ModeSpec(Strict):
     """A way to run a task: other values than those of the task itself."""
 
     time: Durations | None = None
@@ -264,7 +260,7 @@ class ModeSpec(_Model):
     """Number format of `flops`."""
     devices: SomeNames | None = None
     """Devices (names, keys or types) that may run the task in this mode."""
-    memory: Annotated[MemorySpec, _widen(_under("resident"), Memory | MemorySpec)] | None = None
+    memory: Annotated[MemorySpec, widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Required memory, for teams on each member."""
     shards: Memory | None = None
     """Further memory in all, such as weights, which the members of a team divide as they divide the work."""
@@ -272,7 +268,7 @@ class ModeSpec(_Model):
     """What the task uses, in addition to the `uses` of the task and instead of equal names there; for teams in all."""
     cores: Annotated[Whole, Field(ge=1)] | None = None
     """Number of cores, for teams on each member."""
-    team: Annotated[dict[Name, Count], _widen(_as_team, dict[Name, Count] | list[Name])] | None = None
+    team: Annotated[dict[Name, Count], widen(_as_team, dict[Name, Count] | list[Name])] | None = None
     """Devices that run the task together from its start to its end: how many of each (names, keys or types), or a list
     of names. Inputs go to its first device, in the order of the file, and the output is there."""
     all_reduce: Payloads = Field(default_factory=list)
@@ -281,7 +277,7 @@ class ModeSpec(_Model):
     """Data that the members of the team collect, in a ring; added to the duration. A list for one after another."""
 
 
-class DueSpec(_Model):
+class DueSpec(Strict):
     """A due date, for the objective `tardiness`."""
 
     by: Time
@@ -290,7 +286,7 @@ class DueSpec(_Model):
     """What a tick after it counts."""
 
 
-class StageSpec(_Model):
+class StageSpec(Strict):
     """How a device serves a pipeline."""
 
     overlap: bool | None = None
@@ -326,7 +322,7 @@ class PipelineSpec(StageSpec):
     tasks."""
 
 
-class EfficiencySpec(_Model):
+class EfficiencySpec(Strict):
     """Fractions of the rates of a device that tasks reach."""
 
     compute: Share | None = None
@@ -335,10 +331,10 @@ class EfficiencySpec(_Model):
     """Factor of `memory_bandwidth`."""
 
 
-Efficiency = Annotated[EfficiencySpec, _widen(_as_efficiency, Share | EfficiencySpec)]
+Efficiency = Annotated[EfficiencySpec, widen(_as_efficiency, Share | EfficiencySpec)]
 
 
-class TierSpec(_Model):
+class TierSpec(Strict):
     """Slower memory of a device, which holds the bytes that do not fit into the memory before it."""
 
     memory: Memory | None = None
@@ -347,7 +343,7 @@ class TierSpec(_Model):
     """Bandwidth with which the device moves the bytes of the tier, once in each run and before its first task."""
 
 
-class WindowSpec(_Model):
+class WindowSpec(Strict):
     """A time in which a device runs no task."""
 
     begin: Time = Field(alias="from")
@@ -362,7 +358,7 @@ def pool_names(pool: str, count: int) -> list[str]:
     return [f"{stem}{k}" for k in range(count)]
 
 
-class DeviceSpec(_Model):
+class DeviceSpec(Strict):
     """A device, or `count` identical devices."""
 
     like: Name | None = None
@@ -408,7 +404,7 @@ class DeviceSpec(_Model):
     """How the device serves a pipeline, where that differs from the section `pipeline`."""
 
 
-class LinkSpec(_Model):
+class LinkSpec(Strict):
     """Cost of a transfer between two different devices. Its duration is latency + payload / bandwidth."""
 
     like: Name | None = None
@@ -441,7 +437,7 @@ class LinkOverride(LinkSpec):
     """Receiving devices (names, keys or types); requires `from`."""
 
 
-class SharedLinkSpec(_Model):
+class SharedLinkSpec(Strict):
     """A link that several pairs of devices transfer over. It carries one transfer at a time."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["uplink_of"]}, {"required": ["between"]}]})
@@ -454,10 +450,10 @@ class SharedLinkSpec(_Model):
     """`full`: an uplink carries one transfer in each direction. `half`: it carries one in all. Default: full."""
 
 
-class LinksSpec(_Model):
+class LinksSpec(Strict):
     """Links between devices. Every pair of devices is connected."""
 
-    default: Annotated[LinkSpec, _widen(_as_mapping, LinkSpec | None)] = Field(default_factory=LinkSpec)
+    default: Annotated[LinkSpec, widen(_as_mapping, LinkSpec | None)] = Field(default_factory=LinkSpec)
     """Values for all links without an override."""
     overrides: list[LinkOverride] = Field(default_factory=list)
     """Values for some links, applied in order."""
@@ -465,7 +461,7 @@ class LinksSpec(_Model):
     """Links that several pairs of devices transfer over, such as a switch, a PCIe root or a radio."""
 
 
-class UnitsSpec(_Model):
+class UnitsSpec(Strict):
     """Units of bare numbers. Defaults: ticks, bytes, bytes per tick, FLOP, FLOP per tick."""
 
     time: Annotated[Fraction, UnitOf(units.TIME)] | None = None
@@ -480,7 +476,7 @@ class UnitsSpec(_Model):
     """Unit of speeds."""
 
 
-class BestKnown(_Model):
+class BestKnown(Strict):
     """The best known objective value and the best known lower bound, in ticks."""
 
     objective: NotNegative
@@ -495,7 +491,7 @@ class BestKnown(_Model):
         return self
 
 
-class CurrentSpec(_Model):
+class CurrentSpec(Strict):
     """The current placement and the cost of moving tasks, for the objective `relocation`."""
 
     placement: Placement = Field(default_factory=dict)
@@ -509,7 +505,7 @@ class CurrentSpec(_Model):
     them."""
 
 
-class PoolSpec(_Model):
+class PoolSpec(Strict):
     """Memory that several devices share."""
 
     memory: Memory
@@ -518,11 +514,11 @@ class PoolSpec(_Model):
     """The devices (names, keys or types)."""
 
 
-Devices = Annotated[dict[Name, Annotated[DeviceSpec, _widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
-Tasks = dict[Name, Annotated[TaskSpec, _widen(_as_mapping, TaskSpec | None)]]
+Devices = Annotated[dict[Name, Annotated[DeviceSpec, widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
+Tasks = dict[Name, Annotated[TaskSpec, widen(_as_mapping, TaskSpec | None)]]
 
 
-class GraphFile(_Model):
+class GraphFile(Strict):
     """A file that `graph` refers to: tasks without devices."""
 
     placeopt: Version = 1
@@ -533,7 +529,7 @@ class GraphFile(_Model):
     tasks: Tasks
 
 
-class NetworkFile(_Model):
+class NetworkFile(Strict):
     """A file with devices that replace those of a problem. Bare numbers have the units of the problem."""
 
     placeopt: Version = 1
@@ -548,7 +544,7 @@ class NetworkFile(_Model):
     """The links between the devices. Default: those of the problem."""
 
 
-class LimitsSpec(_Model):
+class LimitsSpec(Strict):
     """The largest value that metrics may have."""
 
     makespan: Time | None = None
@@ -573,14 +569,14 @@ class LimitsSpec(_Model):
     """Number of devices that run a task."""
 
 
-class GraphSpec(_Model):
+class GraphSpec(Strict):
     """Reference to a file with the tasks of a large graph."""
 
     file: Name
     """Path of a JSON or YAML file with `tasks` (and `operations`), relative to the problem file."""
 
 
-class Spec(_Model):
+class Spec(Strict):
     """A placement problem."""
 
     model_config = ConfigDict(title="placeopt problem", json_schema_extra={"patternProperties": {"^x-": {}}})
@@ -619,15 +615,15 @@ class Spec(_Model):
     """The tasks."""
     placement: Placement = Field(default_factory=dict)
     """Fixed devices of tasks: device names by task, or `{file: plan.json}` for the devices of a plan."""
-    current: Annotated[CurrentSpec | None, _widen(_as_mapping, CurrentSpec | None)] = None
+    current: Annotated[CurrentSpec | None, widen(_as_mapping, CurrentSpec | None)] = None
     """The current placement and the cost of moving tasks."""
     objective: ObjectiveSpec = Field(default_factory=_makespan)
     """Objective to minimise: a metric, a weighted sum of metrics, or a list of these in lexicographic order."""
-    limits: Annotated[LimitsSpec, _widen(_as_mapping, LimitsSpec | None)] = Field(default_factory=LimitsSpec)
+    limits: Annotated[LimitsSpec, widen(_as_mapping, LimitsSpec | None)] = Field(default_factory=LimitsSpec)
     """The largest value that metrics may have: hard constraints, regardless of the objective."""
     consolidate: Allowance = Fraction(0)
     """Share, such as 1%, by which a result may be worse than the solver's, for fewer devices, segments, transfers."""
-    pipeline: Annotated[PipelineSpec | None, _widen(_as_mapping, PipelineSpec | None)] = None
+    pipeline: Annotated[PipelineSpec | None, widen(_as_mapping, PipelineSpec | None)] = None
     """How runs follow each other, for the objective `period`."""
     contention: Contention = "none"
     """`none`: transfers never wait. `port`: a device sends at most one transfer and receives at most one at a time.

@@ -8,6 +8,7 @@ import typer
 from typer import Option
 
 from placeopt.cli.arguments import checked_options
+from placeopt.cli.commands.serving import refuse, verify_serving_file
 from placeopt.cli.files import check_targets
 from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks, share_option
 from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
 
 def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: AsJson = False) -> None:
     """Check a plan against its problem: list every violated rule, and check the stated objective."""
-    from placeopt.io.compiler import load
+    from placeopt.io.compiler import compile_document, document_of
+    from placeopt.io.document import is_serving
     from placeopt.orchestration.result import number, pipeline_data
     from placeopt.verifier import verify as check
 
-    compiled = load(problem)
+    document = document_of(problem)
+    if is_serving(document):
+        refuse({"--tasks": tasks})
+        verify_serving_file(document, plan, as_json)
+    compiled = compile_document(document)
     read = noted_plan(plan, compiled)
     fingerprint = compiled.fingerprint()
     report = check(compiled, read.schedule, read.claim)

@@ -11,6 +11,7 @@ import typer
 from typer import Option
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
+from placeopt.cli.commands.serving import refuse, solve_serving_file
 from placeopt.cli.files import check_targets, print_instead, save_exports, save_plan, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
@@ -105,7 +106,7 @@ def solve(
 ) -> None:
     """Solve a problem: place and schedule its tasks, verify the schedule, and prove its gap."""
     from placeopt.io.compiler import compile_document, document_of
-    from placeopt.io.document import collection_paused
+    from placeopt.io.document import collection_paused, is_serving
     from placeopt.orchestration.pipeline import solve as solve_problem
     from placeopt.orchestration.settings import read_settings
     from placeopt.passes import find_pass
@@ -135,9 +136,20 @@ def solve(
     begun = time.monotonic()
     with collection_paused():
         document = document_of(problem)
-        read = time.monotonic()
+    read = time.monotonic()
+    if is_serving(document):
+        refuse({
+            "--solver": solver, "--dask": dask, "--initial": initial, "--pass": passes, "--no-passes": no_passes,
+            "--bound-time": bound_time, "--strict": strict, "--consolidate": consolidate, "--set": sets,
+            "--plot": plots, "--trace": trace, "--report": report, "--tasks": tasks,
+        })  # fmt: skip
+        solve_serving_file(
+            document, limit=limit, gap=gap, require_gap=require_gap, seed=seed, workers=workers, out=out,
+            as_json=as_json,
+        )  # fmt: skip
+    with collection_paused():
         compiled = compile_document(document)
-        del document  # larger than the problem
+    del document  # larger than the problem
     built = time.monotonic()
     found = find_solver(default_solver(compiled)) if named is None else named
     read_settings(found, settings)

@@ -25,7 +25,7 @@ from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.setups import setup_times
 from placeopt.io.compiler.tasks import Parts, Tasks
-from placeopt.io.document import Document, Files, NamedFiles, collection_paused, read_document
+from placeopt.io.document import Document, Files, NamedFiles, collection_paused, is_serving, read_document
 from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec
 from placeopt.io.validation import validate
@@ -127,6 +127,9 @@ def compile_document(document: Document, *, folder: StrPath | None = None, files
 
 def begin_compilation(document: Document, *, folder: StrPath | None = None, files: Files | None = None) -> Compilation:
     """Return the compilation of a document, for callers that also need its names and positions; see `load`."""
+    if is_serving(document):
+        message = "this is a serving problem; expected tasks (solve and verify take it, and placeopt.load_serving)"
+        raise SpecError([document.issue(message, ("serving",), at_key=True)])
     named = NamedFiles.of(document, folder, files)
     checked = validate(document, Spec)
     if checked.model is None:

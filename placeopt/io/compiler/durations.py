@@ -237,7 +237,7 @@ class DurationTable:
             ticks = np.zeros(len(rows), dtype=np.int64)
             exact = np.zeros(len(rows))
             for known, mask in of_format.items():
-                used = _used_format(spec.speed or {}, known)
+                used = used_format(spec.speed or {}, known)
                 if spec.speed is None or used is None:
                     self._no_speed(known, rows[mask & (flops > 0)], places, work)
                 else:
@@ -317,7 +317,7 @@ class DurationTable:
                 )
 
 
-def _used_format(speeds: Collection[NumberFormat], precision: NumberFormat) -> NumberFormat | None:
+def used_format(speeds: Collection[NumberFormat], precision: NumberFormat) -> NumberFormat | None:
     """Return the format whose speed applies to a number format: itself or the next wider one; None without one."""
     return next((known for known in (precision, *WIDER[precision]) if known in speeds), None)
 

@@ -1,0 +1,103 @@
+"""Serving problems in the commands solve and verify."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from placeopt.cli.arguments import DEFAULT_LIMIT
+from placeopt.cli.interruption import on_interrupt
+from placeopt.cli.output import print_json, print_notes, stdout_console
+from placeopt.errors import UsageError, unwritable
+
+if TYPE_CHECKING:
+    from placeopt.io.document import Document
+
+
+def refuse(given: Mapping[str, object]) -> None:
+    """Refuse options that do not apply to serving problems."""
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{option} does not apply to serving problems")
+
+
+def solve_serving_file(
+    document: Document,
+    *,
+    limit: float | None,
+    gap: float | None,
+    require_gap: float | None,
+    seed: int,
+    workers: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Solve a serving problem, print the result, and write the plan."""
+    from placeopt.cli.terminal.console import facts_table, print_grid
+    from placeopt.serving.files import load_serving
+    from placeopt.serving.plan_files import serving_plan_document, write_serving_plan
+    from placeopt.serving.solving import DEFAULT_GAP, solve_serving
+    from placeopt.serving.views import problem_line, result_facts, stage_grid
+
+    problem = load_serving(document)
+    console = stdout_console()
+    if not as_json:
+        console.print(problem_line(problem), markup=False)
+    print_notes(*problem.notes)
+    limit, gap = DEFAULT_LIMIT if limit is None else limit, DEFAULT_GAP if gap is None else gap
+    with on_interrupt() as stop:
+        result = solve_serving(
+            problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
+        )
+    unsaved = None
+    if out is not None:
+        try:
+            if result.plan is None:
+                unsaved = f"there is no plan to write to {out}"
+            else:
+                write_serving_plan(out, problem, result.plan)
+        except (OSError, ValueError) as error:
+            unsaved = unwritable(out, error)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        console.print(facts_table(result_facts(result)))
+        if result.plan is not None:
+            print_grid(console, stage_grid(problem, result.plan))
+    if unsaved is not None:
+        print_notes(unsaved)
+        if result.plan is not None and not as_json:
+            print_json(serving_plan_document(problem, result.plan))
+    if stop.is_set():
+        raise typer.Exit(stop.code)
+    missed = result.plan is None or (require_gap is not None and (result.gap is None or result.gap > require_gap))
+    raise typer.Exit(2 if unsaved is not None else 1 if missed else 0)
+
+
+def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:
+    """Check the plan of a serving problem."""
+    from placeopt.cli.terminal.console import print_grid
+    from placeopt.serving.files import load_serving
+    from placeopt.serving.plan_files import read_serving_plan
+    from placeopt.serving.verification import verify_serving
+    from placeopt.serving.views import problem_line, report_line, stage_grid
+
+    problem = load_serving(document)
+    read = read_serving_plan(plan, problem)
+    report = verify_serving(problem, read)
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        console = stdout_console()
+        console.print(problem_line(problem), markup=False)
+        console.print(report_line(report), markup=False)
+        for rule, message in report.violations[:10]:
+            console.print(f"  {rule}: {message}", markup=False)
+        if len(report.violations) > 10:
+            console.print(f"  and {len(report.violations) - 10:,} more; --json lists all of them")
+        if report.feasible:
+            print_grid(console, stage_grid(problem, read))
+    raise typer.Exit(0 if report.feasible else 1)

@@ -1,0 +1,328 @@
+"""Upper bounds of the rate: what layers cost in shares of nodes, and what slow links add to that.
+
+Without links, a flow is at most the least coverage: the sum of the rates of the nodes that hold a layer. For a rate f,
+each layer is covered by nodes with a total rate of f, and a node with k layers gives 1/k of itself to each of them. A
+linear program covers as many layers as possible by such patterns with the nodes that there are. Its dual values are
+prices of nodes; with any prices, f is refuted if the cheapest patterns of all layers cost more than all nodes (A. A.
+Farley, Operations Research 1990, doi:10.1287/opre.38.5.922). Rates are rounded up to a grid and prices down, in
+integers, so that each refutation is exact.
+
+If the nodes of no site alone pass f, some tokens go from one site to another between two layers. Then one of two things
+holds, and both cost more than the cheapest patterns of two layers:
+
+- Nodes of at least two sites pass tokens at one of the two layers.
+- All tokens change from one site to another. If a nodes send to b nodes over links of rate c, then each sender passes
+  at most b c, and each receiver at most a c.
+
+These crossings are not from the literature.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, permutations, product
+
+import numpy as np
+from ortools.math_opt.python import mathopt
+
+from placeopt.serving.covers import NEVER, CountedCover, Cover, Nodes, Way
+from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.sites import Sites
+
+FINE, COARSE = 20_000, 1_000
+"""Steps of the grid between 0 and the rate that is to be refuted: for the bound, and for estimates."""
+
+_PRICE = 2**32
+"""The largest price."""
+
+_ROUNDS = 200
+"""Most rounds of the linear program for one rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that are alike for bounds: of one kind, in one site."""
+
+    site: int
+    kind: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerClass:
+    """Layers that are alike: their number, and the largest rate of each kind (rows) with k layers, one of these."""
+
+    number: int
+    rates: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Nodes that cover layers: shares of groups, the number of layers by class, and whether these are a crossing."""
+
+    shares: tuple[tuple[int, float], ...]
+    layers: tuple[int, ...]
+    crossing: bool = False
+
+
+def find_groups(problem: Serving, sites: Sites) -> list[Group]:
+    """The groups of nodes, by site and kind."""
+    pairs = Counter(zip(sites.of_node.tolist(), problem.kind.tolist(), strict=True))
+    return [Group(site, kind, number) for (site, kind), number in sorted(pairs.items())]
+
+
+def of_sites(groups: Sequence[Group], members: Collection[int]) -> list[Group]:
+    """The groups, without nodes in other sites."""
+    return [group if group.site in members else replace(group, count=0) for group in groups]
+
+
+def layer_classes(problem: Serving) -> list[LayerClass]:
+    """The classes of layers."""
+    if problem.alike:
+        return [LayerClass(problem.layers, tuple(map(tuple, problem.rate[:, 0].tolist())))]
+    found: Counter[tuple[tuple[int, ...], ...]] = Counter()
+    for layer in range(problem.layers):
+        rates = np.zeros((len(problem.kind_names), problem.most), dtype=np.int64)
+        for k in range(1, problem.most + 1):
+            begins = np.arange(max(layer - k + 1, 0), min(layer, problem.layers - k) + 1)
+            if len(begins):
+                rates[:, k - 1] = problem.rate[:, begins, k - 1].max(axis=1)
+        found[tuple(map(tuple, rates.tolist()))] += 1
+    return [LayerClass(number, rates) for rates, number in found.items()]
+
+
+@dataclass
+class PatternBound:
+    """Refutes rates of a problem; the columns of one rate help to refute lower ones.
+
+    `groups` are all of the problem's, or some, for a bound of what these pass alone.
+    """
+
+    classes: list[LayerClass]
+    groups: list[Group]
+    fastest: np.ndarray  # (s, s) largest rate of a link between two sites
+    should_stop: Callable[[], bool] = lambda: False
+    grid: int = FINE
+    _columns: dict[_Column, int] = field(init=False, default_factory=dict)  # and the largest rate that each covers
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return sum(layers.number for layers in self.classes)
+
+    def area(self) -> int:
+        """A first bound: layers times tokens that all nodes pass in a second, divided by the layers."""
+        return sum(best * group.count for best, group in zip(self._best(), self.groups, strict=True)) // self.n_layers
+
+    def _best(self) -> list[int]:
+        """The most layers times tokens that a node of each group passes."""
+        return [
+            max(k * rate for layers in self.classes for k, rate in enumerate(layers.rates[group.kind], 1))
+            for group in self.groups
+        ]
+
+    def bound(self, least: int, *, precision: float = 1e-5) -> int:
+        """The lowest rate that is known to be refuted without crossings, minus one; not below `least`."""
+        low, high = least, max(self.area(), least)
+        while high - low > precision * high and not self.should_stop():
+            middle = (low + high) // 2
+            refuted = self.refuted(middle)
+            low, high = (middle, high) if refuted is None else (low, refuted - 1)
+        return high
+
+    def refuted(self, rate: int, crossings: int = 0) -> int | None:
+        """A rate of at most `rate` that no plan with `crossings` crossings that share no layer passes; None if unknown.
+
+        The linear program gets more columns until its prices refute the rate, or it covers all layers.
+        """
+        unit = max(1, -(-rate // self.grid))
+        target = -(-rate // unit)
+        for _ in range(_ROUNDS):
+            if self.should_stop():
+                return None
+            covered, prices = self._priced(rate, crossings)
+            money = sum(price * group.count for price, group in zip(prices, self.groups, strict=True))
+            covers = [self._cover(layers, prices, unit, target) for layers in self.classes]
+            cost = sum(
+                layers.number * int(cover.least[target]) for layers, cover in zip(self.classes, covers, strict=True)
+            )
+            columns = (
+                []
+                if cost >= NEVER
+                else [_column(cover.nodes(target), c, len(covers)) for c, cover in enumerate(covers)]
+            )
+            if crossings and cost < NEVER:
+                extra, pair = self._crossing(prices, unit, target, covers)
+                cost += crossings * extra
+                columns += [] if pair is None else [pair]
+            if cost > money:
+                return rate if crossings else self._least_refuted(covers, money, unit, rate)
+            new = [column for column in columns if self._columns.get(column, -1) < rate]
+            if covered >= self.n_layers - 1e-6 or not new:
+                return None
+            self._columns |= dict.fromkeys(new, rate)
+        return None
+
+    def _least_refuted(self, covers: list[Cover], money: int, unit: int, rate: int) -> int:
+        """The lowest rate that the same prices refute."""
+        costs = sum(
+            (
+                layers.number * np.minimum(cover.least, NEVER // self.n_layers)
+                for layers, cover in zip(self.classes, covers, strict=True)
+            ),
+            start=np.zeros(len(covers[0].least), dtype=np.int64),
+        )
+        # Of rates above (size - 1) units, nodes of `size` units are needed.
+        return min(rate, (int(np.argmax(costs > money)) - 1) * unit + 1)
+
+    def _priced(self, rate: int, crossings: int) -> tuple[float, list[int]]:
+        """How many layers the columns cover at a rate, and the prices of groups in integers."""
+        model = mathopt.Model()
+        amounts = [(column, model.add_variable(lb=0.0)) for column, most in self._columns.items() if most >= rate]
+        rows = []
+        for g, group in enumerate(self.groups):
+            terms = [share * x for column, x in amounts for h, share in column.shares if h == g]
+            rows.append(model.add_linear_constraint(mathopt.LinearSum(terms) <= group.count))
+        for c, layers in enumerate(self.classes):
+            covered = mathopt.LinearSum([column.layers[c] * x for column, x in amounts if column.layers[c]])
+            model.add_linear_constraint(covered <= layers.number)
+        # Crossings that no column pays for cost more than there is.
+        missing = model.add_variable(lb=0.0, ub=float(crossings))
+        crossed = mathopt.LinearSum([*(x for column, x in amounts if column.crossing), missing])
+        model.add_linear_constraint(crossed >= crossings)
+        model.maximize(
+            mathopt.LinearSum([sum(column.layers) * x for column, x in amounts]) - 2 * self.n_layers * missing
+        )
+        result = mathopt.solve(model, mathopt.SolverType.GLOP)
+        optimal = result.termination.reason == mathopt.TerminationReason.OPTIMAL
+        duals = [max(float(result.dual_values(row)), 0.0) for row in rows] if optimal else []
+        most = max(duals, default=0.0)
+        if most <= 0:
+            duals = [float(best) for best in self._best()]
+            most = max(*duals, 1.0)
+        return float(result.objective_value()) if optimal else 0.0, [round(dual / most * _PRICE) for dual in duals]
+
+    def prices(self, rate: int) -> list[int]:
+        """The prices of the groups at a rate."""
+        return self._priced(rate, 0)[1]
+
+    def _ways(
+        self, layers: LayerClass, prices: Sequence[int], unit: int, groups: Iterable[int], most: int = UNLIMITED
+    ) -> list[Way]:
+        """The ways in which nodes of some groups, each of which passes at most `most`, cover one of these layers."""
+        return [
+            Way(g, k, -(-min(rate, most) // unit), prices[g] // k)
+            for g in groups
+            for k, rate in enumerate(layers.rates[self.groups[g].kind], 1)
+            if rate
+        ]
+
+    def _cover(
+        self, layers: LayerClass, prices: Sequence[int], unit: int, target: int, groups: Sequence[int] | None = None
+    ) -> Cover:
+        among = range(len(self.groups)) if groups is None else groups
+        return Cover(self._ways(layers, prices, unit, among), [group.count for group in self.groups], target)
+
+    def _crossing(
+        self, prices: Sequence[int], unit: int, target: int, covers: list[Cover]
+    ) -> tuple[int, _Column | None]:
+        """What two layers with a crossing between them cost more than without, at least, and their nodes."""
+        least, found = NEVER, None
+        floor = [int(cover.least[target]) for cover in covers]
+        mixed = [self._mixed(layers, prices, unit, target) for layers in self.classes]
+        for c, d in product(range(len(self.classes)), repeat=2):
+            for e, other in ((c, d), (d, c)):  # the layer of class e is passed in two sites
+                cost, nodes = mixed[e]
+                if cost - floor[e] < least and nodes is not None:
+                    least, found = cost - floor[e], _pair(nodes + covers[other].nodes(target), c, d, len(covers))
+            for g, h in permutations(sorted({group.site for group in self.groups}), 2):
+                if self.should_stop():
+                    return 0, None
+                cost, nodes = self._full(c, d, g, h, prices, unit, target, least + floor[c] + floor[d])
+                if cost - floor[c] - floor[d] < least and nodes is not None:
+                    least, found = cost - floor[c] - floor[d], _pair(nodes, c, d, len(covers))
+        return max(least, 0), found
+
+    def _mixed(self, layers: LayerClass, prices: Sequence[int], unit: int, target: int) -> tuple[int, Nodes | None]:
+        """The cheapest nodes of at least two sites that cover a layer together."""
+        least, found = NEVER, None
+        for site in sorted({group.site for group in self.groups}):
+            own = [g for g, group in enumerate(self.groups) if group.site == site]
+            rest = [g for g, group in enumerate(self.groups) if group.site != site]
+            first, second = (self._cover(layers, prices, unit, target, groups) for groups in (own, rest))
+            costs = first.least[1:target] + second.least[1:target][::-1]
+            if len(costs) and int(costs.min()) < least:
+                size = int(costs.argmin()) + 1
+                least, found = int(costs.min()), first.nodes(size) + second.nodes(target - size)
+        return least, found
+
+    def _full(
+        self, c: int, d: int, g: int, h: int, prices: Sequence[int], unit: int, target: int, limit: int
+    ) -> tuple[int, Nodes | None]:
+        """The cheapest nodes for all tokens to go from site g after a layer of class c to site h, below `limit`."""
+        rate = int(self.fastest[g, h])
+        if not rate:
+            return NEVER, None
+        senders, receivers = ([k for k, group in enumerate(self.groups) if group.site == site] for site in (g, h))
+        found, sending, receiving = None, dict[int, CountedCover](), dict[int, CountedCover]()
+        n_senders, n_receivers = (sum(self.groups[k].count for k in each) for each in (senders, receivers))
+        enough = -(-target * unit // rate)  # with so many partners, links do not limit a node
+        cheapest = [
+            min((way.cost for way in self._ways(self.classes[e], prices, unit, each)), default=NEVER)
+            for e, each in ((c, senders), (d, receivers))
+        ]
+        for a, b in product(range(1, n_senders + 1), range(1, n_receivers + 1)):
+            if a * b * rate < (target - 1) * unit or a * cheapest[0] + b * cheapest[1] >= limit:
+                continue
+            for table, e, groups, partners, most in (
+                (sending, c, senders, b, n_senders), (receiving, d, receivers, a, n_receivers)
+            ):  # fmt: skip
+                partners = min(partners, enough)
+                if partners not in table:
+                    most = min(most, limit // max(min(cheapest), 1))
+                    table[partners] = CountedCover(
+                        self._ways(self.classes[e], prices, unit, groups, partners * rate), target, most
+                    )
+            first, second = sending[min(b, enough)], receiving[min(a, enough)]
+            cost = first.cost(a) + second.cost(b)
+            if cost < min(limit, NEVER):
+                limit, found = cost, first.nodes(a) + second.nodes(b)
+        return (limit, found) if found is not None else (NEVER, None)
+
+
+def _column(nodes: Nodes, c: int, n_classes: int) -> _Column:
+    return _Column(_shares(nodes), tuple(int(e == c) for e in range(n_classes)))
+
+
+def _pair(nodes: Nodes, c: int, d: int, n_classes: int) -> _Column:
+    return _Column(_shares(nodes), tuple(int(e == c) + int(e == d) for e in range(n_classes)), crossing=True)
+
+
+def _shares(nodes: Nodes) -> tuple[tuple[int, float], ...]:
+    found: Counter[int] = Counter()
+    shares = {g: 0.0 for g, _ in nodes}
+    for (g, k), number in nodes.items():
+        shares[g] += number / k
+        found[g] += number
+    return tuple(sorted(shares.items()))
+
+
+def least_crossings(problem: Serving, sites: Sites, rate: int, should_stop: Callable[[], bool]) -> int:
+    """How many crossings every plan of a rate has, at least: 0, 1 or 2.
+
+    Tokens that stay in one site, or visit two, are bounded by what the nodes there pass alone.
+    """
+    if sites.number == 1:
+        return 0
+    groups, classes = find_groups(problem, sites), layer_classes(problem)
+    for size in (1, 2):
+        total = 0
+        for chosen in combinations(range(sites.number), size):
+            total += PatternBound(classes, of_sites(groups, chosen), sites.fastest, should_stop, COARSE).bound(
+                0, precision=1e-2
+            )
+            if total >= rate:
+                return size - 1
+    return 2

@@ -1,0 +1,278 @@
+"""Files of serving problems: `devices` and `links` as in every problem file, and `serving` instead of `tasks`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from placeopt.errors import SpecError, counted, in_file_order
+from placeopt.io.compiler import document_of
+from placeopt.io.compiler.durations import used_format
+from placeopt.io.compiler.figures import completed_devices, completed_links
+from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.network import DeviceIndex, link_arrays
+from placeopt.io.compiler.scales import Scales
+from placeopt.io.document import Document
+from placeopt.io.files import StrPath
+from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Use, Version, Whole, Work
+from placeopt.io.spec import Devices, DeviceSpec, LinksSpec, NumberFormat, Strict, UnitsSpec, widen
+from placeopt.io.syntax import Path
+from placeopt.io.validation import validate
+from placeopt.model.arrays import Int
+from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
+from placeopt.serving.rates import Hardware, LayerCosts, interval_rates
+
+MOST_LAYERS = 1_000
+"""Limit of the number of layers."""
+
+SECOND = 10**9
+"""Ticks of a second."""
+
+Count = Annotated[Whole, Field(ge=1, le=MOST_LAYERS)]
+
+
+def _as_layers(value: Any) -> Any:
+    return value if isinstance(value, list) else [{"count": value}]
+
+
+def _as_rates(value: Any) -> Any:
+    """A list holds for 1, 2, ... layers; keys of JSON are text."""
+    if isinstance(value, list):
+        return dict(enumerate(value, 1))
+    if not isinstance(value, dict):
+        return value
+    return {
+        int(key) if isinstance(key, str) and key.isascii() and key.isdigit() else key: x for key, x in value.items()
+    }
+
+
+class LayerSpec(Strict):
+    """Layers that are alike. What is not stated is as for all layers."""
+
+    count: Count = 1
+    """Number of these layers."""
+    weights: Memory | None = None
+    """Bytes of the weights of a layer."""
+    cache: Memory | None = None
+    """Bytes that a layer keeps for each token of a request: its keys and values."""
+    flops: Work | None = None
+    """Work of a layer for a token."""
+
+
+class CoordinatorSpec(Strict):
+    """The node that receives requests; every token starts and ends there."""
+
+    bandwidth: Bandwidth
+    """Bandwidth from the coordinator to each node, and back."""
+    token: Payload = 4
+    """Bytes of a token. Default: 4."""
+
+
+class ServingSpec(Strict):
+    """A model whose layers the devices hold, and the tokens that pass them."""
+
+    layers: Annotated[list[LayerSpec], widen(_as_layers, Whole | list[LayerSpec]), Field(min_length=1)]
+    """Number of layers, or a list of layers that differ."""
+    activation: Payload
+    """Bytes of a token between two layers."""
+    rates: dict[Name, Annotated[dict[Count, Use], widen(_as_rates, dict[str, Use] | list[Use])]] = Field(
+        default_factory=dict
+    )
+    """Measured tokens per second, by device (names, keys or types) and number of layers that it holds: a list for 1, 2,
+    ... layers, or a mapping. A number that is missing cannot be held."""
+    weights: Memory | None = None
+    """Bytes of the weights of each layer."""
+    cache: Memory | None = None
+    """Bytes that each layer keeps for each token of a request: its keys and values."""
+    flops: Work | None = None
+    """Work of each layer for a token."""
+    context: Annotated[Whole, Field(ge=1)] = 1024
+    """Tokens of a request that are kept: the prompt and the answer."""
+    batch: Annotated[Whole, Field(ge=1)] | None = None
+    """Most requests that a device serves at a time. Default: as many as its memory holds."""
+    reserve: Memory = 0
+    """Memory of each device that is neither for weights nor for requests."""
+    precision: NumberFormat = "fp16"
+    """Number format of `flops`."""
+    coordinator: CoordinatorSpec | None = None
+    """Limits of the links to the coordinator. Default: none."""
+    partial: bool = True
+    """Whether a device may pass only the last of its layers for a token, such as runtimes that allow overlapping
+    intervals."""
+
+
+class ServingFile(Strict):
+    """A serving problem."""
+
+    placeopt: Version
+    name: str = ""
+    description: str = ""
+    source: str = ""
+    units: UnitsSpec = Field(default_factory=UnitsSpec)
+    devices: Devices
+    links: LinksSpec = Field(default_factory=LinksSpec)
+    serving: ServingSpec
+
+
+def load_serving(source: StrPath | Mapping[str, Any] | Document) -> Serving:
+    """Load a serving problem from a file, or from a document made in code.
+
+    Raises
+    ------
+    SpecError
+        If it is not valid; lists every issue.
+    """
+    document = source if isinstance(source, Document) else document_of(source)
+    checked = validate(document, ServingFile)
+    if checked.model is None or checked.issues:
+        raise SpecError(in_file_order(checked.issues))
+    return _Compilation(checked.model, document).problem()
+
+
+class _Compilation:
+    """Compiles one file."""
+
+    def __init__(self, stated: ServingFile, document: Document) -> None:
+        self.issues = Issues(document)
+        self.stated, self.serving = stated, stated.serving
+        self.scales = Scales(Fraction(1, SECOND), stated.units, self.issues)
+        self.devices = completed_devices(stated.devices, self.issues)
+        self.index = DeviceIndex(self.devices, self.issues)
+
+    def problem(self) -> Serving:
+        """The compiled problem; raises a SpecError that lists every issue."""
+        serving, issues = self.serving, self.issues
+        layers = sum(part.count for part in serving.layers)
+        if layers > MOST_LAYERS:
+            issues.add(f"{layers:,} layers in all; expected at most {MOST_LAYERS:,}", ("serving", "layers"))
+            raise issues.error()
+        tables: dict[Any, int] = {}
+        found: list[Int] = []
+        kind = []
+        for device, key in zip(self.index.devices, self._measured(), strict=True):
+            same = ("rates", key) if key is not None else ("pool", device.pool)
+            if same not in tables:
+                tables[same] = len(found)
+                found.append(self._stated(key, layers) if key is not None else self._computed(device.pool, device.spec))
+            kind.append(tables[same])
+        links = completed_links(self.stated.links, issues)
+        arrays = link_arrays(links, self.index, self.scales, issues)
+        if len(issues):
+            raise issues.error()
+        activation = self.scales.size(serving.activation, ("serving", "activation"))
+        link = _token_rates(arrays.byte_ticks_num, arrays.byte_ticks_den, activation)
+        entry = self._coordinator()
+        most = max(max((int(np.flatnonzero(table.any(axis=0)).max(initial=-1)) + 1 for table in found), default=1), 1)
+        alike = all(len(table) == 1 for table in found)
+        rate = [
+            table[:, :most] if alike or len(table) > 1 else np.repeat(table[:, :most], layers, axis=0)
+            for table in found
+        ]
+        if not any(table.any() for table in found):
+            issues.add("no device can hold a layer", ("serving",), at_key=True)
+        if len(issues):
+            raise issues.error()
+        return build_serving(
+            layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=np.stack(rate),
+            kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry, partial=serving.partial,
+            name=self.stated.name, description=self.stated.description, notes=self.scales.notes,
+        )  # fmt: skip
+
+    def _measured(self) -> list[str | None]:
+        """The key of `rates` that applies to each device, the most specific one; None if there is none."""
+        found: list[tuple[int, str | None]] = [(-1, None)] * len(self.index)
+        for key in self.serving.rates:
+            for level, places in enumerate(self.index.levels(key, ("serving", "rates", key), at_key=True)):
+                for d in places:
+                    if level > found[d][0]:
+                        found[d] = level, key
+        return [key for _, key in found]
+
+    def _stated(self, key: str, layers: int) -> Int:
+        """(1, layers) measured rates."""
+        table = np.zeros((1, layers), dtype=np.int64)
+        for count, rate in self.serving.rates[key].items():
+            path: Path = ("serving", "rates", key, count)
+            if count > layers:
+                self.issues.add(f"a rate for {counted(count, 'layer')}; there are {layers}", ("serving", "rates", key))
+            elif rate * TOKEN > UNLIMITED:
+                self.issues.add(f"{self.issues.written(path)} is more than 10^9 tokens/s", path)
+            else:
+                table[0, count - 1] = int(rate * TOKEN)
+        return table
+
+    def _computed(self, pool: str, device: DeviceSpec) -> Int:
+        """(1 or L, L) rates from the figures of a device."""
+        serving, scales, place = self.serving, self.scales, ("devices", pool)
+        costs = self._layer_costs()
+        lacking = [
+            what
+            for what, given in (
+                ("memory", device.memory), ("memory_bandwidth", device.memory_bandwidth), ("speed", device.speed)
+            )
+            if given is None and (what != "memory_bandwidth" or serving.weights is not None)
+        ]  # fmt: skip
+        form = None if device.speed is None else used_format(device.speed, serving.precision)
+        if (lacking or form is None) and not self.issues.touch("devices", pool):
+            what = " and ".join(lacking) or f"a speed for {serving.precision} or a wider format"
+            self.issues.add(f"lacks {what}; state it, or the tokens per second in rates", place, at_key=True)
+        if costs is None or lacking or form is None or device.speed is None:
+            return np.zeros((1, sum(part.count for part in serving.layers)), dtype=np.int64)
+        assert device.memory is not None
+        assert device.efficiency is not None
+        num, den = scales.speed(device.speed[form], (*place, "speed", form))
+        speed = Fraction(den * SECOND, max(num, 1)) * (device.efficiency.compute or 1)
+        bandwidth = None
+        if device.memory_bandwidth is not None:
+            num, den = scales.bandwidth(device.memory_bandwidth, (*place, "memory_bandwidth"))
+            bandwidth = Fraction(den * SECOND, max(num, 1)) * (device.efficiency.memory or 1)
+        overhead = 0 if device.overhead is None else scales.ticks(device.overhead, (*place, "overhead"), counts=False)
+        capacity = scales.capacity(device.memory, (*place, "memory"))
+        reserve = scales.size(serving.reserve, ("serving", "reserve"))
+        hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, SECOND))
+        return interval_rates(costs, hardware, serving.context, serving.batch)
+
+    def _layer_costs(self) -> list[LayerCosts] | None:
+        """Costs of each layer; None, with an issue, if some are missing."""
+        serving, found = self.serving, []
+        for k, part in enumerate(serving.layers):
+            amounts = []
+            for key in ("weights", "cache", "flops"):
+                stated, own = getattr(part, key), ("serving", "layers", k, key)
+                path: Path = own if stated is not None else ("serving", key)
+                stated = getattr(serving, key) if stated is None else stated
+                if stated is None:
+                    what = "the rates of devices, or weights, cache and flops of layers"
+                    self.issues.add(f"{key} is missing; expected {what}", ("serving",), at_key=True)
+                    return None
+                amounts.append(self._amount(key, stated, path))
+            found += [LayerCosts(*amounts)] * part.count
+        return found
+
+    def _amount(self, key: str, stated: Any, path: Path) -> int:
+        """Bytes, or FLOP of `flops`."""
+        return int(self.scales.works([stated], lambda _: path)[0]) if key == "flops" else self.scales.size(stated, path)
+
+    def _coordinator(self) -> list[int] | None:
+        """The rate of the link between the coordinator and each node."""
+        stated = self.serving.coordinator
+        if stated is None:
+            return None
+        num, den = self.scales.bandwidth(stated.bandwidth, ("serving", "coordinator", "bandwidth"))
+        token = self.scales.size(stated.token, ("serving", "coordinator", "token"))
+        rate = _token_rates(np.array([num]), np.array([den]), token)
+        return [int(rate[0])] * len(self.index)
+
+
+def _token_rates(num: Int, den: Int, size: int) -> Int:
+    """Rates of links on which num ticks move den bytes, for tokens of `size` bytes, rounded down."""
+    exact = {
+        (n, d): UNLIMITED if not n * size else min(TOKEN * SECOND * d // (n * size), UNLIMITED)
+        for n, d in set(zip(num.reshape(-1).tolist(), den.reshape(-1).tolist(), strict=True))
+    }
+    rates = [exact[pair] for pair in zip(num.reshape(-1).tolist(), den.reshape(-1).tolist(), strict=True)]
+    return np.array(rates, dtype=np.int64).reshape(num.shape)

@@ -1,0 +1,69 @@
+"""A plan: the layers of each node, and the flow of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt.model.arrays import Int
+from placeopt.serving.problem import Serving
+
+COORDINATOR = -1
+"""Number of the coordinator as an end of an edge."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServingPlan:
+    """Intervals of layers and a flow of tokens.
+
+    Attributes
+    ----------
+    begin, end
+        (v,) layers of each node: from `begin` to before `end`; equal for nodes that hold none.
+    edges
+        (e, 2) nodes from and to which tokens go; COORDINATOR for the coordinator.
+    flow
+        (e,) rates over these edges, in millionths of a token per second.
+    """
+
+    begin: Int
+    end: Int
+    edges: Int
+    flow: Int
+
+    @property
+    def rate(self) -> int:
+        """Tokens that leave the coordinator, in millionths per second."""
+        return sum(self.flow[self.edges[:, 0] == COORDINATOR].tolist())
+
+
+def node_rates(problem: Serving, begin: Int, end: Int) -> Int:
+    """(v,) what each node passes with these layers; 0 if it holds none or cannot hold them."""
+    found = np.zeros(problem.n_nodes, dtype=np.int64)
+    count = end - begin
+    fits = (count > 0) & (count <= problem.most) & (begin >= 0) & (end <= problem.layers)
+    first = np.zeros_like(begin) if problem.alike else begin
+    found[fits] = problem.rate[problem.kind[fits], first[fits], count[fits] - 1]
+    return found
+
+
+def allowed_edges(problem: Serving, begin: Int, end: Int) -> Int:
+    """(e, 2) edges over which tokens may go: a node begins where the one before ends, or before that if partial."""
+    used = np.flatnonzero(end > begin)
+    b, e = begin[used], end[used]
+    after = (b[None, :] <= e[:, None]) & (e[None, :] > e[:, None]) if problem.partial else b[None, :] == e[:, None]
+    between = used[np.argwhere(after)]
+    first = used[b == 0]
+    last = used[e == problem.layers]
+    enter = np.stack([np.full(len(first), COORDINATOR), first], axis=1)
+    leave = np.stack([last, np.full(len(last), COORDINATOR)], axis=1)
+    return np.concatenate([enter, between.reshape(-1, 2), leave]).astype(np.int64)
+
+
+def edge_limits(problem: Serving, edges: Int) -> Int:
+    """(e,) rates of the links of edges."""
+    u, v = edges[:, 0], edges[:, 1]
+    found = problem.link[u, v]  # wrong for the coordinator, and replaced
+    found = np.where(u == COORDINATOR, problem.entry[v], found)
+    return np.where(v == COORDINATOR, problem.exit[u], found)

@@ -1,0 +1,135 @@
+"""Plan files of serving problems: the layers of each node, and where its tokens come from.
+
+    {
+      "placeopt_plan": 1,
+      "problem": "llama-70b-24",
+      "tokens_per_second": 2045.641047,
+      "nodes": {"a100-0": {"layers": [0, 8], "from": {"coordinator": 2045.641047}}, ...},
+      "last": {"t4-11": 2045.641047}
+    }
+
+`layers` are the first one and the one after the last. `last` states what the coordinator receives of the last nodes.
+Rates are tokens per second, in millionths.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_order, listing, meaning
+from placeopt.io.document import read_document
+from placeopt.io.files import StrPath, write_whole
+from placeopt.io.scalars import Name, Use, Version, Whole
+from placeopt.io.spec import Strict
+from placeopt.io.syntax import Path
+from placeopt.io.validation import validate
+from placeopt.model.units import shown
+from placeopt.serving.plan import COORDINATOR, ServingPlan
+from placeopt.serving.problem import TOKEN, UNLIMITED, Serving
+
+ENTRY = "coordinator"
+"""Name of the coordinator in `from`."""
+
+
+class NodePlan(Strict):
+    """The layers of a node, and the tokens that it receives."""
+
+    layers: Annotated[list[Annotated[Whole, Field(ge=0)]], Field(min_length=2, max_length=2)]
+    source: dict[Name, Use] = Field(default_factory=dict, alias="from")
+
+
+class ServingPlanFile(Strict):
+    """A plan of a serving problem."""
+
+    placeopt_plan: Version
+    problem: str = ""
+    tokens_per_second: Use | None = None
+    nodes: dict[Name, NodePlan]
+    last: dict[Name, Use] = Field(default_factory=dict)
+
+
+def _tokens(rate: int) -> float:
+    return rate / TOKEN
+
+
+def serving_plan_document(problem: Serving, plan: ServingPlan) -> dict[str, Any]:
+    """The document of a plan file."""
+    nodes: dict[str, dict[str, Any]] = {
+        problem.node_names[n]: {"layers": [int(plan.begin[n]), int(plan.end[n])], "from": {}}
+        for n in np.flatnonzero(plan.end > plan.begin).tolist()
+    }
+    last = {}
+    for (u, w), rate in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
+        if w == COORDINATOR:
+            last[problem.node_names[u]] = _tokens(rate)
+        else:
+            nodes[problem.node_names[w]]["from"][ENTRY if u == COORDINATOR else problem.node_names[u]] = _tokens(rate)
+    return {
+        "placeopt_plan": 1, "problem": problem.name, "tokens_per_second": _tokens(plan.rate), "nodes": nodes,
+        "last": last,
+    }  # fmt: skip
+
+
+def write_serving_plan(path: StrPath, problem: Serving, plan: ServingPlan) -> None:
+    """Write a plan file; an existing file is replaced as a whole or not at all."""
+    write_whole(path, json.dumps(serving_plan_document(problem, plan), indent=1) + "\n")
+
+
+def read_serving_plan(path: StrPath, problem: Serving) -> ServingPlan:
+    """The plan in a file.
+
+    Raises
+    ------
+    PlanError
+        If the file is no plan, or names nodes that the problem does not have; lists every issue.
+    """
+    try:
+        document = read_document(path)
+    except DocumentError as error:
+        raise PlanError(error.issues) from None
+    checked = validate(document, ServingPlanFile)
+    if checked.model is None or checked.issues:
+        raise PlanError(in_file_order(checked.issues))
+    issues: list[Issue] = []
+    search, number = Search(), {name: n for n, name in enumerate(problem.node_names)}
+
+    def find(name: str, where: Path) -> int | None:
+        if name in number:
+            return number[name]
+        near = meaning(search.near_misses("node", name, problem.node_names))
+        hint = near or f"; known are {listing(problem.node_names)}"
+        issues.append(document.issue(f"unknown node {shown(name)}{hint}", where, at_key=True))
+        return None
+
+    def rate(stated: Fraction, where: Path) -> int:
+        if stated * TOKEN > UNLIMITED:
+            issues.append(document.issue(f"{shown(float(stated))} is more than 10^9 tokens/s", where))
+        return min(round(stated * TOKEN), UNLIMITED)
+
+    begin, end = np.zeros((2, problem.n_nodes), dtype=np.int64)
+    edges: list[tuple[int, int]] = []
+    flow: list[int] = []
+    for name, node in checked.model.nodes.items():
+        n = find(name, ("nodes", name))
+        if n is None:
+            continue
+        begin[n], end[n] = (min(layer, 2**31) for layer in node.layers)
+        for sender, stated in node.source.items():
+            where: Path = ("nodes", name, "from", sender)
+            u = COORDINATOR if sender == ENTRY and ENTRY not in number else find(sender, where)
+            if u is not None:
+                edges.append((u, n))
+                flow.append(rate(stated, where))
+    for name, stated in checked.model.last.items():
+        n = find(name, ("last", name))
+        if n is not None:
+            edges.append((n, COORDINATOR))
+            flow.append(rate(stated, ("last", name)))
+    if issues:
+        raise PlanError(in_file_order(issues))
+    return ServingPlan(begin, end, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(flow, dtype=np.int64))

@@ -1,0 +1,136 @@
+"""The compiled problem: layers, nodes with their rates, links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from placeopt.errors import UsageError
+from placeopt.model.arrays import Int, whole_numbers
+
+TOKEN = 10**6
+"""Rates are whole numbers of millionths of a token per second."""
+
+UNLIMITED = 2**50
+"""The rate of a link that never limits, and the largest rate of a node: about 10^9 tokens/s."""
+
+
+@dataclass(frozen=True, eq=False)
+class Serving:
+    """Layers to divide among nodes.
+
+    Attributes
+    ----------
+    layers
+        Number of layers L.
+    node_names, kind_names
+        Names of the v nodes and of the t kinds.
+    kind
+        (v,) kind of each node. Nodes of a kind have the same rates.
+    rate
+        (t, L or 1, K) rates: `rate[t, s, k - 1]` is what a node of kind t passes that holds k layers from layer s on,
+        0 if it cannot hold them. The second axis has one entry where all layers are alike. Never larger for more
+        layers.
+    link
+        (v, v) rates of links; UNLIMITED without a limit.
+    entry, exit
+        (v,) rates of the links from and to the coordinator, which sends every token to its first node and receives it
+        from its last.
+    partial
+        Whether a node may pass only some of its layers for a token, from any of them to its last.
+    """
+
+    layers: int
+    node_names: tuple[str, ...]
+    kind_names: tuple[str, ...]
+    kind: Int
+    rate: Int
+    link: Int
+    entry: Int
+    exit: Int
+    partial: bool = True
+    name: str = ""
+    description: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.node_names)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all layers are alike."""
+        return len(self.rate[0]) == 1
+
+    @property
+    def most(self) -> int:
+        """The most layers that any node can hold."""
+        return len(self.rate[0, 0])
+
+    def rate_of(self, kind: int, begin: int, end: int) -> int:
+        """What a node of a kind passes that holds the layers from `begin` to before `end`; 0 if it cannot."""
+        count = end - begin
+        if not 0 < count <= self.most or begin < 0 or end > self.layers:
+            return 0
+        return int(self.rate[kind, 0 if self.alike else begin, count - 1])
+
+    @cached_property
+    def counts(self) -> Int:
+        """(t,) number of nodes of each kind."""
+        return np.bincount(self.kind, minlength=len(self.kind_names)).astype(np.int64)
+
+    def __repr__(self) -> str:
+        name = f" {self.name}" if self.name else ""
+        return f"<Serving{name}: {self.layers} layers, {self.n_nodes} nodes of {len(self.kind_names)} kinds>"
+
+
+def build_serving(
+    *,
+    layers: int,
+    node_names: list[str],
+    kind: object,
+    rate: object,
+    kind_names: list[str] | None = None,
+    link: object = None,
+    entry: object = None,
+    exit: object = None,
+    partial: bool = True,
+    name: str = "",
+    description: str = "",
+    notes: tuple[str, ...] = (),
+) -> Serving:
+    """Build a problem from arrays; see `Serving`. A rate that grows with the number of layers is cut to the one before.
+
+    Raises
+    ------
+    UsageError
+        If an array has a wrong shape or value.
+    """
+    if isinstance(layers, bool) or not isinstance(layers, int) or not 1 <= layers <= 10_000:
+        raise UsageError(f"layers is {layers!r}; expected a whole number from 1 to 10000")
+    v = len(node_names)
+    if not v or len(set(node_names)) != v:
+        raise UsageError("node_names: expected at least one name, and no name twice")
+    rates = whole_numbers("rate", rate, None, "kinds x layers x counts", most=UNLIMITED)
+    if rates.ndim != 3 or rates.shape[1] not in (1, layers) or not 1 <= rates.shape[2] <= layers:
+        raise UsageError(f"rate has the shape {rates.shape}; expected (kinds, 1 or {layers}, 1 to {layers})")
+    kinds = [f"kind{k}" for k in range(len(rates))] if kind_names is None else kind_names
+    if len(kinds) != len(rates):
+        raise UsageError(f"kind_names has {len(kinds)} names; expected {len(rates)}")
+    falling = np.minimum.accumulate(rates, axis=2)
+    if rates.shape[1] > 1:
+        beyond = np.arange(layers)[:, None] + np.arange(1, rates.shape[2] + 1)[None, :] > layers
+        falling = np.where(beyond[None], 0, falling)
+    links = whole_numbers("link", link, (v, v), "nodes x nodes", default=UNLIMITED, most=UNLIMITED)
+    ends = [
+        whole_numbers(what, given, (v,), "nodes", default=UNLIMITED, most=UNLIMITED)
+        for what, given in (("entry", entry), ("exit", exit))
+    ]
+    return Serving(
+        layers=layers, node_names=tuple(node_names), kind_names=tuple(kinds),
+        kind=whole_numbers("kind", kind, (v,), "nodes", most=len(rates) - 1), rate=falling, link=links,
+        entry=ends[0], exit=ends[1], partial=bool(partial), name=name, description=description, notes=notes,
+    )  # fmt: skip

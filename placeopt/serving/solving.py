@@ -1,0 +1,264 @@
+"""Solve a problem within a time limit: a plan, the bound of its rate, and the gap."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import PlaceoptError
+from placeopt.model.arrays import Int
+from placeopt.serving.bounds import COARSE, PatternBound, find_groups, layer_classes, least_crossings, of_sites
+from placeopt.serving.flow import best_flow
+from placeopt.serving.improving import CoverageSearch
+from placeopt.serving.plan import ServingPlan
+from placeopt.serving.plan_files import serving_plan_document
+from placeopt.serving.problem import TOKEN, Serving
+from placeopt.serving.sites import Sites, find_sites
+from placeopt.serving.stages import StagePlanner
+from placeopt.serving.verification import ServingReport, verify_serving
+
+DEFAULT_GAP = 1e-4
+"""Gap at which a search ends unless another one is asked for."""
+
+PRECISION = 5e-5
+"""Relative width of the interval of rates at which a search ends."""
+
+
+@dataclass
+class ServingResult:
+    """A verified plan, None if there is none, and an upper bound of the rate, in millionths of a token per second."""
+
+    problem: Serving
+    plan: ServingPlan | None
+    report: ServingReport | None
+    bound: int
+    bound_source: str
+    seconds: float
+    sites: Sites
+    history: list[tuple[float, int]] = field(default_factory=list)
+
+    @property
+    def rate(self) -> int:
+        """The rate of the plan; 0 without one."""
+        return 0 if self.report is None else self.report.rate
+
+    @property
+    def gap(self) -> float | None:
+        """(bound - rate) / rate; None without a plan, unless the bound is 0."""
+        if not self.rate:
+            return 0.0 if not self.bound else None
+        return (self.bound - self.rate) / self.rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON; rates in tokens per second."""
+        return {
+            "problem": self.problem.name,
+            "tokens_per_second": self.rate / TOKEN if self.plan is not None else None,
+            "bound": self.bound / TOKEN,
+            "bound_source": self.bound_source,
+            "gap": self.gap,
+            "sites": self.sites.number,
+            "seconds": self.seconds,
+            "plan": None if self.plan is None else serving_plan_document(self.problem, self.plan),
+        }
+
+
+def solve_serving(
+    problem: Serving,
+    *,
+    time_limit: float = 60.0,
+    gap_limit: float = DEFAULT_GAP,
+    seed: int = 0,
+    workers: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> ServingResult:
+    """Find a plan with a large rate, and prove a bound."""
+    threads = workers or os.cpu_count() or 1
+    return _Solve(problem, time_limit, gap_limit, seed, threads, should_stop).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Sites that serve together: the rate of their stages, and a bound of it."""
+
+    members: tuple[int, ...]
+    rate: int
+    bound: int
+    begin: Int
+    end: Int
+
+
+class _Solve:
+    def __init__(
+        self, problem: Serving, limit: float, gap: float, seed: int, workers: int, should_stop: Callable[[], bool]
+    ) -> None:
+        self.problem, self.gap, self.seed, self.workers = problem, gap, seed, workers
+        self._begun, self._limit, self._asked = time.monotonic(), limit, should_stop
+        self._until = self._begun + limit
+        self.sites = find_sites(problem)
+        self.groups, self.classes = find_groups(problem, self.sites), layer_classes(problem)
+        self.patterns = PatternBound(self.classes, self.groups, self.sites.fastest, self._stopped)
+        self.plan: ServingPlan | None = None
+        self.rate = 0
+        self.bound, self.source = self.patterns.area(), "area"
+        self.history: list[tuple[float, int]] = []
+
+    def run(self) -> ServingResult:
+        self._first_plans()
+        found = self.patterns.bound(0, precision=PRECISION)
+        if found < self.bound:
+            self.bound, self.source = found, "patterns"
+        self._plan_parts()
+        self._improve()
+        report = None if self.plan is None else verify_serving(self.problem, self.plan)
+        if report is not None and (not report.feasible or not report.largest or report.rate > self.bound):
+            raise PlaceoptError(f"internal error: the plan is not verified: {report.violations[:1]}")
+        return ServingResult(
+            self.problem, self.plan, report, self.bound, self.source, time.monotonic() - self._begun, self.sites,
+            self.history,
+        )  # fmt: skip
+
+    def _stopped(self) -> bool:
+        return self._asked() or time.monotonic() > self._until
+
+    @contextmanager
+    def _within(self, seconds: float) -> Iterator[None]:
+        """Stop what runs in the `with` block after some seconds."""
+        before, self._until = self._until, min(time.monotonic() + seconds, self._until)
+        try:
+            yield
+        finally:
+            self._until = before
+
+    def _left(self) -> float:
+        return max(self._until - time.monotonic(), 0.01)
+
+    def _done(self) -> bool:
+        return self._stopped() or self.bound - self.rate <= self.gap * self.rate
+
+    def _take(self, begin: Int, end: Int) -> None:
+        plan = best_flow(self.problem, begin, end)
+        if plan.rate > self.rate:
+            self.plan, self.rate = plan, plan.rate
+            self.history.append((time.monotonic() - self._begun, plan.rate))
+
+    def _first_plans(self) -> None:
+        """Plans for large and small rates in milliseconds: each node goes to where coverage lacks most, twice."""
+        nodes = np.arange(self.problem.n_nodes)
+        search = CoverageSearch(self.problem, nodes, self.seed)
+        none = np.zeros(self.problem.n_nodes, dtype=np.int64)
+        for share in (0.8, 0.6, 0.4, 0.2, 0.1):
+            begin, end, _ = search.search(none, none, max(int(share * self.bound), 1), 2 * len(nodes), warm=0)
+            self._take(begin, end)
+            if self._stopped():
+                return
+
+    def _plan_parts(self) -> None:
+        """Each site alone, all together, and then pairs of parts that gain from serving together."""
+        number = self.sites.number
+        parts = [self._part((site,), 0, self._limit / (4 * number)) for site in range(number)]
+        self._take_parts(parts)
+        if number > 1 and not self._done():
+            with self._within(self._limit / 6):
+                self._bound_crossings()
+            joint = self._part(tuple(range(number)), self.rate, self._limit / 4)
+            self._take_parts([joint])
+        tried: set[tuple[int, ...]] = set()
+        while len(parts) > 2 and not self._done():
+            pairs = []
+            for one, other in combinations(parts, 2):
+                members = tuple(sorted(one.members + other.members))
+                if members not in tried:
+                    bound = self._bound_of(members)
+                    pairs.append((bound - one.rate - other.rate, members, one, other))
+            if not pairs:
+                return
+            gain, members, one, other = max(pairs, key=lambda pair: pair[:2])
+            if gain <= self.gap * self.rate:
+                return
+            tried.add(members)
+            joint = self._part(members, one.rate + other.rate, self._limit / 10)
+            if joint.rate > one.rate + other.rate:
+                parts = [part for part in parts if part not in (one, other)] + [joint]
+                self._take_parts(parts)
+
+    def _take_parts(self, parts: list[_Part]) -> None:
+        used = [part for part in parts if part.rate]
+        if used:
+            self._take(np.sum([part.begin for part in used], axis=0), np.sum([part.end for part in used], axis=0))
+
+    def _bound_of(self, members: tuple[int, ...]) -> int:
+        groups = of_sites(self.groups, members)
+        patterns = PatternBound(self.classes, groups, self.sites.fastest, self._stopped, COARSE)
+        return min(patterns.bound(0, precision=1e-2), self.bound)
+
+    def _part(self, members: tuple[int, ...], least: int, seconds: float) -> _Part:
+        """Bisect the rate of the stages of some sites, from one that is easy, above `least`, to their bound."""
+        groups = of_sites(self.groups, members)
+        patterns = PatternBound(self.classes, groups, self.sites.fastest, self._stopped, COARSE)
+        bound = min(patterns.bound(0, precision=1e-2), self.bound)
+        planner = StagePlanner(self.problem, self.sites, members, patterns, self.seed, self.workers, self._stopped)
+        until = time.monotonic() + seconds
+        found = _Part(members, 0, bound, *np.zeros((2, self.problem.n_nodes), dtype=np.int64))
+        low, high = least, bound
+        wanted = max(bound * 9 // 10, low + 1)
+        while high - low > PRECISION * high and not self._done() and time.monotonic() < until:
+            stages = planner.stages(wanted, min(self._left(), seconds / 4))
+            if isinstance(stages, list):
+                begin, end = planner.intervals(stages)
+                rate = best_flow(self.problem, begin, end).rate
+                found = _Part(members, max(rate, found.rate), bound, begin, end) if rate > found.rate else found
+                low = max(wanted, rate)
+                self._take(begin, end)
+            else:
+                high = wanted - 1
+            wanted = (low + high + 1) // 2
+        return found
+
+    def _improve(self) -> None:
+        """Raise the coverage of one site after the other by a search, as long as that works."""
+        if self.plan is None:
+            return
+        begin, end = self.plan.begin, self.plan.end
+        step, seed = 0.02, self.seed
+        failed = 0
+        while not self._done() and step > PRECISION:
+            improved = False
+            for site in range(self.sites.number):
+                nodes = np.flatnonzero(self.sites.of_node == site)
+                search = CoverageSearch(self.problem, nodes, seed)
+                now = int(search.coverage(begin, end).min())
+                if not now:
+                    continue
+                seed += 1
+                steps = 40 * len(nodes) + 2_000
+                *found, reached = search.search(begin, end, int(now * (1 + step)) + 1, steps, self._stopped)
+                before = self.rate
+                if reached:
+                    self._take(*found)
+                if self.rate > before:
+                    (begin, end), improved = found, True
+            failed = 0 if improved else failed + 1
+            if failed >= 3:
+                step, failed = step / 2, 0
+
+    def _bound_crossings(self) -> None:
+        """Refute rates up to the bound by their crossings."""
+        low, high = self.rate, self.bound
+        while high - low > PRECISION * high and not self._stopped():
+            middle = (low + high + 1) // 2
+            crossings = least_crossings(self.problem, self.sites, middle, self._stopped)
+            refuted = self.patterns.refuted(middle, (crossings + 1) // 2) if crossings else None
+            if refuted is None:
+                low = middle
+            else:
+                high = refuted - 1
+        if high < self.bound:
+            self.bound, self.source = high, "crossings"

@@ -1,0 +1,93 @@
+"""Serving problems and plans in words and tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from placeopt.errors import counted
+from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
+from placeopt.serving.problem import TOKEN, Serving
+from placeopt.serving.solving import ServingResult
+from placeopt.serving.verification import ServingReport
+from placeopt.views.facts import Grid
+
+
+def tokens_text(rate: int) -> str:
+    """A rate in tokens per second."""
+    tokens = rate / TOKEN
+    return f"{tokens:,.2f} tokens/s" if tokens < 10_000 else f"{tokens:,.0f} tokens/s"
+
+
+def problem_line(problem: Serving) -> str:
+    """What a problem is about."""
+    kinds = Counter(problem.kind_names[k] for k in problem.kind.tolist())
+    nodes = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    size = f"{counted(problem.layers, 'layer')} on {counted(problem.n_nodes, 'node')}"
+    return f"{problem.name or 'serving'}: {size} ({nodes})"
+
+
+def result_facts(result: ServingResult) -> list[tuple[str, str]]:
+    """The rate, its bound, and the nodes of a result."""
+    facts = []
+    if result.plan is None:
+        lack = "the nodes cannot hold all layers" if not result.bound else "no plan was found"
+        facts.append(("rate", lack))
+    else:
+        facts.append(("rate", tokens_text(result.rate)))
+    how = {
+        "area": "layers times tokens of all nodes",
+        "patterns": "patterns of layers",
+        "crossings": "patterns and slow links",
+    }
+    if result.bound:
+        gap = "" if result.gap is None else f", gap {result.gap:.2%}"
+        facts.append(
+            (
+                "bound",
+                f"at most {tokens_text(result.bound)} by {how.get(result.bound_source, result.bound_source)}{gap}",
+            )
+        )
+    if result.sites.number > 1:
+        facts.append(("sites", f"{result.sites.number}, with slow links between them"))
+    if result.plan is not None:
+        idle = int((result.plan.end <= result.plan.begin).sum())
+        facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
+    facts.append(("time", f"{result.seconds:.2f} s"))
+    return facts
+
+
+def report_line(report: ServingReport) -> str:
+    """The verdict of the verifier."""
+    if not report.feasible:
+        return f"infeasible: {counted(len(report.violations), 'rule')} broken"
+    largest = "no flow is larger with these layers" if report.largest else "a larger flow exists with these layers"
+    return f"feasible: {tokens_text(report.rate)}; {largest}"
+
+
+def stage_grid(problem: Serving, plan: ServingPlan) -> Grid:
+    """Intervals of layers with the nodes that hold them: what they can pass, and what they pass."""
+    passed = np.zeros(problem.n_nodes, dtype=np.int64)
+    for (_, w), rate in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
+        if w != COORDINATOR:
+            passed[w] += rate
+    rates = node_rates(problem, plan.begin, plan.end)
+    groups: dict[tuple[int, int], list[int]] = {}
+    for n in np.flatnonzero(plan.end > plan.begin).tolist():
+        groups.setdefault((int(plan.begin[n]), int(plan.end[n])), []).append(n)
+    rows = []
+    for (begin, end), nodes in sorted(groups.items()):
+        able, used = int(rates[nodes].sum()), int(passed[nodes].sum())
+        names = ", ".join(_names([problem.node_names[n] for n in nodes], problem, nodes))
+        last = f"{begin}" if end == begin + 1 else f"{begin} to {end - 1}"
+        rows.append((last, names, f"{able / TOKEN:,.1f}", f"{used / TOKEN:,.1f}", f"{used / able:.0%}" if able else ""))
+    return Grid(("layers", "nodes", "tokens/s at most", "tokens/s", "used"), tuple(rows), left=2)
+
+
+def _names(names: list[str], problem: Serving, nodes: list[int]) -> list[str]:
+    """Names, or numbers by kind of many nodes."""
+    if len(names) <= 2:
+        return names
+    kinds = Counter(problem.kind_names[int(problem.kind[n])] for n in nodes)
+    return [f"{number} {kind}" for kind, number in kinds.items()]

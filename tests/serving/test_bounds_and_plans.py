@@ -1,0 +1,165 @@
+"""Plans and bounds of serving problems, against all intervals with a largest flow, and on known clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import placeopt as po
+from placeopt.serving.bounds import PatternBound, find_groups, layer_classes, least_crossings
+from placeopt.serving.covers import NEVER, CountedCover, Cover, Way
+from placeopt.serving.flow import best_flow
+from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
+from placeopt.serving.sites import find_sites
+from placeopt.serving.stages import exact_numbers, least_numbers
+from tests.support.brute_force_serving import best_rate, coverage, largest_flow
+from tests.support.random_serving import random_serving
+
+NEVER_STOP = bool
+
+
+def published(name: str) -> Serving:
+    """A cluster whose rates Helix published with its MILP (Mei et al., ASPLOS 2025, artifact)."""
+    folder = os.environ.get("PLACEOPT_DATA")
+    path = Path(folder or "", "serving", f"{name}.json")
+    if folder is None or not path.exists():
+        pytest.skip("PLACEOPT_DATA does not name a folder with serving/")
+    return cluster(json.loads(path.read_text()))
+
+
+def cluster(data: dict[str, Any]) -> Serving:
+    """The problem of a published cluster."""
+    kinds = sorted(data["rates_tokens_per_s"])
+    rate = np.zeros((len(kinds), 1, max(len(rates) for rates in data["rates_tokens_per_s"].values())), dtype=np.int64)
+    for t, kind in enumerate(kinds):
+        for count, tokens in data["rates_tokens_per_s"][kind].items():
+            rate[t, 0, int(count) - 1] = int(tokens * TOKEN)
+    links, v = data["link_tokens_per_s"], len(data["nodes"])
+    link = np.full((v, v), int(links["default"] * TOKEN))
+    for a, b, tokens in links["others"]:
+        link[a, b] = link[b, a] = int(tokens * TOKEN)
+    return build_serving(
+        layers=data["layers"], node_names=[f"n{k}" for k in range(v)], kind=[kinds.index(k) for k in data["nodes"]],
+        rate=rate, kind_names=kinds, link=link, name=data["name"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_plans_and_bounds_agree_with_all_intervals(seed: int) -> None:
+    problem = random_serving(seed, most_nodes=4, most_layers=5)
+    best = best_rate(problem)
+    result = po.solve_serving(problem, time_limit=0.5, workers=1)
+    assert result.rate <= best <= result.bound
+    if result.plan is not None:
+        assert result.report is not None
+        assert result.report.feasible
+        assert result.report.largest
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_largest_flow_is_that_of_the_reference(seed: int) -> None:
+    problem = random_serving(seed)
+    rng = np.random.default_rng(seed)
+    begin = rng.integers(0, problem.layers, problem.n_nodes)
+    end = np.minimum(begin + rng.integers(0, problem.most + 1, problem.n_nodes), problem.layers)
+    plan = best_flow(problem, begin, end)
+    kept = tuple(zip(plan.begin.tolist(), plan.end.tolist(), strict=True))
+    expected = largest_flow(problem, kept)
+    assert plan.rate == expected <= coverage(problem, kept)
+    report = po.verify_serving(problem, plan)
+    assert report.feasible
+    assert report.largest
+    if (problem.link == UNLIMITED).all() and (problem.entry == UNLIMITED).all() and problem.partial:
+        assert expected == coverage(problem, kept)
+
+
+def test_crossings_refute_no_rate_that_a_plan_passes() -> None:
+    tried = only = 0
+    for seed in range(400):
+        problem = random_serving(10_000 + seed, most_nodes=4, most_layers=5)
+        sites = find_sites(problem)
+        if sites.number == 1 or not (best := best_rate(problem)):
+            continue
+        crossings = least_crossings(problem, sites, best, NEVER_STOP)
+        if crossings:
+            tried += 1
+            patterns = PatternBound(layer_classes(problem), find_groups(problem, sites), sites.fastest)
+            assert patterns.refuted(best, (crossings + 1) // 2) is None
+            above = best * 102 // 100 + 1
+            only += patterns.refuted(above) is None and patterns.refuted(above, 1) is not None
+    assert tried >= 10
+    assert only >= 1
+
+
+def test_a_cluster_in_one_site_is_solved_to_a_thousandth() -> None:
+    """4 A100, 8 L4, 12 T4: published 1,289.56 tokens/s after 600 s, with a bound of 78,062."""
+    result = po.solve_serving(published("single-24-llama70b"), time_limit=10)
+    assert result.rate >= 2045.64 * TOKEN
+    assert result.gap is not None
+    assert result.gap <= 1e-3
+
+
+def test_a_cluster_in_three_sites_is_solved_with_its_slow_links() -> None:
+    """The same nodes in three sites: published 1,212.18 tokens/s after 45 minutes, with a bound of 46,521."""
+    result = po.solve_serving(published("distributed-24-llama70b"), time_limit=60)
+    assert result.sites.number == 3
+    assert result.rate >= 1754.38 * TOKEN
+    assert result.bound <= 1754.6 * TOKEN
+    assert result.bound_source == "crossings"
+
+
+def test_covers_are_those_of_all_choices() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        ways = [Way(int(rng.integers(2)), k, int(rng.integers(1, 9)), int(rng.integers(1, 20))) for k in range(1, 5)]
+        limits, target = [2, 1], int(rng.integers(1, 16))
+        cover = Cover(ways, limits, target)
+        choices = [(a, b, c) for a in [None, *ways] for b in [None, *ways] for c in [None, *ways]]
+        kept = [
+            [way for way in choice if way is not None]
+            for choice in choices
+            if all(sum(way is not None and way.group == g for way in choice) <= limits[g] for g in (0, 1))
+        ]
+        costs = [sum(way.cost for way in some) for some in kept if sum(way.size for way in some) >= target]
+        assert int(cover.least[target]) == min(costs, default=NEVER)
+        if costs:
+            nodes = cover.nodes(target)
+            assert all(sum(n for (g, _), n in nodes.items() if g == group) <= limits[group] for group in (0, 1))
+        counted = CountedCover(ways, target, 3)
+        pairs = [a.cost + b.cost for a in ways for b in ways if a.size + b.size >= target]
+        assert counted.cost(2) == min(pairs, default=NEVER)
+
+
+def test_numbers_of_nodes() -> None:
+    assert set(least_numbers([5, 3], [2, 9], 9)) == {(2, 0), (0, 3), (1, 2)}
+    assert set(exact_numbers([5, 3], [2, 9], 9, 3)) == {(0, 3), (1, 2), (2, 1)}
+    assert list(least_numbers([0, 3], [2, 2], 9)) == []
+
+
+def test_unlike_layers() -> None:
+    """The first layer is heavy: node 0 holds it alone, and the others follow."""
+    rate = np.zeros((2, 3, 2), dtype=np.int64)
+    rate[0] = [[10, 0], [10, 10], [10, 0]]
+    rate[1] = [[0, 0], [12, 11], [12, 0]]
+    problem = build_serving(layers=3, node_names=["a", "b"], kind=[0, 1], rate=rate * TOKEN)
+    result = po.solve_serving(problem, time_limit=5)
+    assert result.rate == 10 * TOKEN
+    assert result.bound <= 10 * TOKEN * 1.001
+
+
+def test_nodes_that_cannot_hold_all_layers() -> None:
+    problem = build_serving(layers=9, node_names=["a", "b"], kind=[0, 0], rate=[[[5, 4, 3]]])
+    result = po.solve_serving(problem, time_limit=2)
+    assert result.plan is None
+    assert result.bound == 0
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    problem = random_serving(12)
+    first, second = (po.solve_serving(problem, time_limit=5, workers=1, seed=3) for _ in range(2))
+    assert (first.rate, first.bound) == (second.rate, second.bound)

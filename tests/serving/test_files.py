@@ -1,0 +1,168 @@
+"""Files of serving problems and plans, the verifier, and the commands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import placeopt as po
+from placeopt.serving.plan import COORDINATOR
+from placeopt.serving.problem import TOKEN, UNLIMITED
+from placeopt.serving.rates import Hardware, LayerCosts, interval_rates
+from tests.support.commandline import run
+from tests.support.random_serving import random_serving
+
+DOCUMENT = {
+    "placeopt": 1,
+    "name": "two-kinds",
+    "devices": {"fast": {"count": 2}, "slow": {}},
+    "links": {"default": {"bandwidth": "1 GB/s"}},
+    "serving": {"layers": 4, "activation": "16 KiB", "rates": {"fast": [100, 60, 30], "slow": {1: 50, 2: 20}}},
+}
+
+
+def written(tmp_path: Path, document: object = DOCUMENT) -> Path:
+    path = tmp_path / "serving.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_measured_rates_and_links() -> None:
+    problem = po.load_serving(DOCUMENT)
+    assert problem.node_names == ("fast0", "fast1", "slow")
+    assert problem.kind_names == ("fast", "slow")
+    assert problem.rate[:, 0].tolist() == [[100 * TOKEN, 60 * TOKEN, 30 * TOKEN], [50 * TOKEN, 20 * TOKEN, 0]]
+    assert problem.link[0, 1] == TOKEN * 10**9 // 16384
+    assert problem.entry[0] == UNLIMITED
+
+
+def test_computed_rates_follow_the_roofline() -> None:
+    """Of 100 bytes, two layers of 20 leave room for 6 requests: reading takes 1 s, the work 6 * 2 / 6 = 2 s."""
+    layers = [LayerCosts(20, 1, 1)] * 3
+    hardware = Hardware(100, Fraction(6), Fraction(100), Fraction(0))
+    table = interval_rates(layers, hardware, 5, None)
+    assert table.tolist() == [[6 * TOKEN, 3 * TOKEN, 2 * TOKEN]]
+    assert interval_rates(layers, hardware, 5, 1)[0, 1] == TOKEN * 2
+    slow = replace(hardware, overhead=Fraction(1))
+    assert interval_rates(layers, slow, 5, None)[0, 1] == 6 * TOKEN // 4
+    unlike = interval_rates([LayerCosts(90, 1, 1), *layers[1:]], hardware, 5, None)
+    assert unlike.shape == (3, 3)
+    assert unlike[0].tolist() == [2 * TOKEN * 6 // 6, 0, 0]
+
+
+def test_catalogue_devices_and_unlike_layers() -> None:
+    serving = {
+        "layers": [{"count": 1, "weights": "2 GiB"}, {"count": 3}], "activation": "8 KiB", "weights": "1 GiB",
+        "cache": "4 KiB", "flops": "1 GFLOP", "context": 512,
+    }  # fmt: skip
+    problem = po.load_serving({"placeopt": 1, "devices": {"gpu": {"like": "l4", "count": 2}}, "serving": serving})
+    assert not problem.alike
+    assert problem.layers == 4
+    assert problem.rate_of(0, 0, 4) > 0
+    assert problem.rate[0, 0].tolist() != problem.rate[0, 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rates": {"fast": [100], "slo": [1]}}, 'unknown device "slo"; did you mean slow?'),
+        ({"rates": {"fast": [1, 1, 1, 1, 1]}}, "a rate for 5 layers; there are 4"),
+        ({"rates": {}}, "lacks memory and speed; state it, or the tokens per second in rates"),
+        ({"layers": 0}, "layers"),
+        ({"layers": [{"count": 900}, {"count": 900}]}, "1,800 layers in all; expected at most 1,000"),
+        ({"activation": None}, "activation"),
+        ({"rates": {"fast": [2e12], "slow": [1]}}, "more than 10^9 tokens/s"),
+        ({"rates": {"fast": [0], "slow": [0]}}, "no device can hold a layer"),
+        ({"rate": {}}, "did you mean rates?"),
+    ],
+)
+def test_errors_say_where_and_what(change: dict[str, object], message: str) -> None:
+    with pytest.raises(po.SpecError) as caught:
+        po.load_serving({**DOCUMENT, "serving": {**DOCUMENT["serving"], **change}})  # type: ignore[dict-item]
+    assert message in str(caught.value)
+
+
+def test_other_functions_name_what_reads_the_file() -> None:
+    with pytest.raises(po.SpecError, match="this is a serving problem"):
+        po.compile(DOCUMENT)
+
+
+def test_plan_files_keep_every_rate(tmp_path: Path) -> None:
+    for seed in range(20):
+        problem = random_serving(seed)
+        result = po.solve_serving(problem, time_limit=0.3, workers=1)
+        if result.plan is None:
+            continue
+        path = tmp_path / "plan.json"
+        po.write_serving_plan(path, problem, result.plan)
+        read = po.read_serving_plan(path, problem)
+        assert po.verify_serving(problem, read) == po.verify_serving(problem, result.plan)
+
+
+def test_unknown_nodes_of_a_plan(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text('{"placeopt_plan": 1, "nodes": {"fats0": {"layers": [0, 1], "from": {"fast1": 3}}}}')
+    with pytest.raises(po.PlanError, match="did you mean fast0"):
+        po.read_serving_plan(path, po.load_serving(DOCUMENT))
+
+
+def test_the_verifier_finds_every_broken_rule() -> None:
+    """Each rule is broken in random plans, and named; a plan with less flow is not the largest."""
+    broken: dict[str, int] = {}
+    for seed in range(150):
+        problem = random_serving(seed)
+        plan = po.solve_serving(problem, time_limit=0.2, workers=1).plan
+        if plan is None or not len(plan.flow):
+            continue
+        rng = np.random.default_rng(seed)
+        k, n = int(rng.integers(len(plan.flow))), int(rng.integers(problem.n_nodes))
+        flow = plan.flow.copy()
+        flow[k] += 1 + int(rng.integers(TOKEN))
+        end = plan.end.copy()
+        end[n] += 1
+        edges = plan.edges.copy()
+        edges[k] = edges[k][::-1]
+        less = replace(plan, flow=plan.flow - plan.flow % 2)
+        for changed in (replace(plan, flow=flow), replace(plan, end=end), replace(plan, edges=edges), less):
+            report = po.verify_serving(problem, changed)
+            same = report.rate == plan.rate and report.feasible
+            assert not report.feasible or same or not report.largest or changed.end is end
+            for rule, _ in report.violations:
+                broken[rule] = broken.get(rule, 0) + 1
+    assert set(broken) == {"interval", "edge", "link", "node", "balance"}
+    assert min(broken.values()) >= 3
+
+
+def test_a_smaller_flow_is_not_the_largest() -> None:
+    problem = po.load_serving(DOCUMENT)
+    plan = po.solve_serving(problem, time_limit=2).plan
+    assert plan is not None
+    none = replace(plan, edges=plan.edges[:0], flow=plan.flow[:0])
+    report = po.verify_serving(problem, none)
+    assert (report.feasible, report.largest, report.rate) == (True, False, 0)
+    assert COORDINATOR == -1
+
+
+def test_commands(tmp_path: Path) -> None:
+    path, plan = written(tmp_path), tmp_path / "plan.json"
+    solved = run("solve", str(path), "--out", str(plan), "--time-limit", "2s")
+    assert solved.code == 0
+    assert "rate   60.00 tokens/s" in solved.out
+    assert "0 to 1" in solved.out
+    verified = run("verify", str(path), str(plan))
+    assert verified.code == 0
+    assert "feasible: 60.00 tokens/s; no flow is larger with these layers" in verified.out
+    stated = json.loads(run("solve", str(path), "--json", "--time-limit", "2s").out)
+    assert stated["tokens_per_second"] == 60
+    assert json.loads(run("verify", str(path), str(plan), "--json").out)["feasible"]
+
+
+def test_options_that_do_not_apply(tmp_path: Path) -> None:
+    refused = run("solve", str(written(tmp_path)), "--solver", "heft")
+    assert refused.code == 2
+    assert "--solver does not apply to serving problems" in refused.err
