@@ -67,6 +67,11 @@ class _Column:
     crossing: bool = False
 
 
+def kind_groups(problem: Serving) -> list[Group]:
+    """The groups of nodes by kind, as if all were in one site."""
+    return [Group(0, kind, number) for kind, number in enumerate(problem.counts.tolist()) if number]
+
+
 def find_groups(problem: Serving, sites: Sites) -> list[Group]:
     """The groups of nodes, by site and kind."""
     pairs = Counter(zip(sites.of_node.tolist(), problem.kind.tolist(), strict=True))
@@ -222,7 +227,7 @@ class PatternBound:
     def _cover(
         self, layers: LayerClass, prices: Sequence[int], unit: int, target: int, groups: Sequence[int] | None = None
     ) -> Cover:
-        among = range(len(self.groups)) if groups is None else groups
+        among = [g for g in groups or range(len(self.groups)) if self.groups[g].count]
         return Cover(self._ways(layers, prices, unit, among), [group.count for group in self.groups], target)
 
     def _crossing(

@@ -2,8 +2,8 @@
 
 The coverage of a layer is the sum of the rates of the nodes that hold it. For a wanted rate f, what a layer lacks is f
 minus its coverage. A step takes a random node out and gives it the interval that reduces the sum of what layers lack
-most, among all intervals, with noise that falls during the search (simulated annealing with the Gumbel-max rule). If no
-layer lacks anything, the coverage is f: without slow links, the flow is, too.
+most, among all intervals, with noise that falls to a half during the search (a Gibbs sampler by the Gumbel-max rule).
+If no layer lacks anything, the coverage is f: without slow links, the flow is, too.
 """
 
 from __future__ import annotations
@@ -16,8 +16,34 @@ from placeopt.model.arrays import Int
 from placeopt.serving.plan import node_rates
 from placeopt.serving.problem import Serving
 
-WARM = 0.08
-"""Noise at the start, as a share of the wanted rate."""
+WARM = (0.03, 0.12)
+"""Noise at the start, as a share of the wanted rate; each search draws it from this range."""
+
+NOISE = 2**17
+"""Number of random numbers that a search draws at once; each step takes a part of them."""
+
+
+class _Intervals:
+    """All intervals of a kind of nodes: (i,) first layers, ends, rates, and how much of what is lacking each covers."""
+
+    def __init__(self, problem: Serving, kind: int) -> None:
+        begin, count = (index.reshape(-1) for index in np.indices((problem.layers, problem.most)))
+        rate = problem.rate[kind, 0 if problem.alike else begin, count]
+        kept = (rate > 0) & (begin + count < problem.layers)
+        self.begin, self.end, self.rate = begin[kept], begin[kept] + count[kept] + 1, rate[kept]
+        if problem.alike:  # intervals of the same number of layers share the sums over the first layers
+            counts, self._row = np.unique(count[kept], return_inverse=True)
+            self._rates = problem.rate[kind, 0, counts][:, None]
+        else:
+            self._row = np.arange(len(self.rate))
+            self._rates = self.rate[:, None]
+        self._sums = np.zeros((len(self._rates), problem.layers + 1), dtype=np.int64)
+
+    def gains(self, lacking: Int) -> Int:
+        """(i,) the sum over the layers of an interval of the least of its rate and what the layer lacks."""
+        np.cumsum(np.minimum(lacking, self._rates), axis=1, out=self._sums[:, 1:])
+        found: Int = self._sums[self._row, self.end] - self._sums[self._row, self.begin]
+        return found
 
 
 class CoverageSearch:
@@ -27,24 +53,9 @@ class CoverageSearch:
         self.problem, self.nodes = problem, nodes
         self._random = np.random.default_rng(seed)
         kinds = np.unique(problem.kind[nodes])
-        self._intervals = {int(t): self._of_kind(int(t)) for t in kinds}
-
-    def _of_kind(self, kind: int) -> tuple[Int, Int, Int, Int]:
-        """Begin, end and rate of each interval of a kind, and its layers, padded with one that lacks nothing."""
-        problem = self.problem
-        found = [
-            (begin, begin + k, problem.rate_of(kind, begin, begin + k))
-            for k in range(1, problem.most + 1)
-            for begin in range(problem.layers - k + 1)
-            if problem.rate_of(kind, begin, begin + k)
-        ]
-        begin, end, rate = (
-            (np.array(column, dtype=np.int64) for column in zip(*found, strict=True))
-            if found
-            else [np.zeros(0, dtype=np.int64)] * 3
-        )
-        layer = begin[:, None] + np.arange(problem.most)[None, :]
-        return begin, end, rate, np.where(layer < end[:, None], layer, problem.layers)
+        self._intervals = {int(t): _Intervals(problem, int(t)) for t in kinds}
+        largest = max((len(each.rate) for each in self._intervals.values()), default=0)
+        self._noise = self._random.gumbel(size=max(NOISE, 2 * largest))
 
     def coverage(self, begin: Int, end: Int) -> Int:
         """(L,) coverage of each layer by the nodes of the search."""
@@ -61,29 +72,32 @@ class CoverageSearch:
         wanted: int,
         steps: int,
         should_stop: Callable[[], bool] = lambda: False,
-        warm: float = WARM,
+        warm: float | None = None,
     ) -> tuple[Int, Int, bool]:
         """The last intervals of a search from other ones, and whether their coverage is at least `wanted`."""
         problem = self.problem
         begin, end = begin.copy(), end.copy()
         rates = node_rates(problem, begin, end)
-        lacking = np.zeros(problem.layers + 1, dtype=np.int64)
-        lacking[:-1] = wanted - self.coverage(begin, end)
-        order = self.nodes
+        lacking = wanted - self.coverage(begin, end)
+        warm = float(self._random.uniform(*WARM)) if warm is None else warm
+        order = offsets = self.nodes
         for step in range(steps):
             if step % 64 == 0 and should_stop():
                 break
-            if step % len(order) == 0:
+            turn = step % len(order)
+            if turn == 0:
                 order = self._random.permutation(self.nodes)
-            node = int(order[step % len(order)])
-            begins, ends, passed, layers = self._intervals[int(problem.kind[node])]
-            if not len(begins):
+                offsets = self._random.integers(len(self._noise) // 2, size=len(order))
+            node = int(order[turn])
+            intervals = self._intervals[int(problem.kind[node])]
+            if not len(intervals.rate):
                 continue
             lacking[begin[node] : end[node]] += rates[node]
-            gain = np.minimum(np.maximum(lacking, 0)[layers], passed[:, None]).sum(axis=1)
-            heat = warm * wanted * (1 - step / steps) ** 2
-            best = int((gain + heat * self._random.gumbel(size=len(gain))).argmax()) if heat else int(gain.argmax())
-            begin[node], end[node], rates[node] = begins[best], ends[best], passed[best]
+            gains = intervals.gains(np.maximum(lacking, 0))
+            heat = warm * wanted * (1 - step / (2 * steps))
+            noise = self._noise[offsets[turn] : offsets[turn] + len(gains)]
+            best = int((gains + heat * noise if heat else gains).argmax())
+            begin[node], end[node], rates[node] = intervals.begin[best], intervals.end[best], intervals.rate[best]
             lacking[begin[node] : end[node]] -= rates[node]
             if lacking.max() <= 0:
                 return begin, end, True

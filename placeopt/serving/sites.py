@@ -55,7 +55,12 @@ def find_sites(problem: Serving) -> Sites:
             for site, nodes in enumerate(sorted(map(sorted, nx.connected_components(fast)))):
                 of_node[nodes] = site
             return _sites(problem, of_node)
-    return _sites(problem, np.zeros(problem.n_nodes, dtype=np.int64))
+    return one_site(problem)
+
+
+def one_site(problem: Serving) -> Sites:
+    """All nodes in one site, regardless of their links."""
+    return Sites(np.zeros(problem.n_nodes, dtype=np.int64), *np.zeros((2, 1, 1), dtype=np.int64))
 
 
 def _sites(problem: Serving, of_node: Int) -> Sites:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -14,13 +14,22 @@ import numpy as np
 
 from placeopt.errors import PlaceoptError
 from placeopt.model.arrays import Int
-from placeopt.serving.bounds import COARSE, PatternBound, find_groups, layer_classes, least_crossings, of_sites
+from placeopt.serving.bounds import (
+    COARSE,
+    FINE,
+    PatternBound,
+    find_groups,
+    kind_groups,
+    layer_classes,
+    least_crossings,
+    of_sites,
+)
 from placeopt.serving.flow import best_flow
 from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.plan import ServingPlan
 from placeopt.serving.plan_files import serving_plan_document
 from placeopt.serving.problem import TOKEN, Serving
-from placeopt.serving.sites import Sites, find_sites
+from placeopt.serving.sites import Sites, find_sites, one_site
 from placeopt.serving.stages import StagePlanner
 from placeopt.serving.verification import ServingReport, verify_serving
 
@@ -86,11 +95,10 @@ def solve_serving(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Sites that serve together: the rate of their stages, and a bound of it."""
+    """Sites that serve together, the rate of their stages, and the layers of their nodes."""
 
     members: tuple[int, ...]
     rate: int
-    bound: int
     begin: Int
     end: Int
 
@@ -104,7 +112,7 @@ class _Solve:
         self._until = self._begun + limit
         self.sites = find_sites(problem)
         self.groups, self.classes = find_groups(problem, self.sites), layer_classes(problem)
-        self.patterns = PatternBound(self.classes, self.groups, self.sites.fastest, self._stopped)
+        self.patterns = self._patterns(range(self.sites.number))
         self.plan: ServingPlan | None = None
         self.rate = 0
         self.bound, self.source = self.patterns.area(), "area"
@@ -112,7 +120,8 @@ class _Solve:
 
     def run(self) -> ServingResult:
         self._first_plans()
-        found = self.patterns.bound(0, precision=PRECISION)
+        with self._within(self._limit / 4):
+            found = self._patterns(None).bound(0, precision=PRECISION)
         if found < self.bound:
             self.bound, self.source = found, "patterns"
         self._plan_parts()
@@ -166,6 +175,7 @@ class _Solve:
         parts = [self._part((site,), 0, self._limit / (4 * number)) for site in range(number)]
         self._take_parts(parts)
         if number > 1 and not self._done():
+            self._part(None, self.rate, self._limit / 6)  # as if the links between sites were fast
             with self._within(self._limit / 6):
                 self._bound_crossings()
             joint = self._part(tuple(range(number)), self.rate, self._limit / 4)
@@ -176,7 +186,7 @@ class _Solve:
             for one, other in combinations(parts, 2):
                 members = tuple(sorted(one.members + other.members))
                 if members not in tried:
-                    bound = self._bound_of(members)
+                    bound = min(self._patterns(members, COARSE).bound(0, precision=1e-2), self.bound)
                     pairs.append((bound - one.rate - other.rate, members, one, other))
             if not pairs:
                 return
@@ -194,19 +204,21 @@ class _Solve:
         if used:
             self._take(np.sum([part.begin for part in used], axis=0), np.sum([part.end for part in used], axis=0))
 
-    def _bound_of(self, members: tuple[int, ...]) -> int:
-        groups = of_sites(self.groups, members)
-        patterns = PatternBound(self.classes, groups, self.sites.fastest, self._stopped, COARSE)
-        return min(patterns.bound(0, precision=1e-2), self.bound)
+    def _patterns(self, members: Sequence[int] | None, grid: int = FINE) -> PatternBound:
+        """The bound of some sites with their links, or of all nodes without links if `members` is None."""
+        groups = kind_groups(self.problem) if members is None else of_sites(self.groups, members)
+        return PatternBound(self.classes, groups, self.sites.fastest, self._stopped, grid)
 
-    def _part(self, members: tuple[int, ...], least: int, seconds: float) -> _Part:
-        """Bisect the rate of the stages of some sites, from one that is easy, above `least`, to their bound."""
-        groups = of_sites(self.groups, members)
-        patterns = PatternBound(self.classes, groups, self.sites.fastest, self._stopped, COARSE)
+    def _part(self, members: tuple[int, ...] | None, least: int, seconds: float) -> _Part:
+        """Bisect the rate of stages, from one that is easy, above `least`, to their bound; `members` as above."""
+        patterns = self._patterns(members, COARSE)
         bound = min(patterns.bound(0, precision=1e-2), self.bound)
-        planner = StagePlanner(self.problem, self.sites, members, patterns, self.seed, self.workers, self._stopped)
+        sites = one_site(self.problem) if members is None else self.sites
+        planner = StagePlanner(
+            self.problem, sites, members or (0,), patterns, self.seed, self.workers, self._stopped
+        )  # fmt: skip
         until = time.monotonic() + seconds
-        found = _Part(members, 0, bound, *np.zeros((2, self.problem.n_nodes), dtype=np.int64))
+        found = _Part(members or (), 0, *np.zeros((2, self.problem.n_nodes), dtype=np.int64))
         low, high = least, bound
         wanted = max(bound * 9 // 10, low + 1)
         while high - low > PRECISION * high and not self._done() and time.monotonic() < until:
@@ -214,7 +226,7 @@ class _Solve:
             if isinstance(stages, list):
                 begin, end = planner.intervals(stages)
                 rate = best_flow(self.problem, begin, end).rate
-                found = _Part(members, max(rate, found.rate), bound, begin, end) if rate > found.rate else found
+                found = _Part(members or (), rate, begin, end) if rate > found.rate else found
                 low = max(wanted, rate)
                 self._take(begin, end)
             else:
@@ -223,31 +235,32 @@ class _Solve:
         return found
 
     def _improve(self) -> None:
-        """Raise the coverage of one site after the other by a search, as long as that works."""
+        """Raise the coverage of sites that hold all layers, towards the bound, until the time is over."""
         if self.plan is None:
             return
+        number = self.sites.number
+        parts = [np.flatnonzero(self.sites.of_node == site) for site in range(number)]
+        parts += [np.arange(self.problem.n_nodes)] if number > 1 else []
+        searches = [CoverageSearch(self.problem, nodes, self.seed + k) for k, nodes in enumerate(parts)]
         begin, end = self.plan.begin, self.plan.end
-        step, seed = 0.02, self.seed
-        failed = 0
-        while not self._done() and step > PRECISION:
+        searches = [search for search in searches if search.coverage(begin, end).all()]
+        part, effort = 0.5, 1
+        while searches and not self._done():
             improved = False
-            for site in range(self.sites.number):
-                nodes = np.flatnonzero(self.sites.of_node == site)
-                search = CoverageSearch(self.problem, nodes, seed)
+            for search in searches:
                 now = int(search.coverage(begin, end).min())
-                if not now:
-                    continue
-                seed += 1
-                steps = 40 * len(nodes) + 2_000
-                *found, reached = search.search(begin, end, int(now * (1 + step)) + 1, steps, self._stopped)
-                before = self.rate
+                wanted = now + max(int(part * (self.bound - self.rate) / len(searches)), 1)
+                steps = effort * (50 * len(search.nodes) + 2_000)
+                new_begin, new_end, reached = search.search(begin, end, wanted, steps, self._stopped)
                 if reached:
-                    self._take(*found)
-                if self.rate > before:
-                    (begin, end), improved = found, True
-            failed = 0 if improved else failed + 1
-            if failed >= 3:
-                step, failed = step / 2, 0
+                    before = self.rate
+                    self._take(new_begin, new_end)
+                    if self.rate > before:
+                        begin, end, improved = new_begin, new_end, True
+            if not improved:
+                part *= 0.7
+            if part < 0.02:
+                part, effort = 0.5, 2 * effort
 
     def _bound_crossings(self) -> None:
         """Refute rates up to the bound by their crossings."""
