@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -81,6 +81,13 @@ class Serving:
     def counts(self) -> Int:
         """(t,) number of nodes of each kind."""
         return np.bincount(self.kind, minlength=len(self.kind_names)).astype(np.int64)
+
+    def part(self, nodes: Int) -> Serving:
+        """The problem with some of the nodes."""
+        return replace(
+            self, node_names=tuple(self.node_names[n] for n in nodes.tolist()), kind=self.kind[nodes],
+            link=self.link[np.ix_(nodes, nodes)], entry=self.entry[nodes], exit=self.exit[nodes],
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         name = f" {self.name}" if self.name else ""

@@ -36,6 +36,12 @@ from placeopt.serving.verification import ServingReport, verify_serving
 DEFAULT_GAP = 1e-4
 """Gap at which a search ends unless another one is asked for."""
 
+COPIED = 30
+"""Of more than twice as many nodes in one site, about as many are planned, and the plan is repeated."""
+
+SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)
+"""Shares of the bound at which first plans are tried."""
+
 PRECISION = 5e-5
 """Relative width of the interval of rates at which a search ends."""
 
@@ -124,8 +130,14 @@ class _Solve:
             found = self._patterns(None).bound(0, precision=PRECISION)
         if found < self.bound:
             self.bound, self.source = found, "patterns"
+        if self.sites.number == 1 and self.problem.n_nodes > 2 * COPIED:
+            self._plan_copies()
         self._plan_parts()
         self._improve()
+        before = 0
+        while self.sites.number > 1 and self.rate > before and not self._done():
+            before = self.rate
+            self._part(tuple(range(self.sites.number)), before, self._left())
         report = None if self.plan is None else verify_serving(self.problem, self.plan)
         if report is not None and (not report.feasible or not report.largest or report.rate > self.bound):
             raise PlaceoptError(f"internal error: the plan is not verified: {report.violations[:1]}")
@@ -163,11 +175,32 @@ class _Solve:
         nodes = np.arange(self.problem.n_nodes)
         search = CoverageSearch(self.problem, nodes, self.seed)
         none = np.zeros(self.problem.n_nodes, dtype=np.int64)
-        for share in (0.8, 0.6, 0.4, 0.2, 0.1):
+        for share in SHARES:
             begin, end, _ = search.search(none, none, max(int(share * self.bound), 1), 2 * len(nodes), warm=0)
             self._take(begin, end)
             if self._stopped():
                 return
+
+    def _plan_copies(self) -> None:
+        """Solve for a part of the nodes of each kind, and repeat its plan; the nodes that are left serve together."""
+        copies = self.problem.n_nodes // COPIED
+        counts = self.problem.counts // copies
+        of_kind = [np.flatnonzero(self.problem.kind == kind) for kind in range(len(counts))]
+        first = np.concatenate([nodes[:count] for nodes, count in zip(of_kind, counts, strict=True)])
+        found = _Solve(self.problem.part(first), self._left() / 4, self.gap, self.seed, self.workers, self._asked).run()
+        if found.plan is None:
+            return
+        begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
+        for copy in range(copies):
+            nodes = [of[copy * count : (copy + 1) * count] for of, count in zip(of_kind, counts, strict=True)]
+            begin[np.concatenate(nodes)], end[np.concatenate(nodes)] = found.plan.begin, found.plan.end
+        self._take(begin, end)
+        rest = np.concatenate([of[copies * count :] for of, count in zip(of_kind, counts, strict=True)])
+        if len(rest):
+            search = CoverageSearch(self.problem, rest, self.seed)
+            for share in SHARES:
+                wanted = max(int(share * (self.bound - self.rate)), 1)
+                self._take(*search.search(begin, end, wanted, 50 * len(rest), self._stopped)[:2])
 
     def _plan_parts(self) -> None:
         """Each site alone, all together, and then pairs of parts that gain from serving together."""
@@ -178,7 +211,7 @@ class _Solve:
             self._part(None, self.rate, self._limit / 6)  # as if the links between sites were fast
             with self._within(self._limit / 6):
                 self._bound_crossings()
-            joint = self._part(tuple(range(number)), self.rate, self._limit / 4)
+            joint = self._part(tuple(range(number)), self.rate, self._limit / 3)
             self._take_parts([joint])
         tried: set[tuple[int, ...]] = set()
         while len(parts) > 2 and not self._done():
@@ -222,7 +255,7 @@ class _Solve:
         low, high = least, bound
         wanted = max(bound * 9 // 10, low + 1)
         while high - low > PRECISION * high and not self._done() and time.monotonic() < until:
-            stages = planner.stages(wanted, min(self._left(), seconds / 4))
+            stages = planner.stages(wanted, min(self._left(), seconds / 2))
             if isinstance(stages, list):
                 begin, end = planner.intervals(stages)
                 rate = best_flow(self.problem, begin, end).rate

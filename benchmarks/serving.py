@@ -1,0 +1,259 @@
+"""Measure serving problems: published clusters, baselines, random problems against all intervals, growth.
+
+    python benchmarks/serving.py [published] [agreement] [mutants] [growth] [--limit 60] [--number 5000] [--seed 0]
+
+All parts run unless some are named.
+
+    published  the clusters in serving/ of the folder that PLACEOPT_DATA names, with measured rates (Mei et al., Helix,
+               ASPLOS 2025, artifact): the plan and the bound of placeopt, and the plans of other rules
+    agreement  random problems with up to 5 nodes and 6 layers (tests/support/random_serving.py): plans and bounds
+               against all intervals, each with a largest flow (tests/support/brute_force_serving.py)
+    mutants    plans of random problems with one change: the verifier must reject it, or find the same or less flow
+    growth     24 to 1,000 nodes of 3 to 10 kinds in one site and in eight, with rates of the catalogue for 80 layers
+
+The other rules, each with the largest flow for its layers:
+
+    equal      one chain; all nodes hold the same number of layers
+    memory     one chain; layers in proportion to the most that a node can hold, as llama.cpp and exo divide by memory
+    swarm      as many equal stages as the node with the least memory needs; each node, the fastest first, goes to the
+               stage with the least rate (M. Ryabinin et al., SWARM parallelism, ICML 2023)
+    petals     each node in turn holds as many layers as it can, where the least rate of a layer is least, then the sum
+               (A. Borzunov et al., Petals, ACL 2023)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import placeopt as po
+from placeopt.serving.flow import best_flow
+from placeopt.serving.plan import ServingPlan
+from placeopt.serving.problem import TOKEN, Serving
+from tests.serving.test_bounds_and_plans import cluster
+from tests.support.brute_force_serving import best_rate
+from tests.support.random_serving import random_serving
+
+CONSOLE = Console(width=140)
+
+SIZES = ((24, 3, 1), (42, 7, 1), (100, 10, 1), (200, 10, 1), (200, 10, 8), (1_000, 10, 1))
+"""Nodes, kinds and sites of the part growth."""
+
+Intervals = tuple[np.ndarray, np.ndarray]
+
+
+def most_layers(problem: Serving) -> list[int]:
+    """The most layers that each node can hold."""
+    return [int(np.flatnonzero(problem.rate[kind, 0]).max(initial=-1)) + 1 for kind in problem.kind.tolist()]
+
+
+def chain(shares: list[float], problem: Serving) -> Intervals:
+    """One chain of all nodes, with layers in proportion to shares."""
+    ends = np.rint(np.cumsum(shares) / sum(shares) * problem.layers).astype(np.int64)
+    return np.concatenate([[0], ends[:-1]]), ends
+
+
+def equal(problem: Serving) -> Intervals:
+    """All nodes hold the same number of layers."""
+    return chain([1.0] * problem.n_nodes, problem)
+
+
+def by_memory(problem: Serving) -> Intervals:
+    """Layers in proportion to the most that a node can hold."""
+    return chain([float(most) for most in most_layers(problem)], problem)
+
+
+def swarm(problem: Serving) -> Intervals:
+    """Equal stages that every node can hold; each node goes to the stage with the least rate."""
+    number = -(-problem.layers // min(most_layers(problem)))
+    ends = np.rint(np.arange(1, number + 1) / number * problem.layers).astype(np.int64)
+    begins = np.concatenate([[0], ends[:-1]])
+    rates, place = [0] * number, [0] * problem.n_nodes
+    fastest_first = sorted(range(problem.n_nodes), key=lambda n: -problem.rate_of(int(problem.kind[n]), 0, 1))
+    for n in fastest_first:
+        place[n] = min(range(number), key=rates.__getitem__)
+        rates[place[n]] += problem.rate_of(int(problem.kind[n]), int(begins[place[n]]), int(ends[place[n]]))
+    return begins[place], ends[place]
+
+
+def petals(problem: Serving) -> Intervals:
+    """Each node holds as many layers as it can, where the least rate is least."""
+    coverage = np.zeros(problem.layers, dtype=np.int64)
+    begin, end = np.zeros((2, problem.n_nodes), dtype=np.int64)
+    for n, most in enumerate(most_layers(problem)):
+        windows = [(sorted(coverage[s : s + most].tolist()), s) for s in range(problem.layers - most + 1)]
+        begin[n] = min(windows)[1]
+        end[n] = begin[n] + most
+        coverage[begin[n] : end[n]] += problem.rate_of(int(problem.kind[n]), int(begin[n]), int(end[n]))
+    return begin, end
+
+
+RULES: dict[str, Callable[[Serving], Intervals]] = {
+    "equal": equal, "memory": by_memory, "swarm": swarm, "petals": petals
+}  # fmt: skip
+
+
+def published(limit: float) -> None:
+    """Published clusters: placeopt, what was published, and other rules."""
+    folder = Path(os.environ.get("PLACEOPT_DATA", ""), "serving")
+    files = sorted(folder.glob("*.json"))
+    if not files:
+        CONSOLE.print("published: PLACEOPT_DATA does not name a folder with serving/*.json; nothing to measure")
+        return
+    table = Table(title=f"tokens/s, {limit:g} s")
+    for header in ("cluster", "nodes", "placeopt", "bound", "gap", "s", "published", "its bound", *RULES):
+        table.add_column(header, justify="left" if header == "cluster" else "right")
+    for path in files:
+        data: dict[str, Any] = json.loads(path.read_text())
+        problem = cluster(data)
+        found = po.solve_serving(problem, time_limit=limit)
+        others = [best_flow(problem, *rule(problem)).rate for rule in RULES.values()]
+        stated = [data["published_tokens_per_s"], data["published_bound"]]
+        table.add_row(
+            path.stem, str(problem.n_nodes), *amounts([found.rate, found.bound]),
+            "-" if found.gap is None else f"{found.gap:.3%}", f"{found.seconds:.1f}",
+            *(f"{tokens:,.2f}" for tokens in stated), *amounts(others),
+        )  # fmt: skip
+    CONSOLE.print(table)
+
+
+def amounts(rates: list[int]) -> Iterator[str]:
+    """Rates as text."""
+    return (f"{rate / TOKEN:,.2f}" for rate in rates)
+
+
+def agreement(number: int, seed: int) -> bool:
+    """Random problems against all intervals; whether nothing was wrong."""
+    counts: Counter[str] = Counter()
+    for k in range(seed, seed + number):
+        problem = random_serving(k)
+        best = best_rate(problem)
+        found = po.solve_serving(problem, time_limit=0.3, workers=1)
+        if not found.rate <= best <= found.bound:
+            counts["wrong"] += 1
+            CONSOLE.print(f"seed {k}: rate {found.rate}, optimum {best}, bound {found.bound} by {found.bound_source}")
+        counts[f"bound by {found.bound_source}"] += 1
+        counts["plan within 0.01%"] += found.rate >= best * (1 - 1e-4)
+        counts["bound within 0.1%"] += found.bound <= best * (1 + 1e-3)
+        counts["several sites"] += found.sites.number > 1
+    CONSOLE.print(f"agreement: {number} problems from seed {seed}: {counts['wrong']} wrong; {dict(counts)}")
+    return not counts["wrong"]
+
+
+def mutants(number: int, seed: int) -> bool:
+    """Changed plans; whether the verifier found each change."""
+    counts: Counter[str] = Counter()
+    made = missed = 0
+    k = seed
+    while made < number:
+        k += 1
+        problem, rng = random_serving(k), random.Random(k)
+        plan = po.solve_serving(problem, time_limit=0.05, workers=1).plan
+        if plan is None or not len(plan.flow):
+            continue
+        for what, changed in changes(plan, rng):
+            made += 1
+            report = po.verify_serving(problem, changed)
+            rules = {rule for rule, _ in report.violations}
+            counts[f"{what}: {', '.join(sorted(rules)) or 'kept'}"] += 1
+            # Another interval may be sound; then the flow must be, too, and no larger than the largest.
+            again = best_flow(problem, changed.begin, changed.end).rate
+            wrong = report.feasible and (report.rate > again or report.largest != (report.rate == again))
+            if wrong or (report.feasible and what in ("more", "other end")):
+                missed += 1
+                CONSOLE.print(f"seed {k}: {what} was not found")
+    CONSOLE.print(f"mutants: {made} plans, {missed} wrong; {dict(counts)}")
+    return not missed
+
+
+def changes(plan: ServingPlan, rng: random.Random) -> Iterator[tuple[str, ServingPlan]]:
+    """Plans with one change."""
+    e, n = rng.randrange(len(plan.flow)), rng.choice(np.flatnonzero(plan.end > plan.begin).tolist())
+    for what, amount in (("more", rng.choice([1, TOKEN, 10**12])), ("less", -min(int(plan.flow[e]), TOKEN))):
+        flow = plan.flow.copy()
+        flow[e] += amount
+        yield what, replace(plan, flow=flow)
+    begin, end = plan.begin.copy(), plan.end.copy()
+    begin[n] += rng.choice([-1, 1])
+    end[n] += rng.choice([-1, 0, 1])
+    yield "other layers", replace(plan, begin=begin, end=end)
+    edges = plan.edges.copy()
+    edges[e, rng.randrange(2)] = edges[e, rng.randrange(2)]
+    if not np.array_equal(edges, plan.edges):
+        yield "other end", replace(plan, edges=edges)
+
+
+def catalogue_cluster(nodes: int, kinds: int, sites: int) -> Serving:
+    """Nodes of kinds of the catalogue, by turns, and by turns in sites with links of 1 Gbps between them."""
+    names = ["a100-40gb", "l4", "t4", "v100-16gb", "rtx-3090", "rtx-4090", "a10", "h100-sxm", "rtx-4070", "l40s"][
+        :kinds
+    ]
+    devices: dict[str, Any] = {}
+    for k in range(kinds):
+        for site in range(sites):
+            count = len(range(k + kinds * site, nodes, kinds * sites))
+            if count:
+                devices[f"{names[k]}-s{site}-"] = {"like": names[k], "count": count, "type": f"site{site}"}
+    inside = [{"between": [f"site{s}", f"site{s}"], "bandwidth": "10 Gbps"} for s in range(sites)]
+    serving = {
+        "layers": 80, "weights": 1711308800, "cache": "4 KiB", "flops": 1711308800, "activation": "16 KiB",
+        "reserve": "1 GiB",
+    }  # fmt: skip
+    links = {"default": {"bandwidth": "1 Gbps"}, "overrides": inside}
+    return po.load_serving({"placeopt": 1, "devices": devices, "links": links, "serving": serving})
+
+
+def growth(limit: float) -> None:
+    """Larger clusters."""
+    table = Table(title=f"{limit:g} s, 80 layers")
+    for header in ("nodes", "kinds", "sites", "tokens/s", "bound", "gap", "s"):
+        table.add_column(header, justify="right")
+    for nodes, kinds, sites in SIZES:
+        begun = time.perf_counter()
+        found = po.solve_serving(catalogue_cluster(nodes, kinds, sites), time_limit=limit)
+        gap = "-" if found.gap is None else f"{found.gap:.2%}"
+        seconds = f"{time.perf_counter() - begun:.1f}"
+        table.add_row(
+            *(f"{x:,}" for x in (nodes, kinds, sites)), *amounts([found.rate, found.bound]), gap, seconds
+        )  # fmt: skip
+    CONSOLE.print(table)
+
+
+def main() -> None:
+    """Run the parts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=["published", "agreement", "mutants", "growth", []], default=[])
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for each cluster")
+    parser.add_argument("--number", type=int, default=5_000, help="random problems, and changed plans")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    parts = asked.parts or ["published", "agreement", "mutants", "growth"]
+    sound = True
+    if "published" in parts:
+        published(asked.limit)
+    if "agreement" in parts:
+        sound &= agreement(asked.number, asked.seed)
+    if "mutants" in parts:
+        sound &= mutants(asked.number, asked.seed)
+    if "growth" in parts:
+        growth(asked.limit)
+    sys.exit(0 if sound else 1)
+
+
+if __name__ == "__main__":
+    main()
