@@ -14,8 +14,11 @@ import placeopt as po
 from placeopt.serving.plan import COORDINATOR
 from placeopt.serving.problem import TOKEN, UNLIMITED
 from placeopt.serving.rates import Hardware, LayerCosts, interval_rates
+from placeopt.serving.sites import find_sites
 from tests.support.commandline import run
 from tests.support.random_serving import random_serving
+
+ROOT = Path(__file__).parents[2]
 
 DOCUMENT = {
     "placeopt": 1,
@@ -162,7 +165,28 @@ def test_commands(tmp_path: Path) -> None:
     assert json.loads(run("verify", str(path), str(plan), "--json").out)["feasible"]
 
 
+@pytest.mark.parametrize("name", ["llama-70b-24", "llama-70b-three-sites"])
+def test_stored_problems(name: str, tmp_path: Path) -> None:
+    path = ROOT / "problems" / "serving" / f"{name}.yaml"
+    problem = po.load_serving(path)
+    assert (problem.name, problem.n_nodes, problem.layers) == (name, 24, 80)
+    assert find_sites(problem).number == (1 if name == "llama-70b-24" else 3)
+    picture = tmp_path / "layers.png"
+    assert run("solve", path, "--time-limit", "0.3s", "--plot", picture).code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_stored_plan_is_verified() -> None:
+    folder = ROOT / "problems" / "serving"
+    problem = po.load_serving(folder / "llama-70b-24.yaml")
+    report = po.verify_serving(problem, po.read_serving_plan(folder / "plans" / "llama-70b-24.json", problem))
+    assert report.feasible
+    assert report.largest
+    assert report.rate > 10_600 * TOKEN
+
+
 def test_options_that_do_not_apply(tmp_path: Path) -> None:
     refused = run("solve", str(written(tmp_path)), "--solver", "heft")
     assert refused.code == 2
     assert "--solver does not apply to serving problems" in refused.err
+    assert run("solve", written(tmp_path), "--plot", "memory:a.png").code == 2

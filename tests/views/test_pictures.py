@@ -29,6 +29,8 @@ FIGURES = (
     ("docs/pipelines.md", r"latency +([\d.]+ s) ", "four-stages-gantt", "latency {} "),
     ("docs/pipelines.md", r"period ([\d.]+ ms) with contiguous stages", "stages", "period {} "),
     ("docs/pipelines.md", r"([\d.]+ ms) if a GPU has two", "stages", "period {} "),
+    ("docs/serving.md", r"rate +([\d,]+ tokens/s)", "serving", "{} on 24"),
+    ("docs/serving.md", r"at most ([\d,]+ tokens/s) by", "serving", "more than {}"),
     ("docs/spec.md", r"sum counts (\d+ GiB)", "memory-models", "sum counts {}"),
     ("docs/spec.md", r"peak at most (\d+ GiB)", "memory-models", "peak counts {}"),
     ("docs/compare.md", r"on (\d+) random graphs", "profile", "{} problems"),

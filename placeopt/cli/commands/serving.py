@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from placeopt.cli.arguments import DEFAULT_LIMIT
+from placeopt.cli.files import save_plots
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.output import print_json, print_notes, stdout_console
 from placeopt.errors import UsageError, unwritable
@@ -33,6 +34,7 @@ def solve_serving_file(
     seed: int,
     workers: int | None,
     out: Path | None,
+    pictures: Sequence[tuple[str, Path]],
     as_json: bool,
 ) -> None:
     """Solve a serving problem, print the result, and write the plan."""
@@ -71,10 +73,16 @@ def solve_serving_file(
         print_notes(unsaved)
         if result.plan is not None and not as_json:
             print_json(serving_plan_document(problem, result.plan))
+    drawn = True
+    if pictures and result.plan is not None:
+        from placeopt.serving.pictures import draw_layers
+
+        plan = result.plan
+        drawn = save_plots(pictures, lambda _: draw_layers(problem, plan, bound=result.bound))
     if stop.is_set():
         raise typer.Exit(stop.code)
     missed = result.plan is None or (require_gap is not None and (result.gap is None or result.gap > require_gap))
-    raise typer.Exit(2 if unsaved is not None else 1 if missed else 0)
+    raise typer.Exit(2 if unsaved is not None or not drawn else 1 if missed else 0)
 
 
 def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:

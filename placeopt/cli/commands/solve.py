@@ -141,11 +141,12 @@ def solve(
         refuse({
             "--solver": solver, "--dask": dask, "--initial": initial, "--pass": passes, "--no-passes": no_passes,
             "--bound-time": bound_time, "--strict": strict, "--consolidate": consolidate, "--set": sets,
-            "--plot": plots, "--trace": trace, "--report": report, "--tasks": tasks,
+            "--trace": trace, "--report": report, "--tasks": tasks,
+            **{f"--plot {kind}": kind != SCHEDULE_KINDS[0] for kind, _ in pictures},
         })  # fmt: skip
         solve_serving_file(
             document, limit=limit, gap=gap, require_gap=require_gap, seed=seed, workers=workers, out=out,
-            as_json=as_json,
+            pictures=pictures, as_json=as_json,
         )  # fmt: skip
     with collection_paused():
         compiled = compile_document(document)
