@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from placeopt.errors import SpecError, counted, in_file_order
+from placeopt.errors import SpecError, counted, in_file_order, listing
 from placeopt.io.compiler import document_of
 from placeopt.io.compiler.durations import used_format
 from placeopt.io.compiler.figures import completed_devices, completed_links
@@ -218,8 +218,8 @@ class _Compilation:
         ]  # fmt: skip
         form = None if device.speed is None else used_format(device.speed, serving.precision)
         if (lacking or form is None) and not self.issues.touch("devices", pool):
-            what = " and ".join(lacking) or f"a speed for {serving.precision} or a wider format"
-            self.issues.add(f"lacks {what}; state it, or the tokens per second in rates", place, at_key=True)
+            what = listing(lacking) if lacking else f"a speed for {serving.precision} or a wider format"
+            self.issues.add(f"lacks {what}; expected that, or its tokens per second in rates", place, at_key=True)
         if costs is None or lacking or form is None or device.speed is None:
             return np.zeros((1, sum(part.count for part in serving.layers)), dtype=np.int64)
         assert device.memory is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import PlaceoptError
+from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.serving.bounds import (
     COARSE,
@@ -99,7 +99,7 @@ def solve_serving(
     return _Solve(problem, time_limit, gap_limit, seed, threads, should_stop).run()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """Sites that serve together, the rate of their stages, and the layers of their nodes."""
 
@@ -140,7 +140,7 @@ class _Solve:
             self._part(tuple(range(self.sites.number)), before, self._left())
         report = None if self.plan is None else verify_serving(self.problem, self.plan)
         if report is not None and (not report.feasible or not report.largest or report.rate > self.bound):
-            raise PlaceoptError(f"internal error: the plan is not verified: {report.violations[:1]}")
+            raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
         return ServingResult(
             self.problem, self.plan, report, self.bound, self.source, time.monotonic() - self._begun, self.sites,
             self.history,

@@ -32,7 +32,9 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
     """The rate, its bound, and the nodes of a result."""
     facts = []
     if result.plan is None:
-        lack = "the nodes cannot hold all layers" if not result.bound else "no plan was found"
+        held = int(((result.problem.rate > 0).any(axis=1).sum(axis=1) * result.problem.counts).sum())
+        lack = f"the nodes hold at most {held:,} of {result.problem.layers:,} layers"
+        lack = "no plan was found" if held >= result.problem.layers else lack
         facts.append(("rate", lack))
     else:
         facts.append(("rate", tokens_text(result.rate)))

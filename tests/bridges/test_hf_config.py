@@ -552,3 +552,34 @@ class TestTensorParallelism:
             assert "modes or in teams of devices, which the format cannot express" in wrong.err
         assert "expected one such as 1,2,4" in run("import", file, "--tensor-parallel", "1;2").err
         assert "takes no --tensor-parallel" in run("import", file, "--format", "stg", "--tensor-parallel", "2").err
+
+
+class TestServing:
+    def test_layers_of_a_dense_model(self, tmp_path: Path) -> None:
+        """Eight heads of 128 keys and values in bf16; two FLOP for each weight of a matrix, and attention."""
+        found = imported(tmp_path, LLAMA_8B, serve=True, network="l4:2", context=1024)
+        serving = found.document["serving"]
+        first, middle, last = serving["layers"]
+        attention, feed_forward = 2 * 4096 * 4096 + 2 * 4096 * 1024, 3 * 4096 * 14336
+        assert (first["count"], middle["count"], last["count"]) == (1, 30, 1)
+        assert middle["cache"] == 2 * 8 * 128 * 2
+        assert middle["flops"] == 2 * (attention + feed_forward) + 2 * 1024 * 32 * (128 + 128)
+        assert middle["weights"] == 2 * (attention + feed_forward + 2 * 4096)
+        assert first["weights"] - middle["weights"] == 2 * 128256 * 4096
+        assert last["weights"] - middle["weights"] == 2 * (128256 * 4096 + 4096)
+        assert last["flops"] - middle["flops"] == 2 * 128256 * 4096
+        assert serving["activation"] == 2 * 4096
+        problem = po.load_serving(found.document)
+        assert (problem.layers, problem.n_nodes) == (32, 2)
+        assert po.solve_serving(problem, time_limit=1).rate > 0
+
+    def test_a_token_uses_some_experts(self, tmp_path: Path) -> None:
+        layers = imported(tmp_path, MIXTRAL, serve=True, context=1).document["serving"]["layers"]
+        experts = 3 * 4096 * 14336
+        assert layers[1]["weights"] > 2 * 8 * experts
+        assert 2 * 2 * experts < layers[1]["flops"] < 2 * 3 * experts
+
+    @pytest.mark.parametrize("options", [{"level": "layer"}, {"phase": "decode"}, {"objective": "period"}])
+    def test_options_of_tasks_are_refused(self, options: dict[str, Any], tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="exclude each other"):
+            imported(tmp_path, LLAMA_8B, serve=True, **options)

@@ -17,6 +17,7 @@ from placeopt.serving.flow import best_flow
 from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
 from placeopt.serving.sites import find_sites
 from placeopt.serving.stages import exact_numbers, least_numbers
+from placeopt.serving.views import result_facts
 from tests.support.brute_force_serving import best_rate, coverage, largest_flow
 from tests.support.random_serving import random_serving
 
@@ -157,6 +158,7 @@ def test_nodes_that_cannot_hold_all_layers() -> None:
     result = po.solve_serving(problem, time_limit=2)
     assert result.plan is None
     assert result.bound == 0
+    assert dict(result_facts(result))["rate"] == "the nodes hold at most 6 of 9 layers"
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

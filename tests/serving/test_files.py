@@ -75,7 +75,7 @@ def test_catalogue_devices_and_unlike_layers() -> None:
     [
         ({"rates": {"fast": [100], "slo": [1]}}, 'unknown device "slo"; did you mean slow?'),
         ({"rates": {"fast": [1, 1, 1, 1, 1]}}, "a rate for 5 layers; there are 4"),
-        ({"rates": {}}, "lacks memory and speed; state it, or the tokens per second in rates"),
+        ({"rates": {}}, "lacks memory, speed; expected that, or its tokens per second in rates"),
         ({"layers": 0}, "layers"),
         ({"layers": [{"count": 900}, {"count": 900}]}, "1,800 layers in all; expected at most 1,000"),
         ({"activation": None}, "activation"),

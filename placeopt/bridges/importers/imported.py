@@ -50,6 +50,9 @@ class ImportOptions:
     """Objective of the problem: `makespan` or `period`."""
     target: str | None = None
     """The runtime that must be able to execute every plan, by the name of its format of export."""
+    serve: bool | None = None
+    """Whether a language model becomes a serving problem: its layers are divided among the devices for the most tokens
+    per second."""
     plan: bool | None = None
     """Whether the run that the file records is read as a plan."""
 

@@ -35,13 +35,15 @@ IMPORTERS: dict[str, Importer] = {
         "language models of llama.cpp, .gguf (extra gguf)",
         gguf.recognises,
         gguf.read,
-        frozenset({"network", "batch", "level", "context", "phase", "objective", "tensor_parallel"}),
+        frozenset({"network", "batch", "level", "context", "phase", "objective", "tensor_parallel", "serve"}),
     ),
     hf_config.NAME: Importer(
         "language models of Hugging Face, config.json",
         hf_config.recognises,
         hf_config.read,
-        frozenset({"network", "batch", "level", "precision", "context", "phase", "objective", "tensor_parallel"}),
+        frozenset(
+            {"network", "batch", "level", "precision", "context", "phase", "objective", "tensor_parallel", "serve"}
+        ),
     ),
     onnx_model.NAME: Importer(
         "ONNX models, .onnx (extra onnx)",
@@ -99,6 +101,7 @@ OPTIONS = {
     "phase": "--phase",
     "tensor_parallel": "--tensor-parallel",
     "objective": "--objective",
+    "serve": "--serve",
     "target": "--for",
     "plan": "--plan-out",
 }

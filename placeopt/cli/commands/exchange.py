@@ -71,6 +71,12 @@ def import_file(
     objective: Annotated[
         str | None, Option(help="`period`: the throughput of a pipeline of runs, instead of the `makespan` of one run.")
     ] = None,
+    serve: Annotated[
+        bool,
+        Option(
+            "--serve", help="Divide the layers of a language model among the devices, for the most tokens per second."
+        ),
+    ] = False,
     name: Annotated[str | None, Option(help="Name of the problem; by default taken from the file.")] = None,
     resolution: Annotated[str | None, time_option("--resolution", help="Length of a tick, such as `10 ns`.")] = None,
     out: DocumentFile = None,
@@ -114,6 +120,7 @@ def import_file(
         phase=phase,
         tensor_parallel=_degrees(tensor_parallel),
         objective=objective,
+        serve=serve or None,
         target=target,
         plan=True if plan_out is not None else None,
     )

@@ -18,7 +18,7 @@ or with a compressed cache, devices hold copies.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any
 
 from placeopt.bridges.costs.formulas import experts_read
 from placeopt.bridges.importers.imported import Imported, ImportOptions
+from placeopt.bridges.importers.language_models.serving import serving_document
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import device_count, network_of
@@ -337,6 +338,8 @@ def imported(
     elif longest is not None and context > longest:
         notes.append(f"the context of {context:,} tokens is longer than the {longest:,} tokens that the model supports")
     network, about = network_of(options.network)
+    if options.serve:
+        return _serving(model, path, format, options, network, context, (*notes, *about))
     runs = device_count(network) if options.pipelined and model.causal else 1
     if runs > 1:
         notes.append(
@@ -357,6 +360,29 @@ def imported(
     )
     rules = pipeline_rules() if options.pipelined else None
     return graph.imported(network, options.resolution, str(path), (*notes, *about), rules)
+
+
+def _serving(
+    model: Transformer,
+    path: StrPath,
+    format: str,
+    options: ImportOptions,
+    network: Mapping[str, Any],
+    context: int,
+    notes: Sequence[str],
+) -> Imported:
+    """A serving problem; options of tasks do not apply."""
+    stated = {"--level": options.level, "--phase": options.phase, "--objective": options.objective}
+    for option, given in {**stated, "--tensor-parallel": options.tensor_parallel}.items():
+        if given:
+            raise UsageError(f"--serve and {option} exclude each other: a serving problem has layers, not tasks")
+    if not model.causal:
+        raise UsageError("--serve needs a model that generates text, and the model is an encoder")
+    document = serving_document(
+        model, network, name=options.name or model.name, source=f"{Path(path).name}, {format}", context=context,
+        batch=options.batch,
+    )  # fmt: skip
+    return Imported(document, tuple(notes))
 
 
 def _check_teams(options: ImportOptions, level: str, devices: int) -> None:
