@@ -273,7 +273,7 @@ class PatternBound:
         senders, receivers = ([k for k, group in enumerate(self.groups) if group.site == site] for site in (g, h))
         found, sending, receiving = None, dict[int, CountedCover](), dict[int, CountedCover]()
         n_senders, n_receivers = (sum(self.groups[k].count for k in each) for each in (senders, receivers))
-        enough = -(-target * unit // rate)  # with so many partners, links do not limit a node
+        enough = -(-target * unit // rate)  # with this number of partners, links do not limit a node
         cheapest = [
             min((way.cost for way in self._ways(self.classes[e], prices, unit, each)), default=NEVER)
             for e, each in ((c, senders), (d, receivers))

@@ -86,7 +86,7 @@ def read_serving_plan(path: StrPath, problem: Serving) -> ServingPlan:
     Raises
     ------
     PlanError
-        If the file is no plan, or names nodes that the problem does not have; lists every issue.
+        If the file is not a plan, or names nodes that the problem does not have; lists every issue.
     """
     try:
         document = read_document(path)

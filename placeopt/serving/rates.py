@@ -3,7 +3,7 @@
 A step makes one token for each of b requests. It reads the weights of the held layers once and what they keep for the
 tokens of the requests, and takes at least the time of that at the memory bandwidth, and at least the time of the work
 (roofline; S. Williams, A. Waterman, D. Patterson, Communications of the ACM 2009, doi:10.1145/1498765.1498785). As many
-requests are served as the memory holds beside the weights: more layers leave less memory to requests, so that the
+requests are served as the memory holds next to the weights: more layers leave less memory to requests, so that the
 tokens per second fall faster than the number of layers grows.
 """
 

@@ -134,7 +134,7 @@ def _is_largest(
 ) -> bool:
     """Whether no path in the residual network leads from the coordinator back to it.
 
-    Each node stands twice: before and after its layers. (n, False) and (n, True) are these two places.
+    Each node is counted twice: before and after its layers. (n, False) and (n, True) are these two places.
     """
     used = [n for n in range(problem.n_nodes) if rates[n]]
     passed = dict.fromkeys(used, 0)
