@@ -12,7 +12,8 @@ namespace {
 void prefetch([[maybe_unused]] const Line& line, [[maybe_unused]] Int i) {
 #if defined(__GNUC__) || defined(__clang__)
     const Problem& problem = line.problem;
-    __builtin_prefetch(&problem.duration[i * problem.m]);
+    const Int m = problem.m, entries = 64 / sizeof(Int);  // of a cache line
+    for (Int d = 0; d < m; d += entries) __builtin_prefetch(&problem.duration[i * m + d]);
     __builtin_prefetch(&problem.in_start[i]);
     __builtin_prefetch(&problem.release[i]);
     __builtin_prefetch(&problem.group[i]);
@@ -40,11 +41,10 @@ Int insert_tasks(Line& line, Ints sequence, const Penalties& penalties, Stop& st
                 const Int* penalty = &penalties.ticks[penalties.row[i] * m];
                 Int best_worth = NEVER;
                 for (Int d = 0; d < m; ++d) {
-                    // A task starts no earlier than its data arrives: this rules out most devices without a search for
-                    // gaps.
+                    // The least start rules out most devices without a search for gaps.
                     // Nothing overflows: durations and ends are at most NEVER, penalties below it.
                     const Int work = problem.work(i, d) + penalty[d];
-                    if (work >= best_worth - line.ready[d] || !timeline.can_host(k, d)) continue;
+                    if (work >= best_worth - timeline.least_start(i, d) || !timeline.can_host(k, d)) continue;
                     const Slot found = timeline.earliest(i, d, line.ready[d]);
                     const Int worth = found.start + work;
                     if (worth < best_worth) {
@@ -53,7 +53,11 @@ Int insert_tasks(Line& line, Ints sequence, const Penalties& penalties, Stop& st
                         slot = found;
                     }
                 }
-                if (best < 0) return i;
+                if (best < 0) {
+                    for (Int d = 0; d < m; ++d)
+                        if (timeline.can_host(k, d)) throw Overflow();  // the task would end at NEVER or later
+                    return i;
+                }
             }
             timeline.occupy(i, best, slot);
         }

@@ -45,6 +45,7 @@ Line::Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording
       ready(of.m, 0),
       gaps(of.m),
       longest(of.m, 0),
+      latest(of.m, 0),
       arrival(of.m, 0),
       stays(of.setups.any() ? of.m : 0),
       usage(of.resources),
@@ -114,11 +115,11 @@ void Line::open_gaps() {
     for (Int d = 0; d < problem.m; ++d) {
         auto& each = gaps[d];
         each.assign(1, {0, NEVER});
-        longest[d] = 0;
+        longest[d] = latest[d] = 0;
         if (!windows.any()) continue;
         for (Int w = windows.row[d]; w < windows.row[d + 1]; ++w) {
             if (const Int length = windows.begin[w] - each.back().start; length > 0) {
-                each.back().end = windows.begin[w];
+                each.back().end = latest[d] = windows.begin[w];
                 longest[d] = std::max(longest[d], length);
                 each.push_back({windows.end[w], NEVER});
             } else {

@@ -57,7 +57,8 @@ struct Line {
     std::vector<Int> free, first;   // (m,) end of the last task, start of the first; NEVER without tasks
     std::vector<Int> ready;         // (m,) result of `compute_ready`
     std::vector<std::vector<Gap>> gaps;  // of each device in order of time, those of positive length, then the open end
-    std::vector<Int> longest;       // (m,) upper bound of the gaps before the open end
+    std::vector<Int> longest;       // (m,) of the gaps before the open end, 0 if there are none
+    std::vector<Int> latest;        // (m,) end of the last of these gaps, 0 if there are none
     std::vector<Int> ports;         // the tick from which each port is free
     std::vector<Int> sent;          // (n, m) with ports: arrival of the task's shared output there; -1 if not sent
     std::vector<Int> moves;         // (e,) with ports: start of each edge's transfer; -1 without a separate one
@@ -234,6 +235,14 @@ public:
         return ready;
     }
 
+    // A lower bound of `earliest` for task i on device d, after `compute_ready`: a task that fits into no gap starts after all
+    // tasks of the device.
+    Int least_start(Int i, Int d) const {
+        const Int ready = line.ready[d];
+        if (rules.resources || problem.setups.any() || fits_gap(d, problem.work(i, d), ready)) return ready;
+        return std::max(ready, line.free[d]);
+    }
+
     // The earliest start of task i on device d at or after `ready`, in a gap between tasks or after the last.
     Slot earliest(Int i, Int d, Int ready) const {
         return with_resources(i, d, ready, [&](Int from) { return earliest_on_device(i, d, from); });
@@ -254,7 +263,7 @@ public:
         // Windows in which the device is unavailable are no gaps, so its open end may begin after its last task.
         const Int start = std::max(ready, problem.unavailable.any() ? line.gaps[d].back().start : line.free[d]);
         if (start >= NEVER - ticks) throw Overflow();
-        if (ticks > line.longest[d]) return {start, OPEN};
+        if (!fits_gap(d, ticks, ready)) return {start, OPEN};
         // Gaps that end too early are skipped by bisection; of the others the first that fits. The open end always does.
         const auto& gaps = line.gaps[d];
         Int low = 0, high = static_cast<Int>(gaps.size()) - 1;
@@ -323,6 +332,9 @@ public:
     }
 
 private:
+    // Whether a gap before the open end of device d may have room for `ticks` ticks from `ready` on.
+    bool fits_gap(Int d, Int ticks, Int ready) const { return ticks <= line.longest[d] && ticks <= line.latest[d] - ready; }
+
     // The first slot of `on_device(tick)` from `ready` on at which task i has its resources on device d as long as it runs.
     template <class OnDevice>
     Slot with_resources([[maybe_unused]] Int i, [[maybe_unused]] Int d, Int ready, OnDevice&& on_device) const {
@@ -452,9 +464,6 @@ private:
         const Int open = static_cast<Int>(gaps.size()) - 1, gap = slot.gap == OPEN ? open : slot.gap;
         const Gap whole = gaps[gap];
         const Int before = slot.start - whole.start, after = whole.end - end;
-        Int longest = std::max(line.longest[d], before);
-        if (gap < open) longest = std::max(longest, after);
-        set(line.longest[d], longest);
         if (line.record) line.gap_changes.push_back({d, gap, (before > 0) + (after > 0), whole});
         if (before > 0) {
             gaps[gap].end = slot.start;
@@ -464,6 +473,13 @@ private:
         } else {
             gaps.erase(gaps.begin() + gap);
         }
+        Int longest = std::max(line.longest[d], gap < open ? Int{0} : before);
+        if (gap < open && whole.end - whole.start == longest) {
+            longest = 0;
+            for (std::size_t k = 0; k + 1 < gaps.size(); ++k) longest = std::max(longest, gaps[k].end - gaps[k].start);
+        }
+        set(line.longest[d], longest);
+        set(line.latest[d], gaps.size() < 2 ? 0 : gaps[gaps.size() - 2].end);
     }
 };
 
