@@ -229,7 +229,7 @@ def layers() -> list[Picture]:
     problem = po.load_serving(folder / "llama-70b-24.yaml")
     plan = po.read_serving_plan(folder / "plans" / "llama-70b-24.json", problem)
     patterns = PatternBound(layer_classes(problem), kind_groups(problem), one_site(problem).fastest)
-    return [draw_layers(problem, plan, bound=patterns.bound(0, precision=1e-4))]
+    return [draw_layers(problem, plan, bound=patterns.bound(1e-4))]
 
 
 PICTURES: dict[str, Callable[[], Sequence[Picture]]] = {

@@ -27,6 +27,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 from ortools.math_opt.python import mathopt
 
+from placeopt.model.arrays import Int
 from placeopt.serving.covers import NEVER, CountedCover, Cover, Nodes, Way
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.sites import Sites
@@ -107,7 +108,7 @@ class PatternBound:
 
     classes: list[LayerClass]
     groups: list[Group]
-    fastest: np.ndarray  # (s, s) largest rate of a link between two sites
+    fastest: Int  # (s, s) largest rate of a link between two sites
     should_stop: Callable[[], bool] = lambda: False
     grid: int = FINE
     _columns: dict[_Column, int] = field(init=False, default_factory=dict)  # and the largest rate that each covers
@@ -128,9 +129,9 @@ class PatternBound:
             for group in self.groups
         ]
 
-    def bound(self, least: int, *, precision: float = 1e-5) -> int:
-        """The lowest rate that is known to be refuted without crossings, minus one; not below `least`."""
-        low, high = least, max(self.area(), least)
+    def bound(self, precision: float) -> int:
+        """The lowest rate that is known to be refuted without crossings, minus one, to a relative precision."""
+        low, high = 0, self.area()
         while high - low > precision * high and not self.should_stop():
             middle = (low + high) // 2
             refuted = self.refuted(middle)
@@ -153,15 +154,13 @@ class PatternBound:
             cost = sum(
                 layers.number * int(cover.least[target]) for layers, cover in zip(self.classes, covers, strict=True)
             )
-            columns = (
-                []
-                if cost >= NEVER
-                else [_column(cover.nodes(target), c, len(covers)) for c, cover in enumerate(covers)]
-            )
-            if crossings and cost < NEVER:
-                extra, pair = self._crossing(prices, unit, target, covers)
-                cost += crossings * extra
-                columns += [] if pair is None else [pair]
+            columns = []
+            if cost < NEVER:
+                columns = [_column(cover.nodes(target), [c], len(covers)) for c, cover in enumerate(covers)]
+                if crossings:
+                    extra, pair = self._crossing(prices, unit, target, covers)
+                    cost += crossings * extra
+                    columns += [] if pair is None else [pair]
             if cost > money:
                 return rate if crossings else self._least_refuted(covers, money, unit, rate)
             new = [column for column in columns if self._columns.get(column, -1) < rate]
@@ -227,7 +226,7 @@ class PatternBound:
     def _cover(
         self, layers: LayerClass, prices: Sequence[int], unit: int, target: int, groups: Sequence[int] | None = None
     ) -> Cover:
-        among = [g for g in groups or range(len(self.groups)) if self.groups[g].count]
+        among = [g for g in (range(len(self.groups)) if groups is None else groups) if self.groups[g].count]
         return Cover(self._ways(layers, prices, unit, among), [group.count for group in self.groups], target)
 
     def _crossing(
@@ -241,13 +240,14 @@ class PatternBound:
             for e, other in ((c, d), (d, c)):  # the layer of class e is passed in two sites
                 cost, nodes = mixed[e]
                 if cost - floor[e] < least and nodes is not None:
-                    least, found = cost - floor[e], _pair(nodes + covers[other].nodes(target), c, d, len(covers))
+                    both = nodes + covers[other].nodes(target)
+                    least, found = cost - floor[e], _column(both, [c, d], len(covers))
             for g, h in permutations(sorted({group.site for group in self.groups}), 2):
                 if self.should_stop():
                     return 0, None
                 cost, nodes = self._full(c, d, g, h, prices, unit, target, least + floor[c] + floor[d])
                 if cost - floor[c] - floor[d] < least and nodes is not None:
-                    least, found = cost - floor[c] - floor[d], _pair(nodes, c, d, len(covers))
+                    least, found = cost - floor[c] - floor[d], _column(nodes, [c, d], len(covers))
         return max(least, 0), found
 
     def _mixed(self, layers: LayerClass, prices: Sequence[int], unit: int, target: int) -> tuple[int, Nodes | None]:
@@ -297,21 +297,13 @@ class PatternBound:
         return (limit, found) if found is not None else (NEVER, None)
 
 
-def _column(nodes: Nodes, c: int, n_classes: int) -> _Column:
-    return _Column(_shares(nodes), tuple(int(e == c) for e in range(n_classes)))
-
-
-def _pair(nodes: Nodes, c: int, d: int, n_classes: int) -> _Column:
-    return _Column(_shares(nodes), tuple(int(e == c) + int(e == d) for e in range(n_classes)), crossing=True)
-
-
-def _shares(nodes: Nodes) -> tuple[tuple[int, float], ...]:
-    found: Counter[int] = Counter()
+def _column(nodes: Nodes, layers: list[int], n_classes: int) -> _Column:
+    """Nodes that cover one layer, or two with a crossing between them, of the listed classes."""
     shares = {g: 0.0 for g, _ in nodes}
     for (g, k), number in nodes.items():
         shares[g] += number / k
-        found[g] += number
-    return tuple(sorted(shares.items()))
+    numbers = tuple(layers.count(c) for c in range(n_classes))
+    return _Column(tuple(sorted(shares.items())), numbers, crossing=len(layers) > 1)
 
 
 def least_crossings(problem: Serving, sites: Sites, rate: int, should_stop: Callable[[], bool]) -> int:
@@ -325,9 +317,8 @@ def least_crossings(problem: Serving, sites: Sites, rate: int, should_stop: Call
     for size in (1, 2):
         total = 0
         for chosen in combinations(range(sites.number), size):
-            total += PatternBound(classes, of_sites(groups, chosen), sites.fastest, should_stop, COARSE).bound(
-                0, precision=1e-2
-            )
+            patterns = PatternBound(classes, of_sites(groups, chosen), sites.fastest, should_stop, COARSE)
+            total += patterns.bound(1e-2)
             if total >= rate:
                 return size - 1
     return 2

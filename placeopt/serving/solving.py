@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import numpy as np
 
 from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
+from placeopt.orchestration.settings import make_options
 from placeopt.serving.bounds import (
     COARSE,
     FINE,
@@ -94,9 +94,22 @@ def solve_serving(
     workers: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> ServingResult:
-    """Find a plan with a large rate, and prove a bound."""
-    threads = workers or os.cpu_count() or 1
-    return _Solve(problem, time_limit, gap_limit, seed, threads, should_stop).run()
+    """Find a plan with a large rate, and prove a bound.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds. The search ends earlier only if the gap is at most `gap_limit`.
+    should_stop
+        Called regularly; once true, the best plan so far is returned.
+
+    Raises
+    ------
+    UsageError
+        If an argument is out of range.
+    """
+    options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
+    return _Solve(problem, time_limit, gap_limit, seed, options.workers, should_stop).run()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +140,7 @@ class _Solve:
     def run(self) -> ServingResult:
         self._first_plans()
         with self._within(self._limit / 4):
-            found = self._patterns(None).bound(0, precision=PRECISION)
+            found = self._patterns(None).bound(PRECISION)
         if found < self.bound:
             self.bound, self.source = found, "patterns"
         if self.sites.number == 1 and self.problem.n_nodes > 2 * COPIED:
@@ -219,7 +232,7 @@ class _Solve:
             for one, other in combinations(parts, 2):
                 members = tuple(sorted(one.members + other.members))
                 if members not in tried:
-                    bound = min(self._patterns(members, COARSE).bound(0, precision=1e-2), self.bound)
+                    bound = min(self._patterns(members, COARSE).bound(1e-2), self.bound)
                     pairs.append((bound - one.rate - other.rate, members, one, other))
             if not pairs:
                 return
@@ -245,7 +258,7 @@ class _Solve:
     def _part(self, members: tuple[int, ...] | None, least: int, seconds: float) -> _Part:
         """Bisect the rate of stages, from one that is easy, above `least`, to their bound; `members` as above."""
         patterns = self._patterns(members, COARSE)
-        bound = min(patterns.bound(0, precision=1e-2), self.bound)
+        bound = min(patterns.bound(1e-2), self.bound)
         sites = one_site(self.problem) if members is None else self.sites
         planner = StagePlanner(
             self.problem, sites, members or (0,), patterns, self.seed, self.workers, self._stopped
@@ -256,7 +269,7 @@ class _Solve:
         wanted = max(bound * 9 // 10, low + 1)
         while high - low > PRECISION * high and not self._done() and time.monotonic() < until:
             stages = planner.stages(wanted, min(self._left(), seconds / 2))
-            if isinstance(stages, list):
+            if stages is not None:
                 begin, end = planner.intervals(stages)
                 rate = best_flow(self.problem, begin, end).rate
                 found = _Part(members or (), rate, begin, end) if rate > found.rate else found

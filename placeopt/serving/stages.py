@@ -62,16 +62,15 @@ class StagePlanner:
     workers: int
     should_stop: Callable[[], bool]
 
-    def stages(self, rate: int, seconds: float) -> list[Stage] | bool | None:
-        """Stages in their order; None if there are none; False if it is not known within the time."""
-        candidates = self._candidates(rate)
-        model, chosen, follows = self._model(candidates)
+    def stages(self, rate: int, seconds: float) -> list[Stage] | None:
+        """Stages in their order; None if none are found within the time."""
+        model, chosen, follows = self._model(self._candidates(rate))
         outcome = cp_sat.run(
             model, largest=self.problem.layers + self.problem.n_nodes, seconds=seconds, seed=self.seed,
             workers=self.workers, should_stop=self.should_stop,
         )  # fmt: skip
         if not outcome.solved:
-            return None if outcome.status == "INFEASIBLE" and len(candidates) < MOST_STAGES else False
+            return None
         value = outcome.solver.value
         found = [stage for stage, x in chosen for _ in range(value(x))]
         if not self.problem.alike:

@@ -8,8 +8,9 @@
 | `node` | no node passes more than its rate |
 | `balance` | what enters a node leaves it |
 
-The largest flow is the least capacity of a cut (L. R. Ford, D. R. Fulkerson, Canadian Journal of Mathematics 1956). The
-nodes and links that the flow fills are found by a search in the residual network, and form such a cut.
+Nothing here is shared with what finds plans. The largest flow is the least capacity of a cut (L. R. Ford, D. R.
+Fulkerson, Canadian Journal of Mathematics 1956). The nodes and links that the flow fills are found by a search in the
+residual network, and form such a cut.
 """
 
 from __future__ import annotations

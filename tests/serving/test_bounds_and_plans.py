@@ -21,8 +21,6 @@ from placeopt.serving.views import result_facts
 from tests.support.brute_force_serving import best_rate, coverage, largest_flow
 from tests.support.random_serving import random_serving
 
-NEVER_STOP = bool
-
 
 def published(name: str) -> Serving:
     """A cluster whose rates Helix published with its MILP (Mei et al., ASPLOS 2025, artifact)."""
@@ -86,7 +84,7 @@ def test_crossings_refute_no_rate_that_a_plan_passes() -> None:
         sites = find_sites(problem)
         if sites.number == 1 or not (best := best_rate(problem)):
             continue
-        crossings = least_crossings(problem, sites, best, NEVER_STOP)
+        crossings = least_crossings(problem, sites, best, lambda: False)
         if crossings:
             tried += 1
             patterns = PatternBound(layer_classes(problem), find_groups(problem, sites), sites.fastest)

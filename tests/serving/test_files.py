@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tests.support.random_serving import random_serving
 
 ROOT = Path(__file__).parents[2]
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "placeopt": 1,
     "name": "two-kinds",
     "devices": {"fast": {"count": 2}, "slow": {}},
@@ -86,7 +87,7 @@ def test_catalogue_devices_and_unlike_layers() -> None:
 )
 def test_errors_say_where_and_what(change: dict[str, object], message: str) -> None:
     with pytest.raises(po.SpecError) as caught:
-        po.load_serving({**DOCUMENT, "serving": {**DOCUMENT["serving"], **change}})  # type: ignore[dict-item]
+        po.load_serving({**DOCUMENT, "serving": {**DOCUMENT["serving"], **change}})
     assert message in str(caught.value)
 
 
@@ -190,3 +191,6 @@ def test_options_that_do_not_apply(tmp_path: Path) -> None:
     assert refused.code == 2
     assert "--solver does not apply to serving problems" in refused.err
     assert run("solve", written(tmp_path), "--plot", "memory:a.png").code == 2
+    assert run("solve", written(tmp_path), "--time-limit", "none").code == 2
+    with pytest.raises(po.UsageError, match="time_limit"):
+        po.solve_serving(po.load_serving(DOCUMENT), time_limit=-1)

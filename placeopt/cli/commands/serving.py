@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from placeopt.cli.arguments import DEFAULT_LIMIT
 from placeopt.cli.files import save_plots
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.output import print_json, print_notes, stdout_console
@@ -28,7 +27,7 @@ def refuse(given: Mapping[str, object]) -> None:
 def solve_serving_file(
     document: Document,
     *,
-    limit: float | None,
+    limit: float,
     gap: float | None,
     require_gap: float | None,
     seed: int,
@@ -49,7 +48,7 @@ def solve_serving_file(
     if not as_json:
         console.print(problem_line(problem), markup=False)
     print_notes(*problem.notes)
-    limit, gap = DEFAULT_LIMIT if limit is None else limit, DEFAULT_GAP if gap is None else gap
+    gap = DEFAULT_GAP if gap is None else gap
     with on_interrupt() as stop:
         result = solve_serving(
             problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
@@ -58,7 +57,7 @@ def solve_serving_file(
     if out is not None:
         try:
             if result.plan is None:
-                unsaved = f"there is no plan to write to {out}"
+                unsaved = f"no plan was found to write to {out}"
             else:
                 write_serving_plan(out, problem, result.plan)
         except (OSError, ValueError) as error:

@@ -142,11 +142,12 @@ def solve(
             "--solver": solver, "--dask": dask, "--initial": initial, "--pass": passes, "--no-passes": no_passes,
             "--bound-time": bound_time, "--strict": strict, "--consolidate": consolidate, "--set": sets,
             "--trace": trace, "--report": report, "--tasks": tasks,
+            "--time-limit none": time_limit is not None and limit is None,
             **{f"--plot {kind}": kind != SCHEDULE_KINDS[0] for kind, _ in pictures},
         })  # fmt: skip
         solve_serving_file(
-            document, limit=limit, gap=gap, require_gap=require_gap, seed=seed, workers=workers, out=out,
-            pictures=pictures, as_json=as_json,
+            document, limit=limit or DEFAULT_LIMIT, gap=gap, require_gap=require_gap, seed=seed, workers=workers,
+            out=out, pictures=pictures, as_json=as_json,
         )  # fmt: skip
     with collection_paused():
         compiled = compile_document(document)

@@ -26,7 +26,7 @@ from typing import Any
 
 from placeopt.bridges.costs.formulas import experts_read
 from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.language_models.serving import serving_document
+from placeopt.bridges.importers.language_models.serving import LayerCosts, serving_document
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import device_count, network_of
@@ -78,7 +78,7 @@ class _Chain:
         self._hidden = model.hidden * load.tokens * model.activation
         self._found: list[Operator] = []
         self._last: list[str] = []
-        self._caches: dict[str, tuple[int, int]] = {}  # bytes of a task's KV cache, and into how many parts it divides
+        self.caches: dict[str, tuple[int, int]] = {}  # bytes of a task's KV cache, and into how many parts it divides
 
     def operators(self) -> list[Operator]:
         self._embedding()
@@ -100,7 +100,7 @@ class _Chain:
 
     def _modes(self, operator: Operator) -> dict[str, Any]:
         """The ways to run a task on a device or a team."""
-        cache, parts = self._caches.get(operator.name, (0, 1))
+        cache, parts = self.caches.get(operator.name, (0, 1))
         sums: dict[str, Any] = {"all_reduce": [self._hidden] * 2 if operator.op == "layer" else self._hidden}
         if operator.op == "head":
             sums = {"all_gather": operator.output}
@@ -227,7 +227,7 @@ class _Chain:
             operator.resident += cache * self._load.runs
             shape = block.shape
             parts = 1 if shape.latent else max(shape.cached // max(shape.key + shape.value, 1), 1)
-            self._caches[name] = cache * self._load.runs, parts
+            self.caches[name] = cache * self._load.runs, parts
         return operator
 
     def _attended(self, shape: Attention) -> tuple[int, int, int]:
@@ -339,7 +339,8 @@ def imported(
         notes.append(f"the context of {context:,} tokens is longer than the {longest:,} tokens that the model supports")
     network, about = network_of(options.network)
     if options.serve:
-        return _serving(model, path, format, options, network, context, (*notes, *about))
+        document = _serving(model, f"{Path(path).name}, {format}", options, network, context)
+        return Imported(document, (*notes, *about))
     runs = device_count(network) if options.pipelined and model.causal else 1
     if runs > 1:
         notes.append(
@@ -363,26 +364,29 @@ def imported(
 
 
 def _serving(
-    model: Transformer,
-    path: StrPath,
-    format: str,
-    options: ImportOptions,
-    network: Mapping[str, Any],
-    context: int,
-    notes: Sequence[str],
-) -> Imported:
-    """A serving problem; options of tasks do not apply."""
+    model: Transformer, source: str, options: ImportOptions, network: Mapping[str, Any], context: int
+) -> dict[str, Any]:
+    """The document of a serving problem, with the costs of a step of decoding; options of tasks do not apply."""
     stated = {"--level": options.level, "--phase": options.phase, "--objective": options.objective}
     for option, given in {**stated, "--tensor-parallel": options.tensor_parallel}.items():
         if given:
             raise UsageError(f"--serve and {option} exclude each other: a serving problem has layers, not tasks")
     if not model.causal:
         raise UsageError("--serve needs a model that generates text, and the model is an encoder")
-    document = serving_document(
-        model, network, name=options.name or model.name, source=f"{Path(path).name}, {format}", context=context,
-        batch=options.batch,
-    )  # fmt: skip
-    return Imported(document, tuple(notes))
+    chain = _Chain(model, Load("decode", 1, context), LEVELS[0])
+    costs = []
+    found = chain.operators()
+    for operator in found:
+        cache = chain.caches.get(operator.name, (0, 1))[0]
+        costs.append(LayerCosts(operator.resident - cache, -(-cache // context), operator.flops))
+    if found[-1].op != "head":
+        costs.append(LayerCosts(0, 0, 0))
+    keys = {"context": context} | ({} if options.batch is None else {"batch": options.batch})
+    return {
+        "name": options.name or model.name,
+        "description": f"{model.parameters:,} parameters; decoding with a context of {context:,} tokens",
+        "source": source,
+    } | serving_document(model, costs, network, **keys)
 
 
 def _check_teams(options: ImportOptions, level: str, devices: int) -> None:

@@ -1,15 +1,15 @@
-"""A transformer as a serving problem: what a layer weighs, keeps for a token, and computes for a token."""
+"""A transformer as a serving problem: the costs of its layers, instead of tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from placeopt.bridges.importers.language_models.transformer import Block, Transformer, Weight
+from placeopt.bridges.importers.language_models.transformer import Transformer
 
 
-class _Layer(NamedTuple):
+class LayerCosts(NamedTuple):
     """Bytes of the weights, bytes kept for a token, and FLOP for a token."""
 
     weights: int
@@ -18,53 +18,26 @@ class _Layer(NamedTuple):
 
 
 def serving_document(
-    model: Transformer, network: Mapping[str, Any], *, name: str, source: str, context: int, batch: int | None
+    model: Transformer, costs: Sequence[LayerCosts], network: Mapping[str, Any], **keys: Any
 ) -> dict[str, Any]:
-    """The document of a serving problem on a network, for decoding with a context.
+    """The document of a serving problem on a network, with further `keys` of the section `serving`.
 
-    The first layer includes the embedding, and the last one the output matrix. A token uses `active` of the experts of
-    a mixture; all of them are in memory.
+    `costs` are those of the embedding, the layers and the head. The first and the last layer include the outer ones.
+    The last one has a copy of the table of the vocabulary if that is the output matrix, too.
     """
-    layers = [_layer(model, block, context) for block in model.blocks]
-    first, last = layers[0], layers[-1]
-    tables = sum(weight.size for weight in model.embedding)
-    layers[0] = first._replace(weights=first.weights + tables)
-    last = layers[-1]
-    head = 0 if model.tied and len(layers) == 1 else sum(weight.size for weight in model.head)
-    shared = tables if model.tied and len(layers) > 1 else 0  # the output matrix is a copy of the embedding
-    work = 2 * (model.hidden * model.vocabulary if model.tied else _work(model.head))
-    layers[-1] = last._replace(weights=last.weights + head + shared, flops=last.flops + work)
-    groups = [(layer, len(list(alike))) for layer, alike in groupby(layers)]
-    serving: dict[str, Any] = {
-        "layers": [{"count": count, **layer._asdict()} for layer, count in groups],
+    before, *layers, after = costs
+    table = model.embedding[0].size if model.tied and len(layers) > 1 else 0
+    layers[0] = _sum(layers[0], before)
+    layers[-1] = _sum(layers[-1], after._replace(weights=after.weights + table))
+    alike = [(layer, len(list(group))) for layer, group in groupby(layers)]
+    serving = {
+        "layers": [{"count": count, **layer._asdict()} for layer, count in alike],
         "activation": model.hidden * model.activation,
-        "context": context,
         "precision": model.precision,
+        **keys,
     }
-    if batch is not None:
-        serving["batch"] = batch
-    return {
-        "placeopt": 1, "name": name, "source": source,
-        "description": f"{model.parameters:,} parameters; decoding with a context of {context:,} tokens",
-        **network, "serving": serving,
-    }  # fmt: skip
+    return {"placeopt": 1, **network, "serving": serving}
 
 
-def _layer(model: Transformer, block: Block, context: int) -> _Layer:
-    """The costs of a block."""
-    work = 2 * _work(block.attention + block.ffn)
-    if block.experts:
-        work += 2 * _work(block.experts) * model.active // max(model.experts, 1)
-    cache = 0
-    if block.shape is not None:
-        shape = block.shape
-        tokens = context if shape.window is None else min(context, shape.window)
-        key, value = shape.latent or (shape.key, shape.value)
-        work += 2 * tokens * shape.heads * (key + value)
-        cache = shape.cached * model.activation
-    return _Layer(sum(weight.size for weight in block.weights), cache, work)
-
-
-def _work(weights: tuple[Weight, ...]) -> int:
-    """Elements of the matrices."""
-    return sum(weight.elements for weight in weights if weight.width)
+def _sum(one: LayerCosts, other: LayerCosts) -> LayerCosts:
+    return LayerCosts(*map(sum, zip(one, other, strict=True)))
