@@ -7,6 +7,7 @@ intervals and a flow of tokens with the largest rate (Mei et al., Helix, ASPLOS 
 - `problem`: the compiled problem; `files`: its file; `rates`: rates of nodes from the figures of devices
 - `plan`: intervals and flow; `flow`: the largest flow for given intervals; `verification`: the rules
 - `covers`, `bounds`: upper bounds of the rate
-- `stages`, `routes`: plans of consecutive stages, in one site and in several
+- `stages`: plans of consecutive stages, in one site and in several; `improving`: intervals that overlap
+- `exact`: all plans of a small problem in one model
 - `solving`: all of it within a time limit
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,3 +67,10 @@ def edge_limits(problem: Serving, edges: Int) -> Int:
     found = problem.link[u, v]  # wrong for the coordinator, and replaced
     found = np.where(u == COORDINATOR, problem.entry[v], found)
     return np.where(v == COORDINATOR, problem.exit[u], found)
+
+
+def without_idle(plan: ServingPlan) -> ServingPlan:
+    """The plan without the layers of nodes that pass no tokens."""
+    passes = np.zeros(len(plan.begin), dtype=np.bool_)
+    passes[plan.edges[plan.edges >= 0]] = True
+    return replace(plan, begin=np.where(passes, plan.begin, 0), end=np.where(passes, plan.end, 0))

@@ -24,9 +24,10 @@ from placeopt.serving.bounds import (
     least_crossings,
     of_sites,
 )
+from placeopt.serving.exact import is_small, solve_exactly
 from placeopt.serving.flow import best_flow
 from placeopt.serving.improving import CoverageSearch
-from placeopt.serving.plan import ServingPlan
+from placeopt.serving.plan import ServingPlan, without_idle
 from placeopt.serving.plan_files import serving_plan_document
 from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.sites import Sites, find_sites, one_site
@@ -146,11 +147,15 @@ class _Solve:
         if self.sites.number == 1 and self.problem.n_nodes > 2 * COPIED:
             self._plan_copies()
         self._plan_parts()
+        if is_small(self.problem) and not self._done():
+            self._solve_exactly()
         self._improve()
         before = 0
         while self.sites.number > 1 and self.rate > before and not self._done():
             before = self.rate
             self._part(tuple(range(self.sites.number)), before, self._left())
+        if self.plan is not None:
+            self.plan = without_idle(self.plan)
         report = None if self.plan is None else verify_serving(self.problem, self.plan)
         if report is not None and (not report.feasible or not report.largest or report.rate > self.bound):
             raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
@@ -244,6 +249,17 @@ class _Solve:
             if joint.rate > one.rate + other.rate:
                 parts = [part for part in parts if part not in (one, other)] + [joint]
                 self._take_parts(parts)
+
+    def _solve_exactly(self) -> None:
+        """The best plan of a small problem, or at least a better bound."""
+        seconds = 3 / 4 * self._left()
+        intervals, bound = solve_exactly(
+            self.problem, self.bound, self.plan, seconds, self.seed, self.workers, self._stopped
+        )
+        if intervals is not None:
+            self._take(*intervals)
+        if bound < self.bound:
+            self.bound, self.source = bound, "cp-sat"
 
     def _take_parts(self, parts: list[_Part]) -> None:
         used = [part for part in parts if part.rate]

@@ -42,6 +42,7 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
         "area": "layers times tokens of all nodes",
         "patterns": "patterns of layers",
         "crossings": "patterns and slow links",
+        "cp-sat": "a model of all plans in CP-SAT",
     }
     if result.bound:
         gap = "" if result.gap is None else f", gap {result.gap:.2%}"

@@ -13,7 +13,9 @@ import pytest
 import placeopt as po
 from placeopt.serving.bounds import PatternBound, find_groups, layer_classes, least_crossings
 from placeopt.serving.covers import NEVER, CountedCover, Cover, Way
+from placeopt.serving.exact import STEPS, solve_exactly
 from placeopt.serving.flow import best_flow
+from placeopt.serving.plan import without_idle
 from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
 from placeopt.serving.sites import find_sites
 from placeopt.serving.stages import exact_numbers, least_numbers
@@ -75,6 +77,25 @@ def test_the_largest_flow_is_that_of_the_reference(seed: int) -> None:
     assert report.largest
     if (problem.link == UNLIMITED).all() and (problem.entry == UNLIMITED).all() and problem.partial:
         assert expected == coverage(problem, kept)
+
+
+@pytest.mark.parametrize("seed", range(60, 90))
+def test_the_model_of_all_plans_finds_the_best_one(seed: int) -> None:
+    problem = random_serving(seed, most_nodes=4, most_layers=5)
+    best, upper = best_rate(problem), 400 * TOKEN
+    intervals, bound = solve_exactly(problem, upper, None, 60, 0, 1, lambda: False)
+    assert intervals is not None
+    unit, v = upper // STEPS + 1, problem.n_nodes
+    assert best <= bound <= best + v * (v + 2) * unit  # each capacity is rounded up by less than a unit
+    assert best - v * (v + 2) * unit <= best_flow(problem, *intervals).rate <= best
+
+
+def test_nodes_without_tokens_are_idle() -> None:
+    problem = build_serving(layers=2, node_names=["a", "b"], kind=[0, 0], rate=[[[9, 9]]], exit=[0, 9])
+    plan = best_flow(problem, np.array([0, 0]), np.array([2, 2]))
+    kept = without_idle(plan)
+    assert kept.end.tolist() == [0, 2]
+    assert po.verify_serving(problem, kept).rate == plan.rate == 9
 
 
 def test_crossings_refute_no_rate_that_a_plan_passes() -> None:
