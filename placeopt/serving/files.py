@@ -18,13 +18,13 @@ from placeopt.io.compiler.network import DeviceIndex, link_arrays
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.document import Document
 from placeopt.io.files import StrPath
-from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Use, Version, Whole, Work
+from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Time, Use, Version, Whole, Work
 from placeopt.io.spec import Devices, DeviceSpec, LinksSpec, NumberFormat, Strict, UnitsSpec, widen
 from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
-from placeopt.serving.rates import Hardware, LayerCosts, interval_rates
+from placeopt.serving.rates import Hardware, LayerCosts, Requests, interval_rates
 
 MOST_LAYERS = 1_000
 """Limit of the number of layers."""
@@ -92,6 +92,11 @@ class ServingSpec(Strict):
     """Work of each layer for a token."""
     context: Annotated[Whole, Field(ge=1)] = 1024
     """Tokens of a request that are kept: the prompt and the answer."""
+    prompt: Annotated[Whole, Field(ge=0)] = 0
+    """How many of these are the prompt, which each device processes, too. Default: 0, decoding alone."""
+    per_token: Time | None = None
+    """Most time between two tokens of an answer, without the latency of links. Steps of a device with k of L layers
+    take at most k / L of it, and `partial` does not apply."""
     batch: Annotated[Whole, Field(ge=1)] | None = None
     """Most requests that a device serves at a time. Default: as many as its memory holds."""
     reserve: Memory = 0
@@ -150,6 +155,16 @@ class _Compilation:
         if layers > MOST_LAYERS:
             issues.add(f"{layers:,} layers in all; expected at most {MOST_LAYERS:,}", ("serving", "layers"))
             raise issues.error()
+        if serving.prompt >= serving.context:
+            what = f"expected fewer tokens than context, {serving.context:,}: the others are the answer"
+            issues.add(f"{serving.prompt:,}; {what}", ("serving", "prompt"))
+        if serving.per_token is not None:
+            if not self._requests().per_token:
+                issues.add("expected more than 0", ("serving", "per_token"))
+            if any(self._measured()):
+                issues.add("does not apply to measured rates", ("serving", "per_token"), at_key=True)
+        if len(issues):
+            raise issues.error()
         tables: dict[Any, int] = {}
         found: list[Int] = []
         kind = []
@@ -163,7 +178,7 @@ class _Compilation:
         arrays = link_arrays(links, self.index, self.scales, issues)
         if len(issues):
             raise issues.error()
-        activation = self.scales.size(serving.activation, ("serving", "activation"))
+        activation = self._with_prompt(self.scales.size(serving.activation, ("serving", "activation")))
         link = _token_rates(arrays.byte_ticks_num, arrays.byte_ticks_den, activation)
         entry = self._coordinator()
         most = max(max((int(np.flatnonzero(table.any(axis=0)).max(initial=-1)) + 1 for table in found), default=1), 1)
@@ -178,7 +193,8 @@ class _Compilation:
             raise issues.error()
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=np.stack(rate),
-            kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry, partial=serving.partial,
+            kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
+            partial=serving.partial and serving.per_token is None,
             name=self.stated.name, description=self.stated.description, notes=self.scales.notes,
         )  # fmt: skip
 
@@ -234,7 +250,18 @@ class _Compilation:
         capacity = scales.capacity(device.memory, (*place, "memory"))
         reserve = scales.size(serving.reserve, ("serving", "reserve"))
         hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, SECOND))
-        return interval_rates(costs, hardware, serving.context, serving.batch)
+        return interval_rates(costs, hardware, self._requests())
+
+    def _requests(self) -> Requests:
+        serving, limit = self.serving, None
+        if serving.per_token is not None:
+            limit = Fraction(self.scales.ticks(serving.per_token, ("serving", "per_token"), counts=False), SECOND)
+        return Requests(serving.context, serving.prompt, serving.batch, limit or None)
+
+    def _with_prompt(self, size: int) -> int:
+        """Bytes that pass for each token of an answer, where a token of the prompt or the answer takes `size`."""
+        context = self.serving.context
+        return -(-size * context // max(context - self.serving.prompt, 1))
 
     def _layer_costs(self) -> list[LayerCosts] | None:
         """Costs of each layer; None, with an issue, if some are missing."""
@@ -263,7 +290,7 @@ class _Compilation:
         if stated is None:
             return None
         num, den = self.scales.bandwidth(stated.bandwidth, ("serving", "coordinator", "bandwidth"))
-        token = self.scales.size(stated.token, ("serving", "coordinator", "token"))
+        token = self._with_prompt(self.scales.size(stated.token, ("serving", "coordinator", "token")))
         rate = _token_rates(np.array([num]), np.array([den]), token)
         return [int(rate[0])] * len(self.index)
 

@@ -4,11 +4,17 @@ A step makes one token for each of b requests. It reads the weights of the held 
 tokens of the requests, and takes at least the time of that at the memory bandwidth, and at least the time of the work
 (roofline; S. Williams, A. Waterman, D. Patterson, Communications of the ACM 2009, doi:10.1145/1498765.1498785). As many
 requests are served as the memory holds next to the weights: more layers leave less memory to requests, so that the
-tokens per second fall faster than the number of layers grows.
+tokens per second fall faster than the number of layers grows. The time of a prompt is divided among the tokens of its
+answer.
+
+With a limit T of the time for a token, the steps of a node with k of L layers take at most T k / L, so that those of a
+chain take at most T. A request keeps memory on all nodes of its chain for at most T a token; so a node with room for R
+requests passes at most R / T tokens per second (J. D. C. Little, Operations Research 1961, doi:10.1287/opre.9.3.383).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -40,32 +46,71 @@ class Hardware:
     overhead: Fraction
 
 
-def interval_rates(layers: list[LayerCosts], hardware: Hardware, context: int, batch: int | None) -> Int:
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What the tokens per second are for.
+
+    Attributes
+    ----------
+    context, prompt
+        Tokens of a request that are kept, and how many of them are its prompt. The others are its answer.
+    batch
+        Most requests that a node serves at a time; None for as many as its memory holds.
+    per_token
+        Most seconds between two tokens of an answer; None without a limit.
+    """
+
+    context: int
+    prompt: int = 0
+    batch: int | None = None
+    per_token: Fraction | None = None
+
+
+def interval_rates(layers: list[LayerCosts], hardware: Hardware, requests: Requests) -> Int:
     """(1, L) rates by number of layers if all are alike, else (L, L) by first layer and number.
 
-    Rates are millionths of a token per second; 0 where the memory does not hold the layers and one request.
+    Rates are millionths of a token per second; 0 where the memory does not hold the layers and one request, or a step
+    takes too long.
     """
     alike = len(set(layers)) == 1
     size = len(layers)
     table = np.zeros((1 if alike else size, size), dtype=np.int64)
     for first in range(len(table)):
-        weights = cache = flops = 0
+        held = LayerCosts(0, 0, 0)
         for count, layer in enumerate(layers[first:], 1):
-            weights, cache, flops = weights + layer.weights, cache + layer.cache, flops + layer.flops
-            rate = _rate(weights, cache * context, flops, count, hardware, batch)
+            held = LayerCosts(*map(sum, zip(held, layer, strict=True)))
+            share = None if requests.per_token is None else requests.per_token * count / size
+            rate = _rate(held, count, hardware, requests, share)
             if not rate:
                 break
             table[first, count - 1] = rate
     return table
 
 
-def _rate(weights: int, kept: int, flops: int, count: int, hardware: Hardware, batch: int | None) -> int:
-    """The rate with weights, bytes kept for a request, and FLOP for a token, of `count` layers."""
-    free = hardware.memory - weights
-    requests = LARGEST_BATCH if not kept else free // kept
-    if free < 0 or requests < 1:
+def _rate(held: LayerCosts, count: int, hardware: Hardware, requests: Requests, share: Fraction | None) -> int:
+    """The rate with the summed costs of `count` layers, whose steps take at most `share` seconds."""
+    free, kept = hardware.memory - held.weights, held.cache * requests.context
+    if free < 0 or free < kept:
         return 0
-    requests = min(requests, LARGEST_BATCH if batch is None else batch)
-    reading = Fraction(0) if hardware.bandwidth is None else (weights + requests * kept) / hardware.bandwidth
-    seconds = max(reading, requests * flops / hardware.speed) + count * hardware.overhead
-    return UNLIMITED if not seconds else min(int(TOKEN * requests / seconds), UNLIMITED)
+    room = free // kept if kept else LARGEST_BATCH
+    # Each answer takes a reading of the weights, or the work, of its prompt; steps share this time.
+    reading = Fraction(0) if hardware.bandwidth is None else held.weights / hardware.bandwidth
+    overhead = count * hardware.overhead
+    prefill = Fraction(0)
+    if requests.prompt:
+        prefill = max(reading, requests.prompt * held.flops / hardware.speed) + overhead
+        prefill /= requests.context - requests.prompt
+
+    def step(batch: int) -> Fraction:
+        cache = Fraction(0) if hardware.bandwidth is None else batch * kept / hardware.bandwidth
+        return max(reading + cache, batch * held.flops / hardware.speed) + overhead + batch * prefill
+
+    most = min(room, LARGEST_BATCH if requests.batch is None else requests.batch)
+    if share is not None:
+        most = bisect_right(range(1, most + 1), share, key=step)
+        if not most:
+            return 0
+    seconds = step(most)
+    rate = UNLIMITED if not seconds else min(int(TOKEN * most / seconds), UNLIMITED)
+    # A request is in the memory of its nodes all the time, and one of them computes its next token.
+    return rate if requests.per_token is None else min(rate, int(TOKEN * room / requests.per_token))
