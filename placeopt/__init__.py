@@ -118,6 +118,10 @@ if TYPE_CHECKING:
     from placeopt.protocol.registry import solver_info as solver_info
     from placeopt.protocol.registry import solver_names as solvers
     from placeopt.proving.portfolio import bounds as bounds
+    from placeopt.serving.changes import Replanned as Replanned
+    from placeopt.serving.changes import ServingGain as ServingGain
+    from placeopt.serving.changes import replace_serving as replace_serving
+    from placeopt.serving.changes import whatif_serving as whatif_serving
     from placeopt.serving.files import load_serving as load_serving
     from placeopt.serving.plan import ServingPlan as ServingPlan
     from placeopt.serving.plan_files import read_serving_plan as read_serving_plan
@@ -195,6 +199,7 @@ _NAMES = {
     "placeopt.model.resources": "Resources build_resources",
     "placeopt.model.unavailability": "Unavailability build_unavailability",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
+    "placeopt.serving.changes": "Replanned ServingGain replace_serving whatif_serving",
     "placeopt.serving.files": "load_serving",
     "placeopt.serving.plan": "ServingPlan",
     "placeopt.serving.plan_files": "read_serving_plan write_serving_plan",

@@ -138,6 +138,28 @@ def load_serving(source: StrPath | Mapping[str, Any] | Document) -> Serving:
     return _Compilation(checked.model, document).problem()
 
 
+def load_changed(source: Document, network: Document) -> Serving:
+    """The problem in a document, with the devices, and the links if there are any, of another one.
+
+    Raises
+    ------
+    SpecError
+        If it is not valid; lists every issue.
+    """
+    keys = network.data if isinstance(network.data, dict) else {}
+    if not isinstance(keys.get("devices"), dict):
+        raise SpecError([network.issue("expected a file with devices, and perhaps links", ())])
+    checked = validate(source, ServingFile)
+    if checked.model is None or checked.issues:
+        raise SpecError(in_file_order(checked.issues))
+    kept = {key: value for key, value in source.data.items() if key not in keys}
+    document = Document({**kept, **keys})
+    changed = validate(document, ServingFile)
+    if changed.model is None or changed.issues:
+        raise SpecError(in_file_order(changed.issues))
+    return _Compilation(changed.model, document).problem()
+
+
 class _Compilation:
     """Compiles one file."""
 

@@ -45,6 +45,12 @@ class _Intervals:
         found: Int = self._sums[self._row, self.end] - self._sums[self._row, self.begin]
         return found
 
+    def missing(self, begin: int, end: int) -> Int:
+        """(i,) the number of layers of an interval that are not among those from `begin` to before `end`."""
+        common = np.minimum(self.end, end) - np.maximum(self.begin, begin)
+        found: Int = self.end - self.begin - np.maximum(common, 0)
+        return found
+
 
 class CoverageSearch:
     """Searches intervals of some nodes whose coverage of every layer reaches a rate."""
@@ -73,8 +79,12 @@ class CoverageSearch:
         steps: int,
         should_stop: Callable[[], bool] = lambda: False,
         warm: float | None = None,
+        stay: tuple[Int, int] | None = None,
     ) -> tuple[Int, Int, bool]:
-        """The last intervals of a search from other ones, and whether their coverage is at least `wanted`."""
+        """The last intervals of a search from other ones, and whether their coverage is at least `wanted`.
+
+        `stay` states (v, 2) intervals that nodes hold, and what each layer costs that they do not hold.
+        """
         problem = self.problem
         begin, end = begin.copy(), end.copy()
         rates = node_rates(problem, begin, end)
@@ -94,6 +104,8 @@ class CoverageSearch:
                 continue
             lacking[begin[node] : end[node]] += rates[node]
             gains = intervals.gains(np.maximum(lacking, 0))
+            if stay is not None:
+                gains -= stay[1] * intervals.missing(*stay[0][node].tolist())
             heat = warm * wanted * (1 - step / (2 * steps))
             noise = self._noise[offsets[turn] : offsets[turn] + len(gains)]
             best = int((gains + heat * noise if heat else gains).argmax())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from placeopt.errors import counted
+from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
 from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.solving import ServingResult
@@ -94,3 +96,27 @@ def _names(names: list[str], problem: Serving, nodes: list[int]) -> list[str]:
         return names
     kinds = Counter(problem.kind_names[int(problem.kind[n])] for n in nodes)
     return [f"{number} {kind}" for kind, number in kinds.items()]
+
+
+def gains_grid(found: Sequence[ServingGain]) -> Grid:
+    """What changes of a cluster gain."""
+    rows = [
+        (
+            each.change, f"{each.result.rate / TOKEN:,.1f}", f"{each.result.bound / TOKEN:,.1f}",
+            *(("", "") if not k else ("-" if gain is None else f"{gain:+.1%}" for gain in (each.least, each.most))),
+        )
+        for k, each in enumerate(found)
+    ]  # fmt: skip
+    return Grid(("change", "tokens/s", "at most", "gain at least", "gain at most"), tuple(rows), left=1)
+
+
+def replaced_grid(before: ServingPlan, found: Sequence[Replanned], result: ServingResult) -> Grid:
+    """Plans after a change: layers to load, rates, shares of the bound and of the rate before."""
+    rows = [
+        (
+            f"{each.loaded:,}", f"{each.plan.rate / TOKEN:,.1f}", f"{each.plan.rate / result.bound:.1%}",
+            f"{each.plan.rate / before.rate:.1%}" if before.rate else "-",
+        )
+        for each in found
+    ]  # fmt: skip
+    return Grid(("layers to load", "tokens/s", "of the bound", "of the rate before"), tuple(rows), left=0)

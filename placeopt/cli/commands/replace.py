@@ -9,6 +9,7 @@ import typer
 from typer import Option
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds
+from placeopt.cli.commands.serving import refuse, replace_serving_file
 from placeopt.cli.files import check_targets, print_instead, save_plan, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
@@ -27,6 +28,7 @@ from placeopt.cli.options import (
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.progress import watched
+from placeopt.errors import UsageError
 
 
 def replace(
@@ -59,6 +61,8 @@ def replace(
 ) -> None:
     """Move a plan to a changed network at minimum cost: tasks stay unless they must move or moving pays off."""
     from placeopt.bridges.networks import names_file, network_of
+    from placeopt.io.compiler import document_of
+    from placeopt.io.document import is_serving
     from placeopt.io.formats.documents import write_problem
     from placeopt.model.arrays import checked_number
     from placeopt.orchestration.settings import read_settings
@@ -72,10 +76,16 @@ def replace(
     checked_number("--runs", runs, positive=True)
     check_targets(("--out", out), ("--out-problem", out_problem))
     devices = ",".join(given)  # repeated options join their devices
+    document = document_of(problem)
+    if is_serving(document):
+        refuse({"--runs": runs, "--gap": gap, "--set": sets, "--out-problem": out_problem})
+        if solver != "auto" or limit is None:
+            raise UsageError("--solver and --time-limit none do not apply to serving problems")
+        replace_serving_file(document, plan, devices, limit=limit, seed=seed, workers=workers, out=out, as_json=as_json)
     is_file = devices == "-" or names_file(devices)
     network, notes = (input_path(devices), ()) if is_file else network_of(devices)
     messages = stderr_console()
-    changed = changed_problem(problem, plan, network, runs)
+    changed = changed_problem(document, plan, network, runs)
     print_notes(*notes)
     with on_interrupt() as stop:
         found = watched(

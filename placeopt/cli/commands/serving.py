@@ -1,4 +1,4 @@
-"""Serving problems in the commands solve and verify."""
+"""Serving problems in the commands solve, verify, whatif and replace."""
 
 from __future__ import annotations
 
@@ -108,3 +108,69 @@ def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:
         if report.feasible:
             print_grid(console, stage_grid(problem, read))
     raise typer.Exit(0 if report.feasible else 1)
+
+
+def whatif_serving_file(
+    document: Document, *, limit: float, gap: float | None, seed: int, workers: int | None, as_json: bool
+) -> None:
+    """Print what changes of a cluster gain."""
+    from placeopt.cli.terminal.console import print_grid
+    from placeopt.serving.changes import whatif_serving
+    from placeopt.serving.files import load_serving
+    from placeopt.serving.solving import DEFAULT_GAP
+    from placeopt.serving.views import gains_grid, problem_line
+
+    problem = load_serving(document)
+    print_notes(*problem.notes)
+    gap = DEFAULT_GAP if gap is None else gap
+    with on_interrupt() as stop:
+        found = whatif_serving(
+            problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
+        )
+    if as_json:
+        print_json([
+            {"change": each.change, "gain_at_least": each.least, "gain_at_most": each.most, **each.result.to_dict()}
+            for each in found
+        ])  # fmt: skip
+    else:
+        stdout_console().print(problem_line(problem), markup=False)
+        print_grid(stdout_console(), gains_grid(found))
+    raise typer.Exit(stop.code if stop.is_set() else 0)
+
+
+def replace_serving_file(
+    document: Document, plan: Path, devices: str, *, limit: float, seed: int, workers: int | None, out: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Print plans for changed devices, and write the one with the largest rate."""
+    from placeopt.cli.arguments import input_path
+    from placeopt.cli.terminal.console import print_grid
+    from placeopt.io.compiler import document_of
+    from placeopt.serving.changes import replace_serving
+    from placeopt.serving.files import load_changed, load_serving
+    from placeopt.serving.plan_files import read_serving_plan, serving_plan_document, write_serving_plan
+    from placeopt.serving.views import problem_line, replaced_grid
+
+    before = load_serving(document)
+    problem = load_changed(document, document_of(input_path(devices)))
+    print_notes(*problem.notes)
+    read = read_serving_plan(plan, before)
+    with on_interrupt() as stop:
+        found, result = replace_serving(
+            problem, before, read, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set
+        )
+    unsaved = None
+    if out is not None and found:
+        try:
+            write_serving_plan(out, problem, found[-1].plan)
+        except (OSError, ValueError) as error:
+            unsaved = unwritable(out, error)
+    if as_json:
+        plans = [{"layers_loaded": each.loaded, **serving_plan_document(problem, each.plan)} for each in found]
+        print_json({"bound": result.to_dict()["bound"], "plans": plans})
+    else:
+        stdout_console().print(problem_line(problem), markup=False)
+        print_grid(stdout_console(), replaced_grid(read, found, result))
+    if unsaved is not None:
+        print_notes(unsaved)
+    raise typer.Exit(stop.code if stop.is_set() else 1 if not found else 2 if unsaved is not None else 0)

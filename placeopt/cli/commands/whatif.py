@@ -9,6 +9,7 @@ import typer
 from typer import Option
 
 from placeopt.cli.arguments import assignments, checked_options, limit_seconds, seconds
+from placeopt.cli.commands.serving import refuse, whatif_serving_file
 from placeopt.cli.files import check_targets, save_plots, wanted_plots
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
@@ -25,6 +26,7 @@ from placeopt.cli.options import (
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.progress import stages, watched
+from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
     from placeopt.protocol import Progress
@@ -63,7 +65,8 @@ def whatif(
     as_json: AsJson = False,
 ) -> None:
     """Compute how much a better network gains, at least and at most: devices, speed, memory, bandwidth, latency."""
-    from placeopt.io.compiler import load
+    from placeopt.io.compiler import compile_document, document_of
+    from placeopt.io.document import is_serving
     from placeopt.orchestration.settings import read_settings
     from placeopt.protocol.registry import find_solver
     from placeopt.studies.sensitivity import examine, make_amounts, make_changes
@@ -84,7 +87,13 @@ def whatif(
     )
     wanted = wanted_plots(plots, ("gains",))
     check_targets(*(("--plot", path) for _, path in wanted))
-    compiled = load(problem)
+    document = document_of(problem)
+    if is_serving(document):
+        refuse({"--change": changes, "--bound-time": bound_time, "--set": sets, "--plot": plots})
+        if solver != "auto" or limit is None:
+            raise UsageError("--solver and --time-limit none do not apply to serving problems")
+        whatif_serving_file(document, limit=limit, gap=gap, seed=seed, workers=workers, as_json=as_json)
+    compiled = compile_document(document)
     made, notes = make_changes(compiled, changes, amounts)
 
     def work(report: Callable[[Progress], None]) -> WhatIf:

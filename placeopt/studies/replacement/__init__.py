@@ -41,7 +41,7 @@ from placeopt.verifier import verify
 FEWEST = 1e-6
 """Minimum number of runs of a placement; relocation is weighted by its inverse, which must not become too large."""
 
-Source = StrPath | Mapping[str, Any] | Spec
+Source = StrPath | Mapping[str, Any] | Spec | Document
 """A problem file, or a document made in code."""
 
 
@@ -85,7 +85,7 @@ def _opened(problem: Source, files: Files | None) -> Compilation:
     if isinstance(problem, Spec):
         document = Document(problem.model_dump(by_alias=True, warnings=False))
         return Compilation(problem, document, (), NamedFiles.of(document, allowed=files))
-    return begin_compilation(document_of(problem), files=files)
+    return begin_compilation(problem if isinstance(problem, Document) else document_of(problem), files=files)
 
 
 def _on_network(
