@@ -11,6 +11,7 @@ from typer import Option
 
 from placeopt.cli import completion
 from placeopt.cli.arguments import check_count, pairs, quantity, sizes
+from placeopt.cli.commands.serving import export_serving_file, refuse
 from placeopt.cli.files import check_targets, new_folder, write_document, written
 from placeopt.cli.options import (
     BatchSize,
@@ -179,6 +180,7 @@ def export(
     from placeopt.bridges.exporters.exported import ExportRequest
     from placeopt.bridges.exporters.registry import EXPORTERS, OPTIONS, exporter
     from placeopt.io.compiler import compile_document, document_of
+    from placeopt.io.document import is_serving
     from placeopt.io.files import write_whole
     from placeopt.verifier import verify
 
@@ -192,6 +194,14 @@ def export(
         raise UsageError("the plan is missing; expected placeopt export PROBLEM PLAN")
     if to is None and trace is None and report is None:
         raise UsageError("nothing to export: expected --to FORMAT, --trace FILE.json, or --report FILE.html")
+    document = document_of(problem)
+    if is_serving(document):
+        refuse({
+            "--model": model, "--provider": provider, "--few-segments": few_segments, "--trace": trace,
+            "--report": report,
+        })  # fmt: skip
+        check_targets(("--out", out))
+        export_serving_file(document, plan, to, out)
     given = {"model": model, "providers": provider, "few_segments": few_segments}
     chosen = None if to is None else exporter(to, given)
     unused = [OPTIONS[key] for key, value in given.items() if value] + (["--out"] if out is not None else [])
@@ -206,7 +216,6 @@ def export(
     if as_folder and out is None:
         raise UsageError(f"--to {to} writes several files; state the folder with --out")
     check_targets(("--out", None if as_folder else out), ("--trace", trace), ("--report", report))
-    document = document_of(problem)
     compiled = compile_document(document)
     read = noted_plan(plan, compiled)
     found = verify(compiled, read.schedule, read.claim)

@@ -1,4 +1,4 @@
-"""Serving problems in the commands solve, verify, whatif and replace."""
+"""Serving problems in the commands solve, verify, export, whatif and replace."""
 
 from __future__ import annotations
 
@@ -108,6 +108,26 @@ def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:
         if report.feasible:
             print_grid(console, stage_grid(problem, read))
     raise typer.Exit(0 if report.feasible else 1)
+
+
+def export_serving_file(document: Document, plan: Path, to: str | None, out: Path | None) -> None:
+    """Write a plan for a runtime."""
+    from placeopt.cli.files import written
+    from placeopt.io.files import write_whole
+    from placeopt.serving.exporting import export_serving
+    from placeopt.serving.files import load_serving
+    from placeopt.serving.plan_files import read_serving_plan
+    from placeopt.serving.verification import verify_serving
+
+    if to is None:
+        raise UsageError("nothing to export: expected --to FORMAT")
+    problem = load_serving(document)
+    read = read_serving_plan(plan, problem)
+    print_notes(*(f"broken rule: {message}" for _, message in verify_serving(problem, read).violations[:3]))
+    text = export_serving(problem, read, to)
+    if out is None:
+        typer.echo(text, nl=False)
+    raise typer.Exit(0 if out is None or written(out, lambda path: write_whole(path, text)) else 2)
 
 
 def whatif_serving_file(

@@ -1,0 +1,112 @@
+"""Plans of serving problems for runtimes, as far as each can express them.
+
+- `helix`: the layers of each node, as Helix reads its own solutions (Mei et al., ASPLOS 2025, artifact); it finds its
+  flow itself.
+- `petals`: a command for each node; Petals routes tokens itself, and allows intervals that overlap.
+- `vllm`, `llama.cpp`: a command for each chain of nodes. Their stages neither overlap nor have replicas, so a plan can
+  be written only if every token takes one of several chains without a common node. vLLM reads the number of layers of
+  each stage from VLLM_PP_LAYER_PARTITION; llama.cpp counts the output as a layer of the last device (`-ts`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+import numpy as np
+
+from placeopt.errors import UsageError, alternatives
+from placeopt.serving.plan import COORDINATOR, ServingPlan
+from placeopt.serving.problem import TOKEN, Serving
+
+FIRST_NODE = 2
+"""Number of the first node in a solution of Helix."""
+
+
+def export_serving(problem: Serving, plan: ServingPlan, to: str) -> str:
+    """Return the text of a plan in a format: helix, llama.cpp, petals or vllm.
+
+    Raises
+    ------
+    UsageError
+        If the format is unknown, or cannot express the plan.
+    """
+    if to not in FORMATS:
+        raise UsageError(f"unknown format {to} of a serving plan{alternatives(to, FORMATS, 20)}")
+    return FORMATS[to](problem, plan)
+
+
+def _helix(problem: Serving, plan: ServingPlan) -> str:
+    lines = ["[Settings]", f"offset={FIRST_NODE}", "", "[Solution]"]
+    for n in range(problem.n_nodes):
+        layers = list(range(int(plan.begin[n]), int(plan.end[n])))
+        lines.append(f"compute_node_{n + FIRST_NODE}={layers}")
+    return "\n".join(lines) + "\n"
+
+
+def _petals(problem: Serving, plan: ServingPlan) -> str:
+    lines = []
+    for n in np.flatnonzero(plan.end > plan.begin).tolist():
+        lines.append(f"# {problem.node_names[n]}")
+        blocks = f"{plan.begin[n]}:{plan.end[n]}"
+        lines.append(f"python -m petals.cli.run_server MODEL --block_indices {blocks} --initial_peers PEERS")
+    return "\n".join(lines) + "\n"
+
+
+def _vllm(problem: Serving, plan: ServingPlan) -> str:
+    lines = []
+    for chain, rate in _chains(problem, plan, "vllm"):
+        lines += _described(problem, plan, chain, rate)
+        partition = ",".join(str(plan.end[n] - plan.begin[n]) for n in chain)
+        size = f"--pipeline-parallel-size {len(chain)}"
+        hosts = " --distributed-executor-backend ray" if len(chain) > 1 else ""
+        lines.append(f"VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL {size}{hosts}")
+    return "\n".join(lines) + "\n"
+
+
+def _llama_cpp(problem: Serving, plan: ServingPlan) -> str:
+    lines = []
+    for chain, rate in _chains(problem, plan, "llama.cpp"):
+        lines += _described(problem, plan, chain, rate)
+        counts = [int(plan.end[n] - plan.begin[n]) for n in chain]
+        counts[-1] += 1  # the output
+        hosts = ",".join(f"{problem.node_names[n]}:50052" for n in chain)
+        split = f" --split-mode layer -ts {','.join(map(str, counts))}" if len(chain) > 1 else ""
+        lines.append(f"llama-server --model MODEL --rpc {shlex.quote(hosts)} -ngl {sum(counts)}{split}")
+    return "\n".join(lines) + "\n"
+
+
+def _described(problem: Serving, plan: ServingPlan, chain: list[int], rate: int) -> list[str]:
+    held = ", ".join(f"{problem.node_names[n]} layers {plan.begin[n]} to {plan.end[n] - 1}" for n in chain)
+    return [f"# {rate / TOKEN:,.1f} tokens/s: {held}"]
+
+
+def _chains(problem: Serving, plan: ServingPlan, to: str) -> list[tuple[list[int], int]]:
+    """The chains of a plan and their rates; a UsageError if a token has a choice."""
+    after: dict[int, int] = {}
+    starts: list[tuple[int, int]] = []
+    received: set[int] = set()
+    for (u, w), rate in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
+        shared = u in after or (w != COORDINATOR and w in received)
+        overlapping = u != COORDINATOR and w != COORDINATOR and plan.begin[w] != plan.end[u]
+        if shared or overlapping:
+            name = problem.node_names[u if u in after else w]
+            why = "begins before the last layer of the node before it" if not shared else "has several neighbours"
+            raise UsageError(f"--to {to}: {name} {why}, but its stages form chains; petals and helix can express it")
+        received.add(w)
+        if u == COORDINATOR:
+            starts.append((w, rate))
+        else:
+            after[u] = w
+    found = []
+    for first, rate in starts:
+        chain = [first]
+        while after[chain[-1]] != COORDINATOR:
+            chain.append(after[chain[-1]])
+        found.append((chain, rate))
+    return found
+
+
+FORMATS: dict[str, Callable[[Serving, ServingPlan], str]] = {
+    "helix": _helix, "llama.cpp": _llama_cpp, "petals": _petals, "vllm": _vllm
+}  # fmt: skip
