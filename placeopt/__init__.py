@@ -131,6 +131,8 @@ if TYPE_CHECKING:
     from placeopt.serving.problem import build_serving as build_serving
     from placeopt.serving.solving import ServingResult as ServingResult
     from placeopt.serving.solving import solve_serving as solve_serving
+    from placeopt.serving.steady_state import SteadyState as SteadyState
+    from placeopt.serving.steady_state import simulate_serving as simulate_serving
     from placeopt.serving.verification import ServingReport as ServingReport
     from placeopt.serving.verification import verify_serving as verify_serving
     from placeopt.simulation import PipelineRuns as PipelineRuns
@@ -207,6 +209,7 @@ _NAMES = {
     "placeopt.serving.plan_files": "read_serving_plan write_serving_plan",
     "placeopt.serving.problem": "Serving build_serving",
     "placeopt.serving.solving": "ServingResult solve_serving",
+    "placeopt.serving.steady_state": "SteadyState simulate_serving",
     "placeopt.serving.verification": "ServingReport verify_serving",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from placeopt.errors import counted
+from placeopt.model.units import seconds_text
 from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
 from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.solving import ServingResult
+from placeopt.serving.steady_state import SteadyState
 from placeopt.serving.verification import ServingReport
 from placeopt.views.facts import Grid
 
@@ -69,6 +71,13 @@ def report_line(report: ServingReport) -> str:
         return f"infeasible: {counted(len(report.violations), 'rule')} broken"
     largest = "no flow is larger with these layers" if report.largest else "a larger flow exists with these layers"
     return f"feasible: {tokens_text(report.rate)}; {largest}"
+
+
+def state_line(state: SteadyState, plan: ServingPlan) -> str:
+    """What a simulation measured."""
+    share, time = f"{state.rate / plan.rate:.1%} of the plan", seconds_text(state.seconds, 3)
+    waiting = f"at most {counted(state.waiting, 'token')} before a node"
+    return f"steady state: {tokens_text(round(state.rate))}, {share}; {time} from entry to return, {waiting}"
 
 
 def stage_grid(problem: Serving, plan: ServingPlan) -> Grid:

@@ -8,7 +8,7 @@ import typer
 from typer import Option
 
 from placeopt.cli.arguments import checked_options
-from placeopt.cli.commands.serving import refuse, verify_serving_file
+from placeopt.cli.commands.serving import refuse, simulate_serving_file, verify_serving_file
 from placeopt.cli.files import check_targets
 from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks, share_option
 from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
@@ -88,7 +88,8 @@ def simulate(
     """Execute a plan under the execution model of its problem, with or without noise."""
     import numpy as np
 
-    from placeopt.io.compiler import load
+    from placeopt.io.compiler import compile_document, document_of
+    from placeopt.io.document import is_serving
     from placeopt.io.plan import plan_document, write_plan
     from placeopt.model.problem import UNLIMITED
     from placeopt.model.schedule import durations, makespan
@@ -105,7 +106,13 @@ def simulate(
         raise UsageError(f"--runs is {runs}; expected a whole number from 1 to {MOST_RUNS:,}")
     checked_options(seed=seed)
     check_targets(("--out", out))
-    compiled = load(problem)
+    document = document_of(problem)
+    if is_serving(document):
+        refuse({
+            "--noise": noise, "--out": out, "--discipline": discipline != "order", "--runs": runs != 100, "--seed": seed
+        })  # fmt: skip
+        simulate_serving_file(document, plan, as_json)
+    compiled = compile_document(document)
     schedule = noted_plan(plan, compiled).schedule
     if compiled.pipeline is not None:
         for option, given in (("--noise", noise), ("--out", out), ("--discipline", discipline != "order")):

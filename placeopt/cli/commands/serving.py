@@ -1,4 +1,4 @@
-"""Serving problems in the commands solve, verify, export, whatif and replace."""
+"""Serving problems in the commands solve, verify, simulate, export, whatif and replace."""
 
 from __future__ import annotations
 
@@ -108,6 +108,27 @@ def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:
         if report.feasible:
             print_grid(console, stage_grid(problem, read))
     raise typer.Exit(0 if report.feasible else 1)
+
+
+def simulate_serving_file(document: Document, plan: Path, as_json: bool) -> None:
+    """Print the steady state of a plan."""
+    from placeopt.serving.files import load_serving
+    from placeopt.serving.plan_files import read_serving_plan
+    from placeopt.serving.steady_state import simulate_serving
+    from placeopt.serving.views import problem_line, state_line
+
+    problem = load_serving(document)
+    read = read_serving_plan(plan, problem)
+    found = simulate_serving(problem, read)
+    if as_json:
+        print_json({
+            "problem": problem.name, "tokens_per_second": found.rate / 10**6, "seconds_per_token": found.seconds,
+            "most_waiting": found.waiting,
+        })  # fmt: skip
+    else:
+        stdout_console().print(problem_line(problem), markup=False)
+        stdout_console().print(state_line(found, read), markup=False)
+    raise typer.Exit(0)
 
 
 def export_serving_file(document: Document, plan: Path, to: str | None, out: Path | None) -> None:

@@ -128,7 +128,7 @@ def compile_document(document: Document, *, folder: StrPath | None = None, files
 def begin_compilation(document: Document, *, folder: StrPath | None = None, files: Files | None = None) -> Compilation:
     """Return the compilation of a document, for callers that also need its names and positions; see `load`."""
     if is_serving(document):
-        takers = "solve, verify, whatif and replace take it, and placeopt.load_serving"
+        takers = "solve, verify, simulate, export, whatif and replace take it, and placeopt.load_serving"
         message = f"this is a serving problem; expected tasks ({takers})"
         raise SpecError([document.issue(message, ("serving",), at_key=True)])
     named = NamedFiles.of(document, folder, files)
