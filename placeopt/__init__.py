@@ -122,6 +122,8 @@ if TYPE_CHECKING:
     from placeopt.serving.changes import ServingGain as ServingGain
     from placeopt.serving.changes import replace_serving as replace_serving
     from placeopt.serving.changes import whatif_serving as whatif_serving
+    from placeopt.serving.cheapest import CheapestResult as CheapestResult
+    from placeopt.serving.cheapest import cheapest_serving as cheapest_serving
     from placeopt.serving.exporting import export_serving as export_serving
     from placeopt.serving.files import load_serving as load_serving
     from placeopt.serving.plan import ServingPlan as ServingPlan
@@ -203,6 +205,7 @@ _NAMES = {
     "placeopt.model.unavailability": "Unavailability build_unavailability",
     "placeopt.passes": "Applied Pass Reduction apply_passes",
     "placeopt.serving.changes": "Replanned ServingGain replace_serving whatif_serving",
+    "placeopt.serving.cheapest": "CheapestResult cheapest_serving",
     "placeopt.serving.exporting": "export_serving",
     "placeopt.serving.files": "load_serving",
     "placeopt.serving.plan": "ServingPlan",

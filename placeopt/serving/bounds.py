@@ -169,6 +169,16 @@ class PatternBound:
             self._columns |= dict.fromkeys(new, rate)
         return None
 
+    def least_price(self, rate: int, prices: Sequence[int]) -> int | None:
+        """The least price of shares of nodes, given the price of a node of each group, that pass a rate; None if none
+        do."""
+        unit = max(1, -(-rate // self.grid))
+        target = -(-rate // unit)
+        costs = [
+            layers.number * int(self._cover(layers, prices, unit, target).least[target]) for layers in self.classes
+        ]
+        return None if max(costs) >= NEVER else sum(costs)
+
     def _least_refuted(self, covers: list[Cover], money: int, unit: int, rate: int) -> int:
         """The lowest rate that the same prices refute."""
         costs = sum(

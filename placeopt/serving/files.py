@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -103,6 +103,8 @@ class ServingSpec(Strict):
     """Memory of each device that is neither for weights nor for requests."""
     precision: NumberFormat = "fp16"
     """Number format of `flops`."""
+    demand: Use | None = None
+    """Tokens per second: the cheapest devices that pass them are wanted, by their `price`, and not the largest rate."""
     coordinator: CoordinatorSpec | None = None
     """Limits of the links to the coordinator. Default: none."""
     partial: bool = True
@@ -191,7 +193,7 @@ class _Compilation:
         found: list[Int] = []
         kind = []
         for device, key in zip(self.index.devices, self._measured(), strict=True):
-            same = ("rates", key) if key is not None else ("pool", device.pool)
+            same = ("rates", key, device.spec.price) if key is not None else ("pool", device.pool, device.spec.price)
             if same not in tables:
                 tables[same] = len(found)
                 found.append(self._stated(key, layers) if key is not None else self._computed(device.pool, device.spec))
@@ -216,9 +218,33 @@ class _Compilation:
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=np.stack(rate),
             kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
-            partial=serving.partial and serving.per_token is None,
+            partial=serving.partial and serving.per_token is None, price=self._prices(tables), demand=self._demand(),
             name=self.stated.name, description=self.stated.description, notes=self.scales.notes,
         )  # fmt: skip
+
+    def _demand(self) -> int | None:
+        stated = self.serving.demand
+        if stated is None:
+            return None
+        if not 0 < stated * TOKEN <= UNLIMITED:
+            self.issues.add("expected more than 0, and at most 10^9 tokens/s", ("serving", "demand"))
+        if all(device.spec.price is None for device in self.index.devices):
+            self.issues.add("no device has a price; expected `price` of each", ("serving", "demand"), at_key=True)
+        if len(self.issues):
+            raise self.issues.error()
+        return int(stated * TOKEN)
+
+    def _prices(self, tables: Iterable[tuple[str, str, Fraction | None]]) -> list[int] | None:
+        """The price of each kind; None if no device has one, and an issue if only some have one."""
+        prices = {same[1]: same[2] for same in tables}
+        lacking = [name for name, price in prices.items() if price is None]
+        if len(lacking) == len(prices):
+            return None
+        for name in lacking:
+            self.issues.add("lacks a price; expected one, as other devices have one", ("devices", name), at_key=True)
+        if lacking:
+            raise self.issues.error()
+        return [int((same[2] or 0) * 10**6) for same in tables]
 
     def _measured(self) -> list[str | None]:
         """The key of `rates` that applies to each device, the most specific one; None if there is none."""

@@ -40,6 +40,10 @@ class Serving:
         from its last.
     partial
         Whether a node may pass only some of its layers for a token, from any of them to its last.
+    price
+        (t,) price of an hour of a node of each kind, in millionths; None without prices.
+    demand
+        The rate for which the cheapest nodes are to be found; None if the largest rate is wanted.
     """
 
     layers: int
@@ -51,6 +55,8 @@ class Serving:
     entry: Int
     exit: Int
     partial: bool = True
+    price: Int | None = None
+    demand: int | None = None
     name: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()
@@ -105,6 +111,8 @@ def build_serving(
     entry: object = None,
     exit: object = None,
     partial: bool = True,
+    price: object = None,
+    demand: int | None = None,
     name: str = "",
     description: str = "",
     notes: tuple[str, ...] = (),
@@ -136,8 +144,10 @@ def build_serving(
         whole_numbers(what, given, (v,), "nodes", default=UNLIMITED, most=UNLIMITED)
         for what, given in (("entry", entry), ("exit", exit))
     ]
+    prices = None if price is None else whole_numbers("price", price, (len(rates),), "kinds", most=UNLIMITED)
     return Serving(
         layers=layers, node_names=tuple(node_names), kind_names=tuple(kinds),
         kind=whole_numbers("kind", kind, (v,), "nodes", most=len(rates) - 1), rate=falling, link=links,
-        entry=ends[0], exit=ends[1], partial=bool(partial), name=name, description=description, notes=notes,
+        entry=ends[0], exit=ends[1], partial=bool(partial),
+        price=prices, demand=demand, name=name, description=description, notes=notes,
     )  # fmt: skip

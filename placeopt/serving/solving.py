@@ -29,7 +29,7 @@ from placeopt.serving.flow import best_flow
 from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.plan import ServingPlan, without_idle
 from placeopt.serving.plan_files import serving_plan_document
-from placeopt.serving.problem import TOKEN, Serving
+from placeopt.serving.problem import TOKEN, UNLIMITED, Serving
 from placeopt.serving.sites import Sites, find_sites, one_site
 from placeopt.serving.stages import StagePlanner
 from placeopt.serving.verification import ServingReport, verify_serving
@@ -94,6 +94,7 @@ def solve_serving(
     seed: int = 0,
     workers: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    enough: int | None = None,
 ) -> ServingResult:
     """Find a plan with a large rate, and prove a bound.
 
@@ -103,6 +104,8 @@ def solve_serving(
         Seconds. The search ends earlier only if the gap is at most `gap_limit`.
     should_stop
         Called regularly; once true, the best plan so far is returned.
+    enough
+        The search also ends with a plan of at least this rate, in millionths of a token per second.
 
     Raises
     ------
@@ -110,7 +113,7 @@ def solve_serving(
         If an argument is out of range.
     """
     options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
-    return _Solve(problem, time_limit, gap_limit, seed, options.workers, should_stop).run()
+    return _Solve(problem, time_limit, gap_limit, seed, options.workers, should_stop, enough).run()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,9 +128,17 @@ class _Part:
 
 class _Solve:
     def __init__(
-        self, problem: Serving, limit: float, gap: float, seed: int, workers: int, should_stop: Callable[[], bool]
+        self,
+        problem: Serving,
+        limit: float,
+        gap: float,
+        seed: int,
+        workers: int,
+        should_stop: Callable[[], bool],
+        enough: int | None = None,
     ) -> None:
         self.problem, self.gap, self.seed, self.workers = problem, gap, seed, workers
+        self._enough = UNLIMITED * problem.n_nodes + 1 if enough is None else enough
         self._begun, self._limit, self._asked = time.monotonic(), limit, should_stop
         self._until = self._begun + limit
         self.sites = find_sites(problem)
@@ -180,7 +191,7 @@ class _Solve:
         return max(self._until - time.monotonic(), 0.01)
 
     def _done(self) -> bool:
-        return self._stopped() or self.bound - self.rate <= self.gap * self.rate
+        return self._stopped() or self.rate >= self._enough or self.bound - self.rate <= self.gap * self.rate
 
     def _take(self, begin: Int, end: Int) -> None:
         plan = best_flow(self.problem, begin, end)

@@ -62,11 +62,17 @@ class StagePlanner:
     workers: int
     should_stop: Callable[[], bool]
 
-    def stages(self, rate: int, seconds: float) -> list[Stage] | None:
-        """Stages in their order; None if none are found within the time."""
+    def stages(self, rate: int, seconds: float, prices: Sequence[int] | None = None) -> list[Stage] | None:
+        """Stages in their order, the cheapest ones at prices of nodes of each group; None without any in time."""
         model, chosen, follows = self._model(self._candidates(rate))
+        largest = self.problem.layers + self.problem.n_nodes
+        if prices is not None:
+            model.minimize(sum(prices[g] * number * x for stage, x in chosen for g, number in stage.nodes))
+            largest = max(
+                largest, sum(price * group.count for price, group in zip(prices, self.bound.groups, strict=True))
+            )
         outcome = cp_sat.run(
-            model, largest=self.problem.layers + self.problem.n_nodes, seconds=seconds, seed=self.seed,
+            model, largest=largest, seconds=seconds, seed=self.seed,
             workers=self.workers, should_stop=self.should_stop,
         )  # fmt: skip
         if not outcome.solved:

@@ -10,6 +10,7 @@ import numpy as np
 from placeopt.errors import counted
 from placeopt.model.units import seconds_text
 from placeopt.serving.changes import Replanned, ServingGain
+from placeopt.serving.cheapest import CheapestResult
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
 from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.solving import ServingResult
@@ -63,6 +64,17 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
         facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
     facts.append(("time", f"{result.seconds:.2f} s"))
     return facts
+
+
+def price_facts(result: ServingResult, cheapest: CheapestResult | None) -> list[tuple[str, str]]:
+    """The price of the nodes that a plan uses, and its lower bound; nothing without prices."""
+    problem, plan = result.problem, result.plan
+    if problem.price is None or plan is None:
+        return []
+    hour = int(problem.price[problem.kind[plan.end > plan.begin]].sum()) / TOKEN
+    least = "" if cheapest is None else f", at least {cheapest.bound / TOKEN:,.2f} for {tokens_text(cheapest.demand)}"
+    each = hour * 10**6 / (3600 * result.rate / TOKEN)
+    return [("price", f"{hour:,.2f} an hour{least}; {each:,.4f} for a million tokens")]
 
 
 def report_line(report: ServingReport) -> str:

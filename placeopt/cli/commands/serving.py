@@ -38,10 +38,11 @@ def solve_serving_file(
 ) -> None:
     """Solve a serving problem, print the result, and write the plan."""
     from placeopt.cli.terminal.console import facts_table, print_grid
+    from placeopt.serving.cheapest import cheapest_serving
     from placeopt.serving.files import load_serving
     from placeopt.serving.plan_files import serving_plan_document, write_serving_plan
     from placeopt.serving.solving import DEFAULT_GAP, solve_serving
-    from placeopt.serving.views import problem_line, result_facts, stage_grid
+    from placeopt.serving.views import price_facts, problem_line, result_facts, stage_grid
 
     problem = load_serving(document)
     console = stdout_console()
@@ -49,10 +50,16 @@ def solve_serving_file(
         console.print(problem_line(problem), markup=False)
     print_notes(*problem.notes)
     gap = DEFAULT_GAP if gap is None else gap
+    cheapest = None
     with on_interrupt() as stop:
-        result = solve_serving(
-            problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
-        )
+        if problem.demand is not None:
+            cheapest = cheapest_serving(problem, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set)
+            result = cheapest.result
+        else:
+            result = solve_serving(
+                problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
+            )
+    problem = result.problem  # the cheapest nodes are some of all
     unsaved = None
     if out is not None:
         try:
@@ -63,9 +70,10 @@ def solve_serving_file(
         except (OSError, ValueError) as error:
             unsaved = unwritable(out, error)
     if as_json:
-        print_json(result.to_dict())
+        extra = {} if cheapest is None else cheapest.to_dict()
+        print_json({**result.to_dict(), **extra})
     else:
-        console.print(facts_table(result_facts(result)))
+        console.print(facts_table(result_facts(result) + price_facts(result, cheapest)))
         if result.plan is not None:
             print_grid(console, stage_grid(problem, result.plan))
     if unsaved is not None:
@@ -80,7 +88,11 @@ def solve_serving_file(
         drawn = save_plots(pictures, lambda _: draw_layers(problem, plan, bound=result.bound))
     if stop.is_set():
         raise typer.Exit(stop.code)
-    missed = result.plan is None or (require_gap is not None and (result.gap is None or result.gap > require_gap))
+    missed = (
+        result.plan is None
+        or (cheapest is not None and cheapest.price is None)
+        or (require_gap is not None and (result.gap is None or result.gap > require_gap))
+    )
     raise typer.Exit(2 if unsaved is not None or not drawn else 1 if missed else 0)
 
 
