@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -88,8 +89,9 @@ class Serving:
         """(t,) number of nodes of each kind."""
         return np.bincount(self.kind, minlength=len(self.kind_names)).astype(np.int64)
 
-    def part(self, nodes: Int) -> Serving:
-        """The problem with some of the nodes."""
+    def part(self, nodes: Int | Sequence[int]) -> Serving:
+        """The problem with some of the nodes, stated by their numbers."""
+        nodes = np.asarray(nodes, dtype=np.int64)
         return replace(
             self, node_names=tuple(self.node_names[n] for n in nodes.tolist()), kind=self.kind[nodes],
             link=self.link[np.ix_(nodes, nodes)], entry=self.entry[nodes], exit=self.exit[nodes],

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placeopt.errors import InternalError
+from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.bounds import (
@@ -33,6 +34,9 @@ from placeopt.serving.problem import TOKEN, UNLIMITED, Serving
 from placeopt.serving.sites import Sites, find_sites, one_site
 from placeopt.serving.stages import StagePlanner
 from placeopt.serving.verification import ServingReport, verify_serving
+
+if TYPE_CHECKING:
+    from placeopt.views.plots.canvas import Picture
 
 DEFAULT_GAP = 1e-4
 """Gap at which a search ends unless another one is asked for."""
@@ -71,6 +75,30 @@ class ServingResult:
         if not self.rate:
             return 0.0 if not self.bound else None
         return (self.bound - self.rate) / self.rate
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Picture:
+        """Draw the layers of the nodes; with a path, also write the picture, as PNG, SVG or PDF by its suffix.
+
+        Raises
+        ------
+        UsageError
+            If there is no plan or no such format, or the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from placeopt.views.plots import checked_file, need_plots
+
+        if self.plan is None:
+            raise UsageError("plot: there is no plan")
+        if path is not None:
+            checked_file(path)
+        need_plots()
+        from placeopt.serving.pictures import draw_layers
+
+        picture = draw_layers(self.problem, self.plan, bound=self.bound)
+        if path is not None:
+            picture.write(path)
+        return picture
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON; rates in tokens per second."""
