@@ -143,6 +143,12 @@ def four_stages(output: str) -> None:
     assert cost == pytest.approx(100 * (period / bound - 1), abs=0.1)
 
 
+def serving(output: str) -> None:
+    price, least = re.findall(r"([\d.]+) an hour, at least ([\d.]+):", output)[0]
+    assert price == least
+    assert "more than 10,000 tokens/s" in output
+
+
 def tensor_parallel(output: str) -> None:
     makespans = [float(value) for value in re.findall(r"^teams of .* ([\d.]+) ms$", output, flags=re.MULTILINE)]
     assert makespans == sorted(makespans, reverse=True)
@@ -179,7 +185,7 @@ CLAIMS: dict[str, Callable[[str], None]] = {
     claims.__name__: claims
     for claims in (
         transformer, edge_pipeline, workflow, heuristic_gaps, own_solver, embedding, lost_device, infeasible,
-        robustness, what_if, language_model, four_stages, tensor_parallel, quantisation,
+        robustness, what_if, language_model, four_stages, tensor_parallel, quantisation, serving,
     )
 }  # fmt: skip
 
