@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any
@@ -159,7 +160,12 @@ def load_changed(source: Document, network: Document) -> Serving:
     changed = validate(document, ServingFile)
     if changed.model is None or changed.issues:
         raise SpecError(in_file_order(changed.issues))
-    return _Compilation(changed.model, document).problem()
+    file, serving = changed.model, changed.model.serving
+    if "serving" not in keys:  # rates of devices that are lost do not apply
+        index = DeviceIndex(completed_devices(file.devices, Issues(document)), Issues(document))
+        rates = {key: rates for key, rates in serving.rates.items() if any(index.levels(key, None))}
+        file = file.model_copy(update={"serving": serving.model_copy(update={"rates": rates})})
+    return _Compilation(file, document).problem()
 
 
 class _Compilation:
@@ -232,7 +238,7 @@ class _Compilation:
             self.issues.add("no device has a price; expected `price` of each", ("serving", "demand"), at_key=True)
         if len(self.issues):
             raise self.issues.error()
-        return int(stated * TOKEN)
+        return math.ceil(stated * TOKEN)
 
     def _prices(self, tables: Iterable[tuple[str, str, Fraction | None]]) -> list[int] | None:
         """The price of each kind; None if no device has one, and an issue if only some have one."""

@@ -105,4 +105,6 @@ def test_commands(tmp_path: Path) -> None:
     assert "layers to load" in replaced.out
     assert json.loads(new.read_text())["nodes"].keys() <= {"fast0", "slow0", "slow1", "slow2"}
     assert run("replace", problem, plan, "--devices", plan).code == 2
+    after.write_text("devices: {slow: {count: 3}}")  # the rates of the lost kind remain in the problem file
+    assert "layers to load" in run("replace", problem, plan, "--devices", after, "-t", "2s").out
     assert "does not apply to serving problems" in run("whatif", problem, "-c", "devices").err
