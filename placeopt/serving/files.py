@@ -221,11 +221,13 @@ class _Compilation:
             issues.add("no device can hold a layer", ("serving",), at_key=True)
         if len(issues):
             raise issues.error()
+        runs = [layers] if alike else [part.count for part in serving.layers]
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=np.stack(rate),
             kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
-            partial=serving.partial and serving.per_token is None, price=self._prices(tables), demand=self._demand(),
-            name=self.stated.name, description=self.stated.description, notes=self.scales.notes,
+            partial=serving.partial and serving.per_token is None, runs=runs,
+            price=self._prices(tables), demand=self._demand(), name=self.stated.name,
+            description=self.stated.description, notes=self.scales.notes,
         )  # fmt: skip
 
     def _demand(self) -> int | None:

@@ -41,6 +41,8 @@ class Serving:
         from its last.
     partial
         Whether a node may pass only some of its layers for a token, from any of them to its last.
+    runs
+        Numbers of successive layers that are alike, such as (1, 30, 1).
     price
         (t,) price of an hour of a node of each kind, in millionths; None without prices.
     demand
@@ -56,6 +58,7 @@ class Serving:
     entry: Int
     exit: Int
     partial: bool = True
+    runs: tuple[int, ...] = ()
     price: Int | None = None
     demand: int | None = None
     name: str = ""
@@ -113,6 +116,7 @@ def build_serving(
     entry: object = None,
     exit: object = None,
     partial: bool = True,
+    runs: Sequence[int] | None = None,
     price: object = None,
     demand: int | None = None,
     name: str = "",
@@ -146,10 +150,13 @@ def build_serving(
         whole_numbers(what, given, (v,), "nodes", default=UNLIMITED, most=UNLIMITED)
         for what, given in (("entry", entry), ("exit", exit))
     ]
+    runs = ([layers] if rates.shape[1] == 1 else [1] * layers) if runs is None else runs
+    if sum(runs) != layers or min(runs) < 1:
+        raise UsageError(f"runs is {list(runs)}; expected numbers of layers that add up to {layers}")
     prices = None if price is None else whole_numbers("price", price, (len(rates),), "kinds", most=UNLIMITED)
     return Serving(
         layers=layers, node_names=tuple(node_names), kind_names=tuple(kinds),
         kind=whole_numbers("kind", kind, (v,), "nodes", most=len(rates) - 1), rate=falling, link=links,
-        entry=ends[0], exit=ends[1], partial=bool(partial),
+        entry=ends[0], exit=ends[1], partial=bool(partial), runs=tuple(runs),
         price=prices, demand=demand, name=name, description=description, notes=notes,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import accumulate, combinations, permutations, product
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -33,12 +33,11 @@ LARGEST_END = 6
 class Stage:
     """Layers and nodes of a stage.
 
-    `begin` is its first layer, or -1 where all layers are alike. `sent` is the rate of links to the next site and the
+    `counts` are its layers in each run of layers that are alike. `sent` is the rate of links to the next site and the
     least number of nodes there; `received` that of links from the site before. (0, 0) stands for none.
     """
 
-    begin: int
-    width: int
+    counts: tuple[int, ...]
     nodes: tuple[tuple[int, int], ...]
     site: int
     received: tuple[int, int] = (0, 0)
@@ -48,6 +47,12 @@ class Stage:
     def size(self) -> int:
         """Number of nodes."""
         return sum(number for _, number in self.nodes)
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """The first and the last run of which it has layers."""
+        own = [r for r, count in enumerate(self.counts) if count]
+        return own[0], own[-1]
 
 
 @dataclass
@@ -79,16 +84,17 @@ class StagePlanner:
             return None
         value = outcome.solver.value
         found = [stage for stage, x in chosen for _ in range(value(x))]
-        if not self.problem.alike:
-            return sorted(found, key=lambda stage: stage.begin)
         after = {g: h for (g, h), literal in follows.items() if value(literal)}
         site = next((g for g in {stage.site for stage in found} if g not in after.values()), 0)
         route = [site]
         while route[-1] in after:
             route.append(after[route[-1]])
         return sorted(
-            found, key=lambda stage: (route.index(stage.site), stage.received == (0, 0), stage.sent != (0, 0))
-        )
+            found,
+            key=lambda stage: (
+                route.index(stage.site), stage.received == (0, 0), stage.sent != (0, 0), stage.runs
+            ),
+        )  # fmt: skip
 
     def intervals(self, stages: Sequence[Stage]) -> tuple[Int, Int]:
         """(v,) begin and end of each node for stages in their order."""
@@ -101,8 +107,8 @@ class StagePlanner:
         for stage in stages:
             for g, number in stage.nodes:
                 taken, free[g] = free[g][:number], free[g][number:]
-                begin[taken], end[taken] = first, first + stage.width
-            first += stage.width
+                begin[taken], end[taken] = first, first + sum(stage.counts)
+            first += sum(stage.counts)
         return begin, end
 
     def _candidates(self, rate: int) -> list[Stage]:
@@ -110,7 +116,7 @@ class StagePlanner:
         found = list(dict.fromkeys(stage for site in self.members for stage in self._of_site(site, rate)))
         if len(found) > MOST_STAGES:
             prices = self.bound.prices(rate)
-            cost = [sum(prices[g] * number for g, number in stage.nodes) / stage.width for stage in found]
+            cost = [sum(prices[g] * number for g, number in stage.nodes) / sum(stage.counts) for stage in found]
             found = [found[k] for k in np.argsort(cost, kind="stable")[:MOST_STAGES].tolist()]
         return found
 
@@ -119,15 +125,31 @@ class StagePlanner:
         problem, alone = self.problem, len(self.members) == 1
         own = [g for g, group in enumerate(self.bound.groups) if group.site == site]
         limits = [self.bound.groups[g].count for g in own]
-        for begin in [-1] if problem.alike else range(problem.layers):
-            for width in range(1, problem.most + 1):
-                rates = [problem.rate_of(self.bound.groups[g].kind, max(begin, 0), max(begin, 0) + width) for g in own]
-                for numbers in least_numbers(rates, limits, rate):
-                    yield Stage(begin, width, _named(own, numbers), site)
-                for size in range(1, 0 if alone else LARGEST_END + 1):
-                    for numbers in exact_numbers(rates, limits, rate, size):
-                        for received, sent in self._ends(site, rates, numbers, rate):
-                            yield Stage(begin, width, _named(own, numbers), site, received, sent)
+        for begin, counts in self._layers():
+            rates = [problem.rate_of(self.bound.groups[g].kind, begin, begin + sum(counts)) for g in own]
+            for numbers in least_numbers(rates, limits, rate):
+                yield Stage(counts, _named(own, numbers), site)
+            for size in range(1, 0 if alone else LARGEST_END + 1):
+                for numbers in exact_numbers(rates, limits, rate, size):
+                    for received, sent in self._ends(site, rates, numbers, rate):
+                        yield Stage(counts, _named(own, numbers), site, received, sent)
+
+    def _layers(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The layers that a stage may have: the first one, and their number in each run."""
+        firsts = [0, *accumulate(self.problem.runs)]
+        for r, length in enumerate(self.problem.runs):
+            for count in range(1, min(length, self.problem.most) + 1):
+                yield firsts[r], (0,) * r + (count,) + (0,) * (len(self.problem.runs) - r - 1)
+                # The last layers of a run, all of the runs that follow, and the first layers of another one.
+                held = [count]
+                for after in self.problem.runs[r + 1 :]:
+                    most = min(after, self.problem.most - sum(held))
+                    for more in range(1, most + 1):
+                        counts = (0,) * r + (*held, more)
+                        yield firsts[r + 1] - count, counts + (0,) * (len(self.problem.runs) - len(counts))
+                    if most < after:
+                        break
+                    held.append(after)
 
     def _ends(
         self, site: int, rates: Sequence[int], numbers: Sequence[int], rate: int
@@ -163,7 +185,7 @@ class StagePlanner:
         model = cp_model.CpModel()
         chosen = []
         for k, stage in enumerate(candidates):
-            ends = stage.received != (0, 0) or stage.sent != (0, 0) or stage.begin >= 0
+            ends = stage.received != (0, 0) or stage.sent != (0, 0) or stage.runs[0] < stage.runs[1]
             most = min(self.bound.groups[g].count // number for g, number in stage.nodes)
             chosen.append((stage, model.new_int_var(0, 1 if ends else most, f"stage{k}")))
         self._add_layers(model, chosen)
@@ -175,12 +197,11 @@ class StagePlanner:
         return model, chosen, follows
 
     def _add_layers(self, model: cp_model.CpModel, chosen: list[tuple[Stage, cp_model.IntVar]]) -> None:
-        """Each layer is in one stage."""
-        if self.problem.alike:
-            model.add(sum(stage.width * x for stage, x in chosen) == self.problem.layers)
-            return
-        for layer in range(self.problem.layers):
-            model.add_exactly_one(x for s, x in chosen if s.begin <= layer < s.begin + s.width)
+        """Each layer is in one stage: as many as each run has, and at most one stage at a border between two runs."""
+        for r, length in enumerate(self.problem.runs):
+            model.add(sum(stage.counts[r] * x for stage, x in chosen if stage.counts[r]) == length)
+            if r:
+                model.add(sum(x for stage, x in chosen if stage.counts[r - 1] and stage.counts[r]) <= 1)
 
     def _add_route(
         self,
@@ -191,10 +212,20 @@ class StagePlanner:
         """Sites follow each other, and the stages at a border fit."""
         members, outside = self.members, self.sites.number
         visited = {g: model.new_bool_var(f"visited{g}") for g in members}
+        first, last = ({g: model.new_bool_var(f"{what}{g}") for g in members} for what in ("first", "last"))
         arcs: list[tuple[int, int, cp_model.LiteralT]] = []
         for g in members:
-            arcs += [(outside, g, model.new_bool_var(f"first{g}")), (g, outside, model.new_bool_var(f"last{g}"))]
-            arcs.append((g, g, visited[g].negated()))
+            arcs += [(outside, g, first[g]), (g, outside, last[g]), (g, g, visited[g].negated())]
+        # Layers before the longest run are in the first site, those after it in the last one.
+        longest = self.problem.runs.index(max(self.problem.runs))
+        for stage, x in chosen:
+            before, after = stage.runs[0] < longest, stage.runs[1] > longest
+            if before:
+                model.add(x == 0).only_enforce_if(first[stage.site].negated())
+            if after:
+                model.add(x == 0).only_enforce_if(last[stage.site].negated())
+            if (before and stage.sent[0]) or (after and stage.received[0]):  # others of its site may be in between
+                model.add(x == 0)
         borders: dict[tuple[int, int], list[tuple[int, int, cp_model.IntVar]]] = {}
         sizes = range(1, LARGEST_END + 1)
         for g, h in permutations(members, 2):

@@ -18,7 +18,7 @@ from placeopt.serving.flow import best_flow
 from placeopt.serving.plan import without_idle
 from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
 from placeopt.serving.sites import find_sites
-from placeopt.serving.stages import exact_numbers, least_numbers
+from placeopt.serving.stages import StagePlanner, exact_numbers, least_numbers
 from placeopt.serving.views import result_facts
 from tests.support.brute_force_serving import best_rate, coverage, largest_flow
 from tests.support.random_serving import random_serving
@@ -170,6 +170,38 @@ def test_unlike_layers() -> None:
     result = po.solve_serving(problem, time_limit=5)
     assert result.rate == 10 * TOKEN
     assert result.bound <= 10 * TOKEN * 1.001
+
+
+def test_stages_of_runs_of_layers_that_are_alike() -> None:
+    """A first layer that only the fast node holds, six alike, and a last one; in one site, and in two."""
+    rate = np.zeros((2, 8, 4), dtype=np.int64)
+    for begin in range(8):
+        for k in range(1, min(4, 8 - begin) + 1):
+            heavy = (begin == 0) + 2 * (begin + k == 8)
+            rate[0, begin, k - 1] = 120 // (k + heavy)
+            rate[1, begin, k - 1] = 0 if heavy % 2 else 60 // (k + heavy)
+    link = np.full((6, 6), UNLIMITED)
+    for slow in (False, True):
+        if slow:
+            link[:3, 3:] = link[3:, :3] = 9
+        problem = build_serving(
+            layers=8, node_names=list("abcdef"), kind=[0, 1, 1, 0, 1, 1], rate=rate, link=link, runs=(1, 6, 1)
+        )
+        sites = find_sites(problem)
+        assert sites.number == 1 + slow
+        patterns = PatternBound(layer_classes(problem), find_groups(problem, sites), sites.fastest)
+        members = tuple(range(sites.number))
+        planner = StagePlanner(problem, sites, members, patterns, 0, 1, lambda: False)
+        wanted = 8 if slow else 30
+        stages = planner.stages(wanted, 20)
+        assert stages is not None
+        assert [sum(stage.counts[r] for stage in stages) for r in range(3)] == [1, 6, 1]
+        assert best_flow(problem, *planner.intervals(stages)).rate >= wanted
+
+
+def test_runs_add_up() -> None:
+    with pytest.raises(po.UsageError, match=r"runs is \[1, 2\]; expected numbers of layers that add up to 4"):
+        build_serving(layers=4, node_names=["a"], kind=[0], rate=[[[1]]], runs=[1, 2])
 
 
 def test_nodes_that_cannot_hold_all_layers() -> None:
