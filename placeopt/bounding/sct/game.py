@@ -262,6 +262,9 @@ def flow_bound(game: Game, flow: Float) -> Fraction:
         saved, most = hidden * (part / number), np.zeros(core.n_tasks)
         np.maximum.at(most, task, saved)
         near = saved >= most[task] * (1.0 - 1e-12)  # only these may be the most in exact numbers
+        alone = near & (np.bincount(task[near], minlength=core.n_tasks)[task] == 1) & (number == 1)
+        total -= _exact_dot(hidden[alone], part[alone])
+        near &= ~alone
         exact: dict[int, int] = {}
         for i, ticks, units, share in zip(*(column[near].tolist() for column in columns), strict=True):
             exact[i] = max(exact.get(i, 0), -(-ticks * units // share))
