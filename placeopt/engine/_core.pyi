@@ -1079,7 +1079,7 @@ def play_rounds(board: tuple[numpy.typing.NDArray[numpy.generic], ...], state: t
     """
     Return the state after the rounds `first` to `last`, and how many were played.
 
-    Board and state are those of placeopt.bounding.sct.game. Once stopped, the averages may contain a part of a round; they prove valid bounds, too.
+    Board and state are those of placeopt.bounding.sct.game. Once stopped, the averages are those of the rounds before.
     """
 
 def split_flow(start: numpy.typing.NDArray[numpy.int64], target: numpy.typing.NDArray[numpy.int64], flow: numpy.typing.NDArray[numpy.float64], whole: int) -> numpy.typing.NDArray[numpy.int64]:

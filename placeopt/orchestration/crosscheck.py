@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from placeopt.bounding.quick import Bound
 from placeopt.errors import InternalError
 from placeopt.model.objective import EXACT, Value, is_exact
@@ -36,6 +38,8 @@ def retimed_and_verified(problem: Problem, schedule: Schedule) -> tuple[Schedule
     if own.objective is None:  # a task without a device that may run it: nothing to re-time
         return schedule, own
     earliest = retime(problem, schedule)
+    if schedule.transfers is None and earliest.transfers is None and np.array_equal(earliest.start, schedule.start):
+        return schedule, own
     report = verify(problem, earliest)
     if own.feasible and (not report.feasible or (report.objective or ()) > own.objective):
         return schedule, own

@@ -203,8 +203,10 @@ def contracted(core: Core) -> tuple[Core, Int]:
 
 def _sorted_by_ends(core: Core) -> tuple[Core, Int]:
     """The core with its edges sorted by both ends, and (e,) the new index of each edge."""
-    order = np.lexsort((core.target, core.source))
-    return with_edges(core, order), np.argsort(order)
+    order = np.argsort(core.source * core.n_tasks + core.target, kind="stable")
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return with_edges(core, order), number
 
 
 def with_edges(core: Core, which: Int | Bool) -> Core:

@@ -253,17 +253,26 @@ def flow_bound(game: Game, flow: Float) -> Fraction:
     """
     core, board = game.core, game.board
     parts = engine.split_flow(board.start, board.target, np.maximum(flow, 0.0), WHOLE)
-    exact = parts.astype(object)
     edge = game.edge
-    taken = (core.fixed + core.hidden + core.length[core.target])[edge].astype(object)
-    total = int((taken * exact).sum()) + int(core.length[0]) * WHOLE
+    total = _exact_dot((core.fixed + core.hidden + core.length[core.target])[edge], parts) + int(core.length[0]) * WHOLE
     for kind, weight, end in ((OUT, core.out_weight, core.source), (IN, core.in_weight, core.target)):
         lanes = np.flatnonzero((game.kind == kind) & (parts > 0))
-        if len(lanes) == 0:
-            continue
-        saved = -(-core.hidden[edge[lanes]].astype(object) * exact[lanes] // weight[edge[lanes]].astype(object))
-        ends = end[edge[lanes]]
-        by_end = np.argsort(ends, kind="stable")
-        first = np.flatnonzero(np.diff(ends[by_end], prepend=-1))
-        total -= int(np.maximum.reduceat(saved[by_end], first).sum())
+        columns = end[edge[lanes]], core.hidden[edge[lanes]], parts[lanes], weight[edge[lanes]]
+        task, hidden, part, number = columns
+        saved, most = hidden * (part / number), np.zeros(core.n_tasks)
+        np.maximum.at(most, task, saved)
+        near = saved >= most[task] * (1.0 - 1e-12)  # only these may be the most in exact numbers
+        alone = near & (np.bincount(task[near], minlength=core.n_tasks)[task] == 1) & (number == 1)
+        total -= _exact_dot(hidden[alone], part[alone])
+        near &= ~alone
+        exact: dict[int, int] = {}
+        for i, ticks, units, share in zip(*(column[near].tolist() for column in columns), strict=True):
+            exact[i] = max(exact.get(i, 0), -(-ticks * units // share))
+        total -= sum(exact.values())
     return Fraction(total, WHOLE)
+
+
+def _exact_dot(a: Int, b: Int) -> int:
+    """The exact sum of the products of numbers that are not negative, by digits of 16 bits."""
+    first, second = ([each >> shift & 0xFFFF for shift in (0, 16, 32, 48)] for each in (a, b))
+    return sum(int(x @ y) << 16 * (i + j) for i, x in enumerate(first) for j, y in enumerate(second))

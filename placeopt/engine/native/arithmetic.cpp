@@ -4,6 +4,8 @@
 
 namespace engine {
 
+void overflow() { throw Overflow(); }
+
 namespace {
 
 inline void raise_each(std::span<Int> values, Int least) {

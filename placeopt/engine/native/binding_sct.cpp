@@ -139,8 +139,7 @@ void bind_sct(nb::module_& module) {
                 "state: tuple[numpy.typing.NDArray[numpy.float64], ...], first: int, last: int, stop: Stop) "
                 "-> tuple[tuple[numpy.typing.NDArray[numpy.float64], ...], int]"),
         "Return the state after the rounds `first` to `last`, and how many were played.\n\n"
-        "Board and state are those of placeopt.bounding.sct.game. Once stopped, the averages may contain a part of a round; "
-        "they prove valid bounds, too.");
+        "Board and state are those of placeopt.bounding.sct.game. Once stopped, the averages are those of the rounds before.");
     module.def(
         "split_flow",
         [](nb::handle start, nb::handle target, nb::handle flow, Int whole) {

@@ -237,6 +237,14 @@ Int LocalSearch::least_later(Int part) const { return *std::min_element(least_.b
 // The cost of the state after a change from position `begin` to `last_`; infinite if over `limit`. Then the times before
 // the change are restored.
 double LocalSearch::decode(Int begin, double limit) {
+    const bool plain = !problem_.ports.any() && !problem_.setups.any() && !problem_.unavailable.any() &&
+                       !problem_.resources.any();
+    return plain ? decode_with<true>(begin, limit) : decode_with<false>(begin, limit);
+}
+
+// `plain` is whether there are neither ports, setups and resources nor windows in which a device is unavailable.
+template <bool plain>
+double LocalSearch::decode_with(Int begin, double limit) {
     const Int n = problem_.n, m = problem_.m;
     guide = 0.0;
     timed_ = 0;
@@ -253,8 +261,8 @@ double LocalSearch::decode(Int begin, double limit) {
     const Int cut = heavy > 0 ? whole((limit - rest) / heavy) : INT64_MAX;
     const Int known = std::max(last_ + 1, known_);
     Int first = std::min(begin, valid_);
-    const bool swaps = problem_.tiers > 0, ports = problem_.ports.any(), due = problem_.due, shared = usage_.any(),
-               sets = problem_.setups.any();
+    const bool swaps = problem_.tiers > 0, ports = !plain && problem_.ports.any(), due = problem_.due,
+               shared = !plain && usage_.any(), sets = !plain && problem_.setups.any();
     if (swaps)  // a device is busy until it has swapped: any change of that time begins before the first task
         for (Int d = 0; d < m; ++d)
             if (swapped(d) != marks_[0].free[d]) first = 0;
@@ -275,7 +283,7 @@ double LocalSearch::decode(Int begin, double limit) {
     for (; c << shift_ < n; ++c) {
         Mark& mark = marks_[c];
         if (warm) {
-            joined = c << shift_ > horizon && free_ == mark.free && set_up_ == mark.set_up &&
+            joined = c << shift_ > horizon && free_ == mark.free && (!sets || set_up_ == mark.set_up) &&
                      (!shared || usage_.same_from(least_later(c), usages_[c]));
             if (joined) break;
             old_marks_[c] = mark;
@@ -306,7 +314,7 @@ double LocalSearch::decode(Int begin, double limit) {
             }
             const bool sets_up = sets && ticks[i] > 0 && problem_.setups.on(d);
             if (sets_up) t = std::max(t, set_up_.ready(problem_.setups, d, i));
-            const auto open = [&](Int tick) { return problem_.unavailable.clear_of(d, tick, ticks[i]); };
+            const auto open = [&](Int tick) { return plain ? tick : problem_.unavailable.clear_of(d, tick, ticks[i]); };
             Usage::Spot spot{};
             if (shared) {
                 least = std::min(least, t);
@@ -323,7 +331,7 @@ double LocalSearch::decode(Int begin, double limit) {
                         horizon = std::max(horizon, position_[problem_.target[e]]);
             }
             end[i] = t;
-            if (!problem_.parallel(d)) free_[d] = t;
+            if (plain || !problem_.parallel(d)) free_[d] = t;
             if (sets_up) set_up_.run(problem_.setups, d, i, t);
             latest = std::max(latest, t);
             if (add(t, p >= known ? after_[i] : problem_.tail[i]) > cut) {

@@ -118,6 +118,8 @@ private:
     // Evaluation, in decoding.cpp.
     double evaluate_all();
     double decode(Int begin, double limit);
+    template <bool plain>
+    double decode_with(Int begin, double limit);
     double standing_cost();
     double live_cost();
     void spend(Int g, Int d, Int sign);

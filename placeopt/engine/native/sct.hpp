@@ -45,8 +45,7 @@ struct GameState {
     std::vector<double> regret, choice, share_regret, share, mean_flow, mean_share;
 };
 
-// Plays the rounds `first` to `last` and returns how many. Once stopped, the averages may contain a part of a round; they
-// prove valid bounds, too.
+// Plays the rounds `first` to `last` and returns how many. The averages are those of whole rounds.
 Int play_rounds(const Board& board, GameState& state, Int first, Int last, Stop& stop);
 
 // Divides `whole`, at most 2^53, over the lanes in proportion to `flow` (a,), as integers (a,) that are conserved at every

@@ -8,6 +8,9 @@ namespace engine {
 
 namespace {
 
+// max(value, 0), exactly and without a branch.
+inline double positive(double value) { return 0.5 * (value + std::fabs(value)); }
+
 class Play {
 public:
     Play(const Board& board, GameState& state, Stop& stop)
@@ -24,7 +27,10 @@ public:
         for (Int t = 1; t < first; ++t) weight += square(t);
         for (Int t = first; t <= last; ++t) {
             weight += square(t);
-            if (!choose_paths(t) || !divide_shares(square(t) / weight)) return t - first;
+            const double part = square(t) / weight;
+            if (!choose_paths(t) || !divide_shares(t == first)) return t - first;
+            average(state_.mean_flow, flow_, part);
+            average(state_.mean_share, state_.share, part);
         }
         return std::max(last - first + 1, Int{0});
     }
@@ -61,7 +67,7 @@ private:
         }
         double total = 0.0, best = 0.0;
         for (Int x = a; x < b; ++x) {
-            regret[x] = std::max(regret[x] * fading + length[x] - mean, 0.0);
+            regret[x] = positive(regret[x] * fading + length[x] - mean);
             total += regret[x];
             best += regret[x] * length[x];
         }
@@ -78,30 +84,36 @@ private:
         return best / count;
     }
 
-    // The flow of the path player and the answer of the shares, from the first task on; `part` is the weight of this round in
-    // the averages. False once stopped.
-    bool divide_shares(double part) {
+    // The flow of the path player and the answer of the shares, from the first task on. Shares of tasks without flow stay as
+    // they are once `all` have answered. False once stopped.
+    bool divide_shares(bool all) {
         const Ints start = board_.start, in = board_.in_start;
+        std::fill(flow_.begin(), flow_.end(), 0.0);
         std::fill(arriving_.begin(), arriving_.end(), 0.0);
         if (n_ > 0) arriving_[0] = 1.0;
         for (Int i = 0; i < n_; ++i) {
             if (stop_.over(2 + 4 * (start[i + 1] - start[i] + in[i + 1] - in[i]))) return false;
+            if (arriving_[i] == 0.0 && !all) continue;
             const Int* const lanes = board_.in_lane.data() + in[i];
-            match(in[i + 1] - in[i], part, [lanes](Int at) { return lanes[at]; });
+            match(in[i + 1] - in[i], [lanes](Int at) { return lanes[at]; });
             for (Int x = start[i]; x < start[i + 1]; ++x) {
                 flow_[x] = arriving_[i] * state_.choice[x];
-                state_.mean_flow[x] += part * (flow_[x] - state_.mean_flow[x]);
                 arriving_[board_.target[x]] += flow_[x];
             }
             const Int a = board_.out_start[i];
-            match(board_.out_end[i] - a, part, [a](Int at) { return a + at; });
+            match(board_.out_end[i] - a, [a](Int at) { return a + at; });
         }
         return true;
     }
 
+    // Adds a round that counts `part` of the whole to averages.
+    static void average(std::vector<double>& mean, const std::vector<double>& now, double part) {
+        for (std::size_t x = 0; x < mean.size(); ++x) mean[x] += part * (now[x] - mean[x]);
+    }
+
     // Regret matching for shares that sum to one: those of lane(0)..lane(count - 1).
     template <class Lane>
-    void match(Int count, double part, Lane lane) {
+    void match(Int count, Lane lane) {
         if (count <= 0) return;
         const double *const relief = board_.relief.data(), *const flow = flow_.data();
         double *const regret = state_.share_regret.data(), *const share = state_.share.data();
@@ -113,13 +125,12 @@ private:
         double total = 0.0;
         for (Int at = 0; at < count; ++at) {
             const Int x = lane(at);
-            regret[x] = std::max(regret[x] + relief[x] * flow[x] - mean, 0.0);
+            regret[x] = positive(regret[x] + relief[x] * flow[x] - mean);
             total += regret[x];
         }
         for (Int at = 0; at < count; ++at) {
             const Int x = lane(at);
             share[x] = total > 0.0 ? regret[x] / total : 1.0 / static_cast<double>(count);
-            state_.mean_share[x] += part * (share[x] - state_.mean_share[x]);
         }
     }
 

@@ -226,8 +226,8 @@ class Compilation:
         forward = forward_tasks(tasks, gaps, issues)
         labels = together(spec, labels, forward)
         separation = separation_pairs(tasks, labels, len(index), issues)
-        table = DurationTable(index, scales, feasibility(tasks, index, gaps, issues), gaps, issues)
-        allowed = table.feasible.copy()
+        allowed = feasibility(tasks, index, gaps, issues)
+        table = DurationTable(index, scales, allowed, gaps, issues)
         table.fill(tasks, self.operations, spec.precision)
         modes, rooms, of_modes = None, capacity, None
         if check_modes(spec, tasks, issues):

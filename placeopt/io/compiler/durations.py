@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from copy import copy
 from fractions import Fraction
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,17 +208,16 @@ class DurationTable:
 
         Both rates are multiplied by their efficiencies.
         """
-        rows = np.array([row for row, _, _ in work])
         scales = self._scales
-        flops = scales.works(
-            [0 if task.flops is None else task.flops for _, _, task in work],
-            lambda place: ("tasks", work[place][1], "flops"),
-        )
-        traffic = scales.sizes(
-            [0 if task.bytes is None else task.bytes for _, _, task in work],
-            lambda place: ("tasks", work[place][1], "bytes"),
-        )
-        formats = [task.precision or precision for _, _, task in work]
+        rows = np.array([row for row, _, _ in work])
+        tasks = [task for _, _, task in work]
+
+        def stated(key: str, default: Any) -> list[Any]:
+            return [default if value is None else value for value in map(attrgetter(key), tasks)]
+
+        flops = scales.works(stated("flops", 0), lambda place: ("tasks", work[place][1], "flops"))
+        traffic = scales.sizes(stated("bytes", 0), lambda place: ("tasks", work[place][1], "bytes"))
+        formats = stated("precision", precision)
         of_format = {
             known: np.fromiter(map(known.__eq__, formats), dtype=np.bool_, count=len(rows))
             for known in dict.fromkeys(formats)

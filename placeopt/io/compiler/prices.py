@@ -17,8 +17,14 @@ from placeopt.model.objective import IN_TICKS
 from placeopt.model.problem import NANO, PARTS, UNLIMITED, Metric, ratio_ceil
 
 
-def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible: Bool) -> Int:
-    """Return (n, m) billionths of each task on each device, which occupies the `members` of the file."""
+def prices(parts: Parts, members: list[tuple[int, ...]], duration: Int, feasible: Bool) -> Int | None:
+    """Return (n, m) billionths of each task on each device, which occupies the `members` of the file.
+
+    None without prices.
+    """
+    free = all(device.spec.price is None for device in parts.index.devices)
+    if free and next(parts.tasks.stating("price"), None) is None:
+        return None
     found = np.zeros(duration.shape, dtype=np.int64)
     for d, device in enumerate(parts.index.devices):
         if device.spec.price is not None:

@@ -43,8 +43,7 @@ def shared_resources(
     several = [device.spec.parallel or device.spec.cores is not None for device in index.devices]
     parallel = np.array([all(several[d] for d in team) for team in members], dtype=np.bool_)
     section = next((key for key in ("resources", "budgets", "pools") if getattr(spec, key)), "devices")
-    held = np.repeat(memory.total[:, None], len(members), axis=1)
-    cores = np.ones(feasible.shape, dtype=np.int64)
+    held, cores = memory.total[:, None], np.ones((len(feasible), 1), dtype=np.int64)
     for row, name, task in parts.tasks.stating("cores"):
         cores[row] = task.cores or 1
         if task.cores is not None and not any(device.spec.cores for device in index.devices):
@@ -118,7 +117,7 @@ def _shares(
     parts: Parts, modes: Modes | None, members: list[tuple[int, ...]], several: list[bool], capacity: Int, held: Int,
     cores: Int,
 ) -> Iterator[Share]:  # fmt: skip
-    """Yield the cores and pools, and the devices that modes occupy; `held` and `cores` (n, m) are for each member."""
+    """Yield the cores and pools, and the devices that modes occupy; `held` and `cores` are (n, m) or (n, 1)."""
     devices, taken = parts.index.devices, {*parts.spec.resources, *parts.spec.budgets}
 
     def share(name: str, renewable: bool, capacity: int, amount: Int) -> Share:
