@@ -1,7 +1,7 @@
 """Lower bounds of the height, in integers.
 
 The buffers that are live at one time lie apart, so the height is at least the sum of their sizes. If their offsets are
-multiples of a, all but the topmost take their size rounded up to a multiple of a. This holds for each subset of the live
+multiples of a, all but the topmost take their size rounded up to a multiple of a. This holds for each subset of live
 buffers, such as those whose alignments are multiples of a.
 """
 
@@ -31,7 +31,9 @@ class HeightBound:
 def height_bound(problem: Buffers) -> HeightBound:
     """Return the best bound of live sums, over all times and alignments."""
     best = HeightBound(0, "live")
-    tops = [offset + size for offset, size in zip(problem.fixed, problem.size.tolist(), strict=True) if offset is not None]
+    tops = [
+        offset + size for offset, size in zip(problem.fixed, problem.size.tolist(), strict=True) if offset is not None
+    ]
     if tops:
         best = HeightBound(max(tops), "fixed")
     levels = sorted(set(problem.alignment.tolist()) | {1})

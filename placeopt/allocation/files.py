@@ -4,7 +4,7 @@
     a,0,4,1024,64,                                "buffers": [{"id": "a", "lower": 0, "upper": 4, "size": 1024,
     b,2,9,512,,0                                               "alignment": 64}, ...]}
 
-`alignment` and `fixed`, a given offset, may be absent or empty. Written files have a column or key `offset` in addition.
+`alignment` and `fixed`, a given offset, may be absent or empty. Written files also have a column or key `offset`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from placeopt.allocation.problem import MOST, Buffers, build_buffers
 from placeopt.allocation.solving import Allocation
-from placeopt.errors import Issue, SpecError, UsageError, in_file_order, listing, suggestion, visible
+from placeopt.errors import Issue, SpecError, UsageError, in_file_order, listing, visible
 from placeopt.io.document import Document, parse_document, reading
 from placeopt.io.files import StrPath, checked_path, read_text, write_whole
 from placeopt.io.scalars import Name, Version, Whole
@@ -28,6 +29,8 @@ from placeopt.model.units import excerpt
 
 Time = Annotated[Whole, Field(ge=-MOST, le=MOST)]
 Amount = Annotated[Whole, Field(ge=1, le=MOST)]
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
 
 REQUIRED = ("lower", "upper", "size")
 OPTIONAL = ("id", "alignment", "fixed")
@@ -96,7 +99,9 @@ def _faults(row: dict[str, Any], seen: set[str]) -> list[tuple[str, str]]:
     """What is wrong with a buffer whose values are in range, with the key."""
     found = []
     if row["upper"] <= row["lower"]:
-        found.append(("upper", f"{row['upper']} is not after lower, {row['lower']}; expected a lifetime of 1 or longer"))
+        found.append(
+            ("upper", f"{row['upper']} is not after lower, {row['lower']}; expected a lifetime of 1 or longer")
+        )
     if row["fixed"] is not None and row["fixed"] % row["alignment"]:
         found.append(("fixed", f"{row['fixed']} is not a multiple of the alignment {row['alignment']}"))
     if row["id"] in seen:
@@ -148,13 +153,15 @@ def _from_csv(text: str, file: str) -> Buffers:
         raise SpecError(issues)
     ignored = [name for name in dict.fromkeys(columns) if name not in (*REQUIRED, *OPTIONAL, "offset")]
     notes = [f"ignored columns: {listing([visible(name) for name in ignored])}"] if ignored else []
-    if any(name == "gaps" and row[1][k].strip() for row in rows[1:] for k, name in enumerate(columns) if k < len(row[1])):
+    gaps = columns.index("gaps") if "gaps" in columns else len(columns)
+    if any(cells[gaps].strip() for _, cells in rows[1:] if gaps < len(cells)):
         notes.append("gaps are not supported: buffers stay allocated in their gaps, and the bound holds for that")
     return _built(found, tuple(notes), Issue("", (), file, rows[0][0]))
 
 
 def _missing(name: str, columns: list[str]) -> str:
-    return f'there is no column "{name}"{suggestion(name, columns)}; the first line must name id, lower, upper, size'
+    named = listing([visible(column) for column in columns])
+    return f'there is no column "{name}"; the first line names {named}; expected id, lower, upper, size'
 
 
 def _row(given: dict[str, str], number: int) -> tuple[dict[str, Any], list[tuple[str, str]]]:
@@ -166,10 +173,9 @@ def _row(given: dict[str, str], number: int) -> tuple[dict[str, Any], list[tuple
         if not cell and key not in REQUIRED:
             continue
         least = -MOST if key in ("lower", "upper") else 0 if key == "fixed" else 1
-        value = int(cell) if len(cell) < 25 and cell.removeprefix("-").isascii() and cell.removeprefix("-").isdigit() else None
+        value = int(cell) if _WHOLE.fullmatch(cell) else None
         if value is None or not least <= value <= MOST:
-            what = f'"{excerpt(cell)}"' if value is None and cell else cell or "empty"
-            what = what.replace('""', '"')
+            what = cell if value is not None else excerpt(cell) if cell else "is empty"
             wrong.append((key, f"{what}; expected a whole number from {'-2^60' if least < 0 else least} to 2^60"))
         row[key] = value
     return row, wrong

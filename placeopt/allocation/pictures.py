@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from placeopt.allocation.bounds import live_sums
@@ -9,7 +11,16 @@ from placeopt.allocation.solving import Allocation
 from placeopt.errors import UsageError, counted
 from placeopt.model.units import size_text
 from placeopt.views.plots import palette
-from placeopt.views.plots.canvas import Picture, boxes, fill, line_legend, line_sample, new_picture, patch_sample, styled
+from placeopt.views.plots.canvas import (
+    Picture,
+    boxes,
+    fill,
+    line_legend,
+    line_sample,
+    new_picture,
+    patch_sample,
+    styled,
+)
 
 NAMED = 60
 """Up to this number of buffers carry their names."""
@@ -46,13 +57,14 @@ def draw_memory(found: Allocation, title: str = "memory") -> Picture:
         edgecolors=palette.PAPER, alpha=0.8,
     )  # fmt: skip
     if len(problem) <= NAMED:
-        for k, text in enumerate(problem.names):
-            if (end[k] - start[k]) * 25 > end.max() - start.min() and (high[k] - low[k]) * 25 > top / unit:
-                axes.text((start[k] + end[k]) / 2, (low[k] + high[k]) / 2, text[:12], ha="center", va="center", fontsize=6)
+        wide = (end - start) * 25 > end.max(initial=0) - start.min(initial=0)
+        for k in np.flatnonzero(wide & ((high - low) * 25 > top / unit)).tolist():
+            place = (start[k] + end[k]) / 2, (low[k] + high[k]) / 2
+            axes.text(*place, problem.names[k][:12], ha="center", va="center", fontsize=6)
     times, sums = live_sums(problem.lower, problem.upper, problem.size)
     axes.step(times, sums / unit, where="post", color=palette.INK, linewidth=1.0)
     axes.axhline(found.height / unit, color=palette.MUTED, linewidth=1.0)
-    entries = [
+    entries: list[tuple[Any, str]] = [
         (patch_sample(color, alpha=0.8), text)
         for color, text in zip(colors, ("shortest lifetimes", "short", "long", "longest"), strict=True)
     ]

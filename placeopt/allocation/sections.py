@@ -15,8 +15,8 @@ from placeopt.model.arrays import Int
 class Sections:
     """Buffers by section; amounts in units.
 
-    Only times matter at which a set of live buffers is included in no other. They are numbered in order; a buffer is live
-    in the sections [first, last). All amounts are multiples of the unit. All offsets are multiples of `grain` units.
+    Only times matter at which a set of live buffers is included in no other. They are numbered in order; a buffer is
+    live in the sections [first, last). All amounts are multiples of the unit, all offsets of `grain` units.
     """
 
     first: Int
@@ -54,8 +54,8 @@ def sections_of(problem: Buffers) -> Sections:
     given = np.array([offset if offset < 0 else offset // unit for offset in fixed], dtype=np.int64)
     grain = math.gcd(*steps.tolist(), *(given[given > 0].tolist()))
     return Sections(
-        first=number[place[:n]], last=after[place[n:]], size=problem.size // unit, alignment=steps, fixed=given, unit=unit,
-        grain=grain,
+        first=number[place[:n]], last=after[place[n:]], size=problem.size // unit, alignment=steps, fixed=given,
+        unit=unit, grain=grain,
     )  # fmt: skip
 
 

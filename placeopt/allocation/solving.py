@@ -243,7 +243,8 @@ class _Part:
         def work() -> None:
             while True:
                 with self._lock:
-                    task = None if self._done() or time.monotonic() > until or self._solve.stopped() else next(tasks, None)
+                    over = self._done() or time.monotonic() > until or self._solve.stopped()
+                    task = None if over else next(tasks, None)
                 if task is None:
                     return
                 task(until)

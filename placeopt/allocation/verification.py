@@ -62,7 +62,8 @@ def verify_allocation(problem: Buffers, offset: object, *, capacity: int | None 
     for a, b in _overlaps(problem.lower.tolist(), problem.upper.tolist(), at, size):
         both = f"[{at[a]}, {at[a] + size[a]}) and [{at[b]}, {at[b] + size[b]})"
         violations.append(("overlap", f"{problem.names[a]} and {problem.names[b]} are live together at {both}"))
-    return AllocationReport(max((low + bytes_ for low, bytes_ in zip(at, size, strict=True)), default=0), tuple(violations))
+    height = max((low + bytes_ for low, bytes_ in zip(at, size, strict=True)), default=0)
+    return AllocationReport(height, tuple(violations))
 
 
 def _overlaps(lower: list[int], upper: list[int], at: list[int], size: list[int]) -> Iterator[tuple[int, int]]:

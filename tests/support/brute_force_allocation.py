@@ -1,4 +1,4 @@
-"""The least height of a few buffers: every order, each buffer at the least free offset above all overlapping ones before.
+"""The least height of a few buffers: every order, each at the least offset above all overlapping buffers before it.
 
 In an allocation whose buffers sink as far as they can, in the order of offsets, each buffer lies at the least allowed
 offset above overlapping buffers before it. So one of the orders finds the least height.

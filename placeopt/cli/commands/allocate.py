@@ -27,7 +27,7 @@ def allocate(
     seed: Seed = 0,
     workers: Workers = None,
     out: Annotated[
-        Path | None, output_option("--out", "-o", help="Write the buffers with offsets: JSON if it ends in .json, else CSV.")
+        Path | None, output_option("--out", "-o", help="Write the buffers with offsets: JSON for .json, else CSV.")
     ] = None,
     plots: Annotated[list[str] | None, plot_option("Draw the memory over time; .svg, .png or .pdf.", "FILE")] = None,
     as_json: AsJson = False,
