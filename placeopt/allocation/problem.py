@@ -15,7 +15,7 @@ MOST = 2**60
 """The largest amount of a buffer."""
 
 MOST_IN_ALL = 2**61
-"""The largest sum of all sizes, alignments and given offsets."""
+"""The limit of the sum of all sizes, twice the alignments, and given offsets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def build_buffers(
     aligned = whole_numbers("alignment", alignment, (n,), "buffers", default=1, least=1, most=MOST)
     given = _fixed(fixed, aligned)
     called = tuple(map(str, range(n))) if buffer_names is None else names("buffer_names", buffer_names, count=n)
-    total = sum(sizes.tolist()) + sum(aligned.tolist()) + sum(offset or 0 for offset in given)
+    total = sum(sizes.tolist()) + 2 * sum(aligned.tolist()) + sum(offset or 0 for offset in given)
     if total >= MOST_IN_ALL:
         raise UsageError(f"sizes, alignments and given offsets are {total:,} in all; expected less than 2^61")
     return Buffers(called, begin, end, sizes, aligned, given, notes)

@@ -26,8 +26,11 @@ from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int, checked_whole
 from placeopt.orchestration.settings import make_options
 
-MOST_SEARCHED = 1_000
+MOST_SEARCHED = 20_000
 """Parts with more buffers are not searched completely: conflicts are sets of buffers."""
+
+STACK = 2**28
+"""Bytes of the stack of a thread that searches; a placed buffer takes about 1 KiB."""
 
 FIRST_NODES = 1_000
 """Nodes of the first complete searches; the limit doubles in each round."""
@@ -215,6 +218,7 @@ class _Part:
         self.height = 2**62
         self._lock = threading.Lock()
         self._goal = 0
+        self._step = 2**62  # units between the best height and the next one to search for
 
     def _take(self, units: Int) -> None:
         offset = units * self.sections.unit
@@ -236,7 +240,7 @@ class _Part:
         n = len(self.members)
         small = n <= MOST_SEARCHED
         self._improve_order(50 if small else 10**9, 0.05 * seconds if small else seconds)
-        if not small:
+        if not small or self._done():
             return
         tasks = self._tasks()
 
@@ -249,12 +253,13 @@ class _Part:
                     return
                 task(until)
 
-        if self._solve.workers == 1:
-            work()
-            return
-        with ThreadPoolExecutor(self._solve.workers) as pool:
-            for running in [pool.submit(work) for _ in range(self._solve.workers)]:
-                running.result()
+        before = threading.stack_size(STACK)
+        try:
+            with ThreadPoolExecutor(self._solve.workers) as pool:
+                for running in [pool.submit(work) for _ in range(self._solve.workers)]:
+                    running.result()
+        finally:
+            threading.stack_size(before)
 
     def _improve_order(self, passes: int, seconds: float) -> None:
         goal = self._goal // self.sections.unit
@@ -278,23 +283,26 @@ class _Part:
         )
 
     def _tasks(self) -> Iterator[Callable[[float], None]]:
-        """Searches with growing limits: for the lowest possible height by turns with one between it and the best."""
+        """Searches with growing limits: for the least height that is not refuted, and for one below the best."""
         orders = list(self._sorted_orders())
-        most = FIRST_NODES
+        most = max(FIRST_NODES, 2 * len(self.members))
         random = np.random.default_rng(self._solve.seed)
-        for turn in range(48):
+        for _ in range(48):
             for k in range(len(orders) + RANDOM_ORDERS):
                 order = orders[k] if k < len(orders) else random.permutation(len(self.members))
-                share = 0 if k % 2 == 0 or self._solve.capacity is not None else 1 + (turn + k // 2) % 3
-                yield partial(self._search, order.astype(np.int64), most, share)
+                if k % 4 == 0 or self._solve.capacity is not None:
+                    yield partial(self._search, order.astype(np.int64), most, True)
+                if self._solve.capacity is None:
+                    yield partial(self._search, order.astype(np.int64), most, False)
             most *= 2
 
-    def _search(self, order: Int, most: int, share: int, until: float) -> None:
-        """Search a capacity: the goal or the bound for share 0, else 1/4, 1/2 or all of the way to the best height."""
+    def _search(self, order: Int, most: int, lowest: bool, until: float) -> None:
+        """Search for the least height that is not refuted, or by a step below the best: it doubles where that works."""
         unit = self.sections.unit
         with self._lock:
             low, high = max(-(-self.bound.height // unit), self._goal // unit), self.height // unit
-            capacity = min(low + (0, (high - low) // 4, (high - low) // 2, high - low - 1)[share], high - 1)
+            self._step = min(max(self._step, 1), max((high - low) // 2, 1))
+            capacity = min(low, high - 1) if lowest else max(high - self._step, low)
 
         def stale() -> bool:
             useful = self.bound.height <= capacity * unit < self.height
@@ -305,6 +313,8 @@ class _Part:
             return
         how, _, units = fit_buffers(self.sections, order, capacity, most, Stop(stale, seconds))
         with self._lock:
+            if not lowest:
+                self._step = 2 * self._step if how == "found" else self._step // 2
             if how == "found":
                 self._take(units)
             elif how == "refuted" and (capacity + 1) * unit > self.bound.height:

@@ -69,3 +69,31 @@ def random_buffers(seed: int, most: int = 7) -> Buffers:
             ):
                 fixed[k] = low
     return build_buffers(lower=lower, upper=upper, size=sizes, alignment=alignment, fixed=fixed)
+
+
+def planted_buffers(seed: int) -> tuple[Buffers, int]:
+    """Rectangles into which a larger one is divided, some of them left out, aligned or given; and a height that suffices."""
+    rng = random.Random(seed)
+    length, height = rng.choice([(8, 8), (12, 12), (20, 12), (10, 30)])
+    found = [(0, length, 0, height)]
+    for _ in range(rng.randint(8, 40)):
+        k = rng.randrange(len(found))
+        begin, end, low, high = found[k]
+        if rng.random() < 0.5 and end - begin > 1:
+            middle = rng.randint(begin + 1, end - 1)
+            found[k] = (begin, middle, low, high)
+            found.append((middle, end, low, high))
+        elif high - low > 1:
+            middle = rng.randint(low + 1, high - 1)
+            found[k] = (begin, end, low, middle)
+            found.append((begin, end, middle, high))
+    left_out = rng.choice([0, 0, 0.1, 0.3])
+    found = [each for each in found if rng.random() >= left_out] or found[:1]
+    aligned, given = rng.random() < 0.5, rng.random() < 0.4
+    alignment = [rng.choice([a for a in (1, 2, 3, 4) if each[2] % a == 0]) if aligned else 1 for each in found]
+    fixed = [each[2] if given and rng.random() < 0.15 else None for each in found]
+    problem = build_buffers(
+        lower=[each[0] for each in found], upper=[each[1] for each in found],
+        size=[each[3] - each[2] for each in found], alignment=alignment, fixed=fixed,
+    )  # fmt: skip
+    return problem, height

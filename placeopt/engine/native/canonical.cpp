@@ -290,11 +290,14 @@ private:
         each(items, [&](Int b) {
             if (failed_[b] < 0 && low_[b] < top) candidates.push_back(b);
         });
-        std::sort(candidates.begin(), candidates.end(),
-                  [&](Int a, Int b) { return low_[a] != low_[b] ? low_[a] < low_[b] : rank_[a] < rank_[b]; });
+        const auto later = [&](Int a, Int b) { return low_[a] != low_[b] ? low_[a] > low_[b] : rank_[a] > rank_[b]; };
+        std::make_heap(candidates.begin(), candidates.end(), later);  // most often, only the first few are tried
         const std::size_t changes = changes_.size(), placed = sequence_.size(), kept = conflicts_.size();
         Conflict all(n_);
-        for (const Int b : candidates) {
+        while (!candidates.empty()) {
+            std::pop_heap(candidates.begin(), candidates.end(), later);
+            const Int b = candidates.back();
+            candidates.pop_back();
             const std::size_t before = changes_.size();
             put(b);
             Conflict found(n_);
