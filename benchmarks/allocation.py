@@ -6,8 +6,8 @@ All parts run unless some are named.
 
     minimalloc  the files in minimalloc/ of the folder that PLACEOPT_DATA names (M. D. Moffitt, ASPLOS 2023), in
                 1,048,576 bytes as a whole command, and their least height
-    agreement   random problems with up to 7 buffers against all orders (tests/support/brute_force_allocation.py): height,
-                bound, and whether they fit into the least height and into one byte less
+    agreement   random problems with up to 7 buffers against all orders (tests/support/brute_force_allocation.py):
+                height, bound, and whether they fit into the least height and into one byte less
     mutants     four times as many plans with one change: the verifier must find exactly the overlaps that a comparison
                 of all pairs finds
     growth      1,000 to 10,000 buffers: training and inference of networks, and a mixture of short and long lifetimes

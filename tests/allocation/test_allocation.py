@@ -110,7 +110,8 @@ class TestVerifier:
         offset = [rng.randrange(20) for _ in range(n)]
         lower, upper, size = problem.lower.tolist(), problem.upper.tolist(), problem.size.tolist()
         pairs = sum(
-            lower[a] < upper[b] and lower[b] < upper[a] and offset[a] < offset[b] + size[b] and offset[b] < offset[a] + size[a]
+            max(lower[a], lower[b]) < min(upper[a], upper[b])
+            and max(offset[a], offset[b]) < min(offset[a] + size[a], offset[b] + size[b])
             for a in range(n)
             for b in range(a)
         )  # fmt: skip

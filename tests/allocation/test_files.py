@@ -64,7 +64,7 @@ def test_names_of_columns_and_notes(tmp_path: Path) -> None:
         (f"lower,upper,size\n1,2,{2**60}\n1,2,{2**60 - 1}\n1,2,1\n", r"in all; expected less than 2\^61"),
         ("id,lower,upper,size,alignment,fixed\na,1,2,3,4,6\n", ":2: fixed: 6 is not a multiple of the alignment 4"),
         ('id,lower,upper,size\n"a,1,2,3\n', ":2: is not CSV"),
-        ('{"placeopt_buffers": 1, "buffers": [{"lower": 1, "upper": 1, "size": 2}]}', r"buffers\[0\]\.upper: 1 is not after"),
+        ('{"placeopt_buffers": 1, "buffers": [{"lower": 1, "upper": 1, "size": 2}]}', r"\.upper: 1 is not after"),
         ('{"placeopt_buffers": 1, "buffers": [{"lower": 1, "size": 2}]}', r"buffers\[0\]: upper is missing"),
     ],
 )  # fmt: skip
@@ -96,7 +96,7 @@ class TestCommand:
     def test_json(self, tmp_path: Path) -> None:
         done = run("allocate", str(written(tmp_path)), "--capacity", "1KiB", "--json")
         document = json.loads(done.out)
-        assert (document["fits"], document["bound"], document["capacity"]) == (True, 36, 1024)
+        assert (document["fits"], document["bound"], document["capacity"]) == (True, 30, 1024)
 
     def test_a_picture(self, tmp_path: Path) -> None:
         plot = tmp_path / "memory.svg"

@@ -72,7 +72,7 @@ def random_buffers(seed: int, most: int = 7) -> Buffers:
 
 
 def planted_buffers(seed: int) -> tuple[Buffers, int]:
-    """Rectangles into which a larger one is divided, some of them left out, aligned or given; and a height that suffices."""
+    """Rectangles that divide a larger one, some left out, aligned or given; and a height that suffices."""
     rng = random.Random(seed)
     length, height = rng.choice([(8, 8), (12, 12), (20, 12), (10, 30)])
     found = [(0, length, 0, height)]
