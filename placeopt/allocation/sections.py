@@ -60,10 +60,10 @@ def sections_of(problem: Buffers) -> Sections:
 
 
 def components(problem: Buffers) -> list[Int]:
-    """Return sets of buffers that share no time with those of other sets, by time."""
+    """Return sets of buffers that share no time with those of other sets, in the order of their begin."""
     if not len(problem):
         return []
     order = np.argsort(problem.lower, kind="stable")
     reached = np.maximum.accumulate(problem.upper[order])
     borders = np.flatnonzero(problem.lower[order][1:] >= reached[:-1]) + 1
-    return [np.sort(part) for part in np.split(order, borders)]
+    return np.split(order, borders)

@@ -290,7 +290,8 @@ class _Part:
         for _ in range(48):
             for k in range(len(orders) + RANDOM_ORDERS):
                 order = orders[k] if k < len(orders) else random.permutation(len(self.members))
-                if k % 4 == 0 or self._solve.capacity is not None:
+                near = most < 8 * FIRST_NODES or self.height - self.bound.height <= self.height // 100
+                if k % (4 if near else 12) == 0 or self._solve.capacity is not None:
                     yield partial(self._search, order.astype(np.int64), most, True)
                 if self._solve.capacity is None:
                     yield partial(self._search, order.astype(np.int64), most, False)
@@ -299,26 +300,26 @@ class _Part:
     def _search(self, order: Int, most: int, lowest: bool, until: float) -> None:
         """Search for the least height that is not refuted, or by a step below the best: it doubles where that works."""
         unit = self.sections.unit
-        with self._lock:
-            low, high = max(-(-self.bound.height // unit), self._goal // unit), self.height // unit
-            self._step = min(max(self._step, 1), max((high - low) // 2, 1))
-            capacity = min(low, high - 1) if lowest else max(high - self._step, low)
+        how = "found"
+        while how == "found" and not self._done() and time.monotonic() < until:  # what found one finds the next one
+            with self._lock:
+                low, high = max(-(-self.bound.height // unit), self._goal // unit), self.height // unit
+                self._step = min(max(self._step, 1), max((high - low) // 2, 1))
+                capacity = min(low, high - 1) if lowest else max(high - self._step, low)
 
-        def stale() -> bool:
-            useful = self.bound.height <= capacity * unit < self.height
-            return not useful or self._solve.stopped()
+            def stale(capacity: int = capacity) -> bool:
+                useful = self.bound.height <= capacity * unit < self.height
+                return not useful or self._solve.stopped()
 
-        seconds = until - time.monotonic()
-        if seconds <= 0 or capacity < low:
-            return
-        how, _, units = fit_buffers(self.sections, order, capacity, most, Stop(stale, seconds))
-        with self._lock:
-            if not lowest:
-                self._step = 2 * self._step if how == "found" else self._step // 2
-            if how == "found":
-                self._take(units)
-            elif how == "refuted" and (capacity + 1) * unit > self.bound.height:
-                self.bound = HeightBound((capacity + 1) * unit, "search")
+            stop = Stop(stale, max(until - time.monotonic(), 1e-3))
+            how, _, units = fit_buffers(self.sections, order, capacity, most, stop)
+            with self._lock:
+                if not lowest:
+                    self._step = 2 * self._step if how == "found" else self._step // 2
+                if how == "found":
+                    self._take(units)
+                elif how == "refuted" and (capacity + 1) * unit > self.bound.height:
+                    self.bound = HeightBound((capacity + 1) * unit, "search")
 
     def _sorted_orders(self) -> Iterator[Int]:
         """Orders by the largest live sum, the area and the length of buffers, and by their size and start."""

@@ -291,11 +291,13 @@ private:
             if (failed_[b] < 0 && low_[b] < top) candidates.push_back(b);
         });
         const auto later = [&](Int a, Int b) { return low_[a] != low_[b] ? low_[a] > low_[b] : rank_[a] > rank_[b]; };
-        std::make_heap(candidates.begin(), candidates.end(), later);  // most often, only the first few are tried
         const std::size_t changes = changes_.size(), placed = sequence_.size(), kept = conflicts_.size();
         Conflict all(n_);
-        while (!candidates.empty()) {
-            std::pop_heap(candidates.begin(), candidates.end(), later);
+        for (std::size_t tried = 0; !candidates.empty(); ++tried) {
+            // Most often, only the first is tried: a heap is made for the second.
+            if (tried == 0) std::iter_swap(std::max_element(candidates.begin(), candidates.end(), later), candidates.end() - 1);
+            if (tried == 1) std::make_heap(candidates.begin(), candidates.end(), later);
+            if (tried > 0) std::pop_heap(candidates.begin(), candidates.end(), later);
             const Int b = candidates.back();
             candidates.pop_back();
             const std::size_t before = changes_.size();
