@@ -29,6 +29,9 @@ from placeopt.orchestration.settings import make_options
 MOST_SEARCHED = 20_000
 """Parts with more buffers are not searched completely: conflicts are sets of buffers."""
 
+MOST_SHUFFLED = 1_000
+"""For up to this number of buffers, random orders of ties are any orders; for more, about the order of areas."""
+
 STACK = 2**28
 """Bytes of the stack of a thread that searches; a placed buffer takes about 1 KiB."""
 
@@ -36,7 +39,7 @@ FIRST_NODES = 1_000
 """Nodes of the first complete searches; the limit doubles in each round."""
 
 RANDOM_ORDERS = 12
-"""Random orders of ties in each round, besides the sorted ones."""
+"""Random orders in each round, besides the sorted ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,11 +288,17 @@ class _Part:
     def _tasks(self) -> Iterator[Callable[[float], None]]:
         """Searches with growing limits: for the least height that is not refuted, and for one below the best."""
         orders = list(self._sorted_orders())
-        most = max(FIRST_NODES, 2 * len(self.members))
+        most = max(FIRST_NODES, len(self.members) * 17 // 16)  # few more than without any failure
+        area = (self.problem.upper - self.problem.lower) * self.problem.size.astype(np.float64)
         random = np.random.default_rng(self._solve.seed)
         for _ in range(48):
             for k in range(len(orders) + RANDOM_ORDERS):
-                order = orders[k] if k < len(orders) else random.permutation(len(self.members))
+                if k < len(orders):
+                    order = orders[k]
+                elif len(self.members) <= MOST_SHUFFLED:
+                    order = random.permutation(len(self.members))
+                else:
+                    order = np.argsort(-area * random.uniform(0.8, 1.25, len(area)), kind="stable")
                 near = most < 8 * FIRST_NODES or self.height - self.bound.height <= self.height // 100
                 if k % (4 if near else 12) == 0 or self._solve.capacity is not None:
                     yield partial(self._search, order.astype(np.int64), most, True)

@@ -15,7 +15,7 @@ Buffers buffers_of(nb::handle of) {
     Buffers b;
     b.size = array<Int>("size", of.attr("size"), {ANY_LENGTH});
     const Int n = b.count();
-    b.first = ranged("first", of.attr("first"), n, 0, n);
+    b.first = ranged("first", of.attr("first"), n, 0, 2 * n);
     b.last = ranged("last", of.attr("last"), n, 0, 2 * n);
     b.alignment = ranged("alignment", of.attr("alignment"), n, 1, MOST);
     b.fixed = ranged("fixed", of.attr("fixed"), n, NONE, MOST);
