@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     # mypy does not export a name that is imported under another one, unless it is listed.
     __all__ = ["compile", "solvers"]
 
+    from placeopt.allocation.files import load_buffers as load_buffers
+    from placeopt.allocation.files import write_allocation as write_allocation
+    from placeopt.allocation.problem import Buffers as Buffers
+    from placeopt.allocation.problem import build_buffers as build_buffers
+    from placeopt.allocation.solving import Allocation as Allocation
+    from placeopt.allocation.solving import allocate as allocate
+    from placeopt.allocation.verification import AllocationReport as AllocationReport
+    from placeopt.allocation.verification import verify_allocation as verify_allocation
     from placeopt.bounding.quick import Bound as Bound
     from placeopt.bridges.exporters.fx_parts import SplitCallback as SplitCallback
     from placeopt.bridges.exporters.fx_parts import split_callback as split_callback
@@ -164,6 +172,10 @@ if TYPE_CHECKING:
     from placeopt.views.traces import write_trace as write_trace
 
 _NAMES = {
+    "placeopt.allocation.files": "load_buffers write_allocation",
+    "placeopt.allocation.problem": "Buffers build_buffers",
+    "placeopt.allocation.solving": "Allocation allocate",
+    "placeopt.allocation.verification": "AllocationReport verify_allocation",
     "placeopt.proving.portfolio": "bounds",
     "placeopt.bounding.quick": "Bound",
     "placeopt.bridges.exporters.fx_parts": "SplitCallback split_callback",

@@ -21,7 +21,7 @@ CORE = ROOT / "placeopt"
 SOLVERS = ROOT / "solvers" / "placeopt_solvers"
 
 PAGE = ROOT / "docs" / "architecture.md"
-MOST = {CORE: 24, SOLVERS: 16}
+MOST = {CORE: 25, SOLVERS: 16}
 """Entries that a newcomer sees at most in each top folder."""
 
 HEAVY = (

@@ -8,6 +8,7 @@ import typer
 
 from placeopt.cli.arguments import quantity
 from placeopt.cli.commands import (
+    allocate,
     catalog,
     compare,
     exchange,
@@ -87,6 +88,7 @@ app.command("replace", rich_help_panel=SOLVE)(replace.replace)
 app.command("whatif", rich_help_panel=SOLVE)(whatif.whatif)
 app.command("pareto", rich_help_panel=SOLVE)(pareto.pareto)
 app.command("losses", rich_help_panel=SOLVE)(losses.losses)
+app.command("allocate", rich_help_panel=SOLVE)(allocate.allocate)
 app.command("train", rich_help_panel=SOLVE)(train.train)
 app.command("bounds", rich_help_panel=SOLVE)(problems.bounds)
 app.command("explain", rich_help_panel=SOLVE)(problems.explain)

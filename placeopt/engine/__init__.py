@@ -55,11 +55,14 @@ from placeopt.engine._core import execute_runs as execute_runs
 from placeopt.engine._core import fill_devices as fill_devices
 from placeopt.engine._core import fill_in_order as fill_in_order
 from placeopt.engine._core import fill_shares as fill_shares
+from placeopt.engine._core import first_fit as first_fit
+from placeopt.engine._core import fit_buffers as fit_buffers
 from placeopt.engine._core import fixed_levels as fixed_levels
 from placeopt.engine._core import greedy_matching as greedy_matching
 from placeopt.engine._core import grow_trees as grow_trees
 from placeopt.engine._core import highest_first as highest_first
 from placeopt.engine._core import imaginary_levels as imaginary_levels
+from placeopt.engine._core import improve_fit as improve_fit
 from placeopt.engine._core import insert_tasks as insert_tasks
 from placeopt.engine._core import join_consumers as join_consumers
 from placeopt.engine._core import join_neighbours as join_neighbours

@@ -1212,3 +1212,18 @@ class StageSearch:
     @property
     def best_again(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(m,) its recomputation."""
+
+def first_fit(buffers: object, order: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return offsets (n,): each buffer in the order (n,) at the least free offset; those with given offsets come first.
+    """
+
+def improve_fit(buffers: object, order: numpy.typing.NDArray[numpy.int64], target: int, seed: int, passes: int, stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+    """
+    Return the best offsets (n,) of first fits in changed orders; ends at the target height.
+    """
+
+def fit_buffers(buffers: object, order: numpy.typing.NDArray[numpy.int64], capacity: int, most: int, stop: Stop) -> tuple[str, int, numpy.typing.NDArray[numpy.int64]]:
+    """
+    Search offsets within a capacity; ties end by the order (n,). Return "found", "refuted", or "limit" after `most` nodes or at the stop; the nodes; and offsets (n,), which hold if found.
+    """

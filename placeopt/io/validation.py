@@ -28,7 +28,7 @@ _ATTEMPTS = 5
 _VERSIONS = {"placeopt": "problem", "placeopt_plan": "plan"}
 _KINDS = {"GraphFile": "graph", "NetworkFile": "network", "ProfileFile": "profile"}
 """Kinds of files that have the version of a problem file, by their models."""
-_MARKS = ("placeopt", "placeopt_plan", "devices", "tasks", "links", "graph")
+_MARKS = ("placeopt", "placeopt_plan", "placeopt_buffers", "devices", "tasks", "links", "graph")
 """Keys by which problem, graph, plan, network and profile files are recognised: each file has one of them."""
 _CHARACTER, _TASK = 20, 2500
 """Bytes of memory that the model needs per character of a file, and per task at least."""

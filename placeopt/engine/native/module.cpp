@@ -72,6 +72,7 @@ NB_MODULE(_core, module) {
     bind_relaxation(module);
     bind_sct(module);
     bind_stages(module);
+    bind_allocation(module);
 }
 
 }  // namespace engine

@@ -1,0 +1,194 @@
+"""Measure memory allocation: MiniMalloc's instances, small problems against all orders, changed plans, growth.
+
+    python benchmarks/allocation.py [minimalloc] [agreement] [mutants] [growth] [--limit 8] [--number 5000] [--seed 0]
+
+All parts run unless some are named.
+
+    minimalloc  the files in minimalloc/ of the folder that PLACEOPT_DATA names (M. D. Moffitt, ASPLOS 2023), in
+                1,048,576 bytes as a whole command, and their least height
+    agreement   random problems with up to 7 buffers against all orders (tests/support/brute_force_allocation.py):
+                height, bound, and whether they fit into the least height and into one byte less
+    mutants     four times as many plans with one change: the verifier must find exactly the overlaps that a comparison
+                of all pairs finds
+    growth      1,000 to 10,000 buffers: training and inference of networks, and a mixture of short and long lifetimes
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import placeopt as po
+from tests.support.brute_force_allocation import least_height, random_buffers
+
+CONSOLE = Console(width=140)
+CAPACITY = 1_048_576
+SIZES = (1_000, 3_000, 10_000)
+
+
+def minimalloc(limit: float) -> bool:
+    """MiniMalloc's instances; whether all fit."""
+    files = sorted(Path(os.environ.get("PLACEOPT_DATA", ""), "minimalloc").glob("*.csv"))
+    if not files:
+        CONSOLE.print("minimalloc: PLACEOPT_DATA does not name a folder with minimalloc/*.csv; nothing to measure")
+        return True
+    table = Table(title=f"{CAPACITY:,} bytes; least height in {limit:g} s")
+    for header in ("instance", "buffers", "live", "fits", "command s", "least height", "bound", "gap", "s"):
+        table.add_column(header, justify="right")
+    sound = True
+    for path in files:
+        begun = time.perf_counter()
+        command = [sys.executable, "-m", "placeopt", "allocate", str(path), "--capacity", str(CAPACITY)]
+        code = subprocess.run(command, capture_output=True, check=False).returncode
+        seconds = time.perf_counter() - begun
+        found = po.allocate(po.load_buffers(path), time_limit=limit)
+        sound &= code == 0
+        table.add_row(
+            path.name.split(".")[0], str(len(found.problem)), f"{found.live:,}", "yes" if code == 0 else "no",
+            f"{seconds:.2f}", f"{found.height:,}", f"{found.bound:,}", f"{found.gap:.2%}", f"{found.seconds:.2f}",
+        )  # fmt: skip
+    CONSOLE.print(table)
+    return sound
+
+
+def agreement(number: int, seed: int) -> bool:
+    """Random problems against all orders; whether nothing was wrong."""
+    counts: Counter[str] = Counter()
+    for k in range(seed, seed + number):
+        problem = random_buffers(k)
+        best = least_height(problem)
+        found = po.allocate(problem, time_limit=5, workers=1)
+        fits = [po.allocate(problem, capacity=best - less, time_limit=5, workers=1).fits for less in (0, 1)]
+        right = (found.height, found.bound, fits) == (best, best, [True, False])
+        counts["wrong"] += not right
+        counts[f"bound by {found.bound_source}"] += 1
+        if not right:
+            CONSOLE.print(f"seed {k}: height {found.height}, bound {found.bound}, optimum {best}, fits {fits}")
+    CONSOLE.print(f"agreement: {number} problems from seed {seed}: {counts['wrong']} wrong; {dict(counts)}")
+    return not counts["wrong"]
+
+
+def mutants(number: int, seed: int) -> bool:
+    """Changed plans; whether the verifier found exactly the overlaps."""
+    made = overlapping = wrong = 0
+    k = seed
+    while made < number:
+        k += 1
+        problem, rng = random_buffers(k, 14), random.Random(k)
+        found = po.allocate(problem, time_limit=0.2, workers=1)
+        if found.offset is None or len(problem) < 2:
+            continue
+        for _ in range(4):
+            offset = found.offset.tolist()
+            changed = rng.randrange(len(problem))
+            step = rng.choice([1, int(problem.size[changed]), max(found.height or 1, 1) // 2 + 1])
+            offset[changed] = max(offset[changed] + rng.choice([-step, step]), 0)
+            pairs = sum(overlap(problem, offset, a, b) for a in range(len(problem)) for b in range(a))
+            rules = [rule for rule, _ in po.verify_allocation(problem, offset).violations]
+            made += 1
+            overlapping += pairs > 0
+            wrong += rules.count("overlap") != pairs
+    CONSOLE.print(f"mutants: {made} plans, {overlapping} with overlaps; {wrong} wrong")
+    return not wrong
+
+
+def overlap(problem: po.Buffers, offset: list[int], a: int, b: int) -> bool:
+    """Whether two buffers overlap in time and memory."""
+    together = problem.lower[a] < problem.upper[b] and problem.lower[b] < problem.upper[a]
+    return (
+        bool(together) and offset[a] < offset[b] + int(problem.size[b]) and offset[b] < offset[a] + int(problem.size[a])
+    )
+
+
+def training(number: int, seed: int) -> po.Buffers:
+    """Activations that live until their gradients, and temporaries."""
+    rng, layers = random.Random(seed), number // 4
+    rows = []
+    for k in range(layers):
+        size, back = 256 * rng.randint(16, 16_384), 4 * layers - 2 * k
+        rows += [(2 * k, back, size), (2 * k, 2 * k + rng.randint(1, 3), rng.choice([size, 256]))]
+        rows += [(back - 1, back + rng.randint(1, 3), size), (back - 1, back, rng.choice([size, 1024]))]
+    return built(rows)
+
+
+def inference(number: int, seed: int) -> po.Buffers:
+    """Activations that live for a few operators, some for longer."""
+    rng = random.Random(seed)
+    lives = [rng.randint(2, 4) if rng.random() < 0.85 else rng.randint(4, 60) for _ in range(number)]
+    return built([(k, k + lives[k], 64 * int(2 ** rng.uniform(4, 14)) + 64) for k in range(number)])
+
+
+def mixture(number: int, seed: int) -> po.Buffers:
+    """70% short, 25% longer, 5% up to half of the time."""
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(number):
+        begin, kind = rng.randrange(10 * number), rng.random()
+        life = (
+            rng.randint(1, 60)
+            if kind < 0.7
+            else rng.randint(60, 1000)
+            if kind < 0.95
+            else rng.randint(1000, 5 * number)
+        )
+        rows.append((begin, begin + life, 64 * int(2 ** rng.uniform(2, 16)) + 64))
+    return built(rows)
+
+
+def built(rows: list[tuple[int, int, int]]) -> po.Buffers:
+    """Buffers of (lower, upper, size)."""
+    lower, upper, size = zip(*rows, strict=True)
+    return po.build_buffers(lower=lower, upper=upper, size=size)
+
+
+def growth(limit: float, seed: int) -> None:
+    """Larger problems."""
+    table = Table(title=f"{limit:g} s")
+    for header in ("buffers", "lifetimes", "height", "bound", "gap", "s"):
+        table.add_column(header, justify="right")
+    for number in SIZES:
+        for make in (training, inference, mixture):
+            problem, begun = make(number, seed), time.perf_counter()
+            found = po.allocate(problem, time_limit=limit)
+            table.add_row(
+                f"{number:,}", make.__name__, f"{found.height:,}", f"{found.bound:,}", f"{found.gap:.3%}",
+                f"{time.perf_counter() - begun:.1f}",
+            )  # fmt: skip
+    CONSOLE.print(table)
+
+
+def main() -> None:
+    """Run the parts."""
+    names = ["minimalloc", "agreement", "mutants", "growth"]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*names, []], default=[])
+    parser.add_argument("--limit", type=float, default=8.0, help="seconds for each instance")
+    parser.add_argument("--number", type=int, default=5_000, help="random problems; four times as many changed plans")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    parts = asked.parts or names
+    sound = True
+    if "minimalloc" in parts:
+        sound &= minimalloc(asked.limit)
+    if "agreement" in parts:
+        sound &= agreement(asked.number, asked.seed)
+    if "mutants" in parts:
+        sound &= mutants(4 * asked.number, asked.seed)
+    if "growth" in parts:
+        growth(asked.limit, asked.seed)
+    sys.exit(0 if sound else 1)
+
+
+if __name__ == "__main__":
+    main()

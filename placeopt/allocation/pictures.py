@@ -1,0 +1,81 @@
+"""Draw the map of the memory over time: each buffer as a box over its lifetime and its bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from placeopt.allocation.bounds import live_sums
+from placeopt.allocation.solving import Allocation
+from placeopt.errors import UsageError, counted
+from placeopt.model.units import size_text
+from placeopt.views.plots import palette
+from placeopt.views.plots.canvas import (
+    Picture,
+    boxes,
+    fill,
+    line_legend,
+    line_sample,
+    new_picture,
+    patch_sample,
+    styled,
+)
+
+NAMED = 60
+"""Up to this number of buffers carry their names."""
+
+UNITS = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
+
+
+@styled()
+def draw_memory(found: Allocation, title: str = "memory") -> Picture:
+    """Draw where buffers lie over time, what is live at each time, the height and the capacity.
+
+    Raises
+    ------
+    UsageError
+        If there are no offsets.
+    """
+    if found.offset is None or found.height is None:
+        raise UsageError("there are no offsets to draw: none were found within the capacity")
+    problem = found.problem
+    proved = "least" if found.height == found.bound else f"at least {size_text(found.bound)} is needed"
+    notes = f"{counted(len(problem), 'buffer')} in {size_text(found.height)} ({proved})"
+    picture = new_picture(4.2, title, notes)
+    axes = picture.subplots()
+    top = max(found.height, found.capacity or 0)
+    name, unit = next((name, unit) for name, unit in UNITS if top >= unit or unit == 1)
+    start, end = problem.lower.astype(np.float64), problem.upper.astype(np.float64)
+    low, high = found.offset / unit, (found.offset + problem.size) / unit
+    # The colour states the lifetime: buffers of similar lifetimes are told apart from those that stay.
+    length = end - start
+    level = np.searchsorted(np.sort(length), length) * 4 // max(len(problem), 1)
+    colors = [palette.HUES[k] for k in (2, 4, 0, 1)]
+    fill(
+        axes, boxes(start, end, low, high), [colors[k] for k in level.tolist()], linewidths=0.4,
+        edgecolors=palette.PAPER, alpha=0.8,
+    )  # fmt: skip
+    if len(problem) <= NAMED:
+        wide = (end - start) * 25 > end.max(initial=0) - start.min(initial=0)
+        for k in np.flatnonzero(wide & ((high - low) * 25 > top / unit)).tolist():
+            place = (start[k] + end[k]) / 2, (low[k] + high[k]) / 2
+            axes.text(*place, problem.names[k][:12], ha="center", va="center", fontsize=6)
+    times, sums = live_sums(problem.lower, problem.upper, problem.size)
+    axes.step(times, sums / unit, where="post", color=palette.INK, linewidth=1.0)
+    axes.axhline(found.height / unit, color=palette.MUTED, linewidth=1.0)
+    entries: list[tuple[Any, str]] = [
+        (patch_sample(color, alpha=0.8), text)
+        for color, text in zip(colors, ("shortest lifetimes", "short", "long", "longest"), strict=True)
+    ]
+    entries += [(line_sample(palette.INK), "live bytes"), (line_sample(palette.MUTED), "height")]
+    if found.capacity is not None:
+        axes.axhline(found.capacity / unit, color=palette.LIMIT, linewidth=1.2, linestyle=(0, (5, 2)))
+        entries.append((line_sample(palette.LIMIT, dashes=(5, 2)), "capacity"))
+    if len(problem):
+        axes.set_xlim(start.min(), end.max())
+    axes.set_ylim(0, max(1.05 * top / unit, 1e-6))
+    axes.set_xlabel("time")
+    axes.set_ylabel(f"offset in {name}")
+    line_legend(picture, entries)
+    return picture

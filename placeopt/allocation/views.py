@@ -1,0 +1,42 @@
+"""Allocations in words."""
+
+from __future__ import annotations
+
+from placeopt.allocation.problem import Buffers
+from placeopt.allocation.solving import Allocation
+from placeopt.errors import counted
+from placeopt.model.units import exact_size
+
+PROOFS = {
+    "live": "the largest live sum",
+    "alignment": "live buffers with aligned ends",
+    "fixed": "the end of a given offset",
+    "search": "all lower heights refuted by search",
+}
+
+
+def problem_line(problem: Buffers) -> str:
+    """What a problem is about."""
+    total = sum(problem.size.tolist())
+    given = sum(offset is not None for offset in problem.fixed)
+    more = f", {given} with given offsets" if given else ""
+    return f"{counted(len(problem), 'buffer')} with {exact_size(total)} in all{more}"
+
+
+def result_facts(found: Allocation) -> list[tuple[str, str]]:
+    """The height, its bound and its proof."""
+    facts = []
+    if found.capacity is not None:
+        answer = {True: "the buffers fit", False: "the buffers cannot fit", None: "no offsets found, and none excluded"}
+        facts.append(("capacity", f"{exact_size(found.capacity)}: {answer[found.fits]}"))
+    if found.height is not None:
+        facts.append(("height", exact_size(found.height)))
+    gap = "" if not found.gap else f", gap {found.gap:.2%}"
+    proof = ": the height is least" if found.height == found.bound else gap
+    facts.append(("bound", f"at least {exact_size(found.bound)} by {PROOFS[found.bound_source]}{proof}"))
+    if found.bound != found.live:
+        facts.append(("live", f"at most {exact_size(found.live)} at a time"))
+    if found.fits is False:
+        facts.append(("missing", f"at least {exact_size(found.bound - (found.capacity or 0))}"))
+    facts.append(("time", f"{found.seconds:.2f} s"))
+    return facts

@@ -1,0 +1,79 @@
+"""placeopt allocate: offsets of buffers with known lifetimes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from placeopt.cli.arguments import checked_options, limit_seconds, quantity
+from placeopt.cli.files import check_targets, save_plots, wanted_plots
+from placeopt.cli.interruption import on_interrupt
+from placeopt.cli.options import AsJson, Seed, Workers, input_argument, limit_option, output_option, plot_option
+from placeopt.cli.output import print_json, print_notes, stdout_console
+from placeopt.errors import unwritable
+
+
+def allocate(
+    buffers: Annotated[
+        Path, input_argument("FILE", "Buffers: CSV with id, lower, upper and size, as MiniMalloc reads it, or JSON.")
+    ],
+    capacity: Annotated[
+        str | None, Option("--capacity", metavar="BYTES", help="Fit into this memory, such as 1048576 or 256KiB.")
+    ] = None,
+    time_limit: Annotated[str, limit_option("Time for the search, such as 10s or 5min, or `none`.")] = "10s",
+    seed: Seed = 0,
+    workers: Workers = None,
+    out: Annotated[
+        Path | None, output_option("--out", "-o", help="Write the buffers with offsets: JSON for .json, else CSV.")
+    ] = None,
+    plots: Annotated[list[str] | None, plot_option("Draw the memory over time; .svg, .png or .pdf.", "FILE")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find offsets for buffers with known lifetimes: the least height, or a fit, with a proof."""
+    from placeopt.allocation.files import load_buffers, write_allocation
+    from placeopt.allocation.solving import allocate as solve
+    from placeopt.allocation.views import problem_line, result_facts
+    from placeopt.model import units
+    from placeopt.model.arrays import LONGEST
+
+    room = None if capacity is None else int(quantity(capacity, "--capacity", units.MEMORY).value)
+    limit = limit_seconds(time_limit)
+    limit = float(LONGEST) if limit is None else limit
+    checked_options(time_limit=limit, seed=seed, workers=workers)
+    pictures = wanted_plots(plots, ("memory",))
+    check_targets(("--out", out), *(("--plot", path) for _, path in pictures))
+    problem = load_buffers(buffers)
+    console = stdout_console()
+    if not as_json:
+        console.print(problem_line(problem), markup=False)
+    print_notes(*problem.notes)
+    with on_interrupt() as stop:
+        found = solve(problem, capacity=room, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set)
+    unsaved = None
+    if out is not None and found.offset is None:
+        unsaved = f"no offsets were found to write to {out}"
+    elif out is not None:
+        try:
+            write_allocation(out, found)
+        except (OSError, ValueError) as error:
+            unsaved = unwritable(out, error)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        from placeopt.cli.terminal.console import facts_table
+
+        console.print(facts_table(result_facts(found)))
+    if unsaved is not None:
+        print_notes(unsaved)
+    drawn = True
+    if pictures and found.offset is not None:
+        from placeopt.allocation.pictures import draw_memory
+
+        drawn = save_plots(pictures, lambda _: draw_memory(found, buffers.name))
+    if stop.is_set():
+        raise typer.Exit(stop.code)
+    missed = found.offset is None
+    raise typer.Exit(1 if missed else 2 if unsaved is not None or not drawn else 0)
