@@ -15,6 +15,7 @@
 // offsets from `low` by `fixed` up hold the buffers `free`.
 #include <algorithm>
 #include <bit>
+#include <stdexcept>
 
 #include "allocation.hpp"
 
@@ -169,12 +170,14 @@ private:
             if (conflict.fixed.has(p)) return;
             if (best < 0 || level_[p] < level_[best]) best = p;
         }
+        if (best < 0) throw std::logic_error("a least offset without a cause");
         conflict.fixed.put(best);
     }
     // Adds causes of the least offset of x by `rounds` of support being at least f.
     void add_causes(Conflict& conflict, Int x, Int f, int rounds) {
         if (low_[x] >= f) return add_cause(conflict, x, f);
         if (rounds == 2 && once_[x] >= f) rounds = 1;
+        if (rounds == 0 || failed_[x] < 0) throw std::logic_error("a lifted offset without a cause");
         conflict.join(conflicts_[failed_[x]]);
         const Int below = allowed_.before(x, f);
         for (const Int d : over_[x])
