@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from placeopt.allocation.files import load_buffers as load_buffers
     from placeopt.allocation.files import write_allocation as write_allocation
+    from placeopt.allocation.plans import allocate_plan as allocate_plan
+    from placeopt.allocation.plans import plan_buffers as plan_buffers
     from placeopt.allocation.problem import Buffers as Buffers
     from placeopt.allocation.problem import build_buffers as build_buffers
     from placeopt.allocation.solving import Allocation as Allocation
@@ -173,6 +175,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "placeopt.allocation.files": "load_buffers write_allocation",
+    "placeopt.allocation.plans": "allocate_plan plan_buffers",
     "placeopt.allocation.problem": "Buffers build_buffers",
     "placeopt.allocation.solving": "Allocation allocate",
     "placeopt.allocation.verification": "AllocationReport verify_allocation",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from placeopt.allocation.problem import Buffers
 from placeopt.allocation.solving import Allocation
 from placeopt.errors import counted
-from placeopt.model.units import exact_size
+from placeopt.model.problem import Problem
+from placeopt.model.units import exact_size, size_text
+from placeopt.views.facts import Grid
 
 PROOFS = {
     "live": "the largest live sum",
@@ -21,6 +25,18 @@ def problem_line(problem: Buffers) -> str:
     given = sum(offset is not None for offset in problem.fixed)
     more = f", {given} with given offsets" if given else ""
     return f"{counted(len(problem), 'buffer')} with {exact_size(total)} in all{more}"
+
+
+def devices_grid(problem: Problem, found: Mapping[int, Allocation]) -> Grid:
+    """The memory of each device of a plan: buffers, height, lower bound, capacity."""
+    rows = []
+    for d, each in found.items():
+        capacity = "" if each.capacity is None else size_text(each.capacity)
+        height = (
+            "does not fit" if each.fits is False else "not found" if each.height is None else size_text(each.height)
+        )
+        rows.append((problem.device_names[d], f"{len(each.problem):,}", height, size_text(each.bound), capacity))
+    return Grid(("device", "buffers", "height", "at least", "memory"), tuple(rows), left=1)
 
 
 def result_facts(found: Allocation) -> list[tuple[str, str]]:

@@ -9,8 +9,7 @@ import numpy as np
 
 from placeopt.model.arrays import Float
 from placeopt.serving.plan import ServingPlan, node_rates
-from placeopt.serving.problem import TOKEN, Serving
-from placeopt.serving.views import tokens_text
+from placeopt.serving.problem import TOKEN, Serving, tokens_text
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import Picture, fill, line_legend, line_sample, new_picture, patch_sample, styled
 from placeopt.views.plots.names import short

@@ -18,6 +18,12 @@ UNLIMITED = 2**50
 """The rate of a link that never limits, and the largest rate of a node: about 10^9 tokens/s."""
 
 
+def tokens_text(rate: int) -> str:
+    """A rate in tokens per second."""
+    tokens = rate / TOKEN
+    return f"{tokens:,.2f} tokens/s" if tokens < 10_000 else f"{tokens:,.0f} tokens/s"
+
+
 @dataclass(frozen=True, eq=False)
 class Serving:
     """Layers to divide among nodes.

@@ -12,17 +12,11 @@ from placeopt.model.units import seconds_text
 from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.cheapest import CheapestResult
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
-from placeopt.serving.problem import TOKEN, Serving
+from placeopt.serving.problem import TOKEN, Serving, tokens_text
 from placeopt.serving.solving import ServingResult
 from placeopt.serving.steady_state import SteadyState
 from placeopt.serving.verification import ServingReport
 from placeopt.views.facts import Grid
-
-
-def tokens_text(rate: int) -> str:
-    """A rate in tokens per second."""
-    tokens = rate / TOKEN
-    return f"{tokens:,.2f} tokens/s" if tokens < 10_000 else f"{tokens:,.0f} tokens/s"
 
 
 def problem_line(problem: Serving) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,17 +10,34 @@ import typer
 from typer import Option
 
 from placeopt.cli.arguments import checked_options, limit_seconds, quantity
-from placeopt.cli.files import check_targets, save_plots, wanted_plots
+from placeopt.cli.files import check_targets, save_plots, wanted_plots, written
 from placeopt.cli.interruption import on_interrupt
-from placeopt.cli.options import AsJson, Seed, Workers, input_argument, limit_option, output_option, plot_option
-from placeopt.cli.output import print_json, print_notes, stdout_console
-from placeopt.errors import unwritable
+from placeopt.cli.options import (
+    AsJson,
+    Seed,
+    Workers,
+    input_argument,
+    input_option,
+    limit_option,
+    output_option,
+    plot_option,
+)
+from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
+from placeopt.errors import UsageError, unwritable
 
 
 def allocate(
     buffers: Annotated[
-        Path, input_argument("FILE", "Buffers: CSV with id, lower, upper and size, as MiniMalloc reads it, or JSON.")
+        Path,
+        input_argument(
+            "FILE",
+            "Buffers: CSV with id, lower, upper and size, as MiniMalloc reads it, or JSON; with --plan, a problem.",
+        ),
     ],
+    plan: Annotated[
+        Path | None, input_option("--plan", help="Place the buffers of this plan, on each device of the problem.")
+    ] = None,
+    alignment: Annotated[int, Option(help="With --plan: offsets are multiples of this number of bytes.")] = 1,
     capacity: Annotated[
         str | None, Option("--capacity", metavar="BYTES", help="Fit into this memory, such as 1048576 or 256KiB.")
     ] = None,
@@ -45,6 +63,11 @@ def allocate(
     checked_options(time_limit=limit, seed=seed, workers=workers)
     pictures = wanted_plots(plots, ("memory",))
     check_targets(("--out", out), *(("--plot", path) for _, path in pictures))
+    if plan is not None:
+        for option, given in (("--capacity", capacity), ("--plot", plots)):
+            if given is not None:
+                raise UsageError(f"{option} does not apply to plans; capacities are those of the devices")
+        _allocate_plan(buffers, plan, alignment, limit, seed, workers, out, as_json)
     problem = load_buffers(buffers)
     console = stdout_console()
     if not as_json:
@@ -77,3 +100,41 @@ def allocate(
         raise typer.Exit(stop.code)
     missed = found.offset is None
     raise typer.Exit(1 if missed else 2 if unsaved is not None or not drawn else 0)
+
+
+def _allocate_plan(
+    path: Path,
+    plan: Path,
+    alignment: int,
+    limit: float,
+    seed: int,
+    workers: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Place the buffers of each device of a plan."""
+    from placeopt.allocation.plans import allocate_plan
+    from placeopt.allocation.views import devices_grid
+    from placeopt.cli.terminal.console import print_grid, print_problem
+    from placeopt.io.compiler import compile_document, document_of
+    from placeopt.io.files import write_whole
+    from placeopt.verifier import verify
+
+    problem = compile_document(document_of(path))
+    read = noted_plan(plan, problem)
+    note_violations(verify(problem, read.schedule).violations)
+    with on_interrupt() as stop:
+        found = allocate_plan(
+            problem, read.schedule, alignment=alignment, time_limit=limit, seed=seed, workers=workers,
+            should_stop=stop.is_set,
+        )  # fmt: skip
+    data = {"problem": problem.name, "devices": {problem.device_names[d]: a.to_dict() for d, a in found.items()}}
+    done = written(out, lambda path: write_whole(path, json.dumps(data, indent=1) + "\n"))
+    if as_json:
+        print_json(data)
+    else:
+        print_problem(stdout_console(), problem)
+        print_grid(stdout_console(), devices_grid(problem, found))
+    if stop.is_set():
+        raise typer.Exit(stop.code)
+    raise typer.Exit(1 if any(each.offset is None for each in found.values()) else 0 if done else 2)
