@@ -194,13 +194,14 @@ def export(
         raise UsageError("the plan is missing; expected placeopt export PROBLEM PLAN")
     if to is None and trace is None and report is None:
         raise UsageError("nothing to export: expected --to FORMAT, --trace FILE.json, or --report FILE.html")
+    as_folder = to in EXPORTERS and EXPORTERS[to].folder is not None
+    check_targets(("--out", None if as_folder else out), ("--trace", trace), ("--report", report))
     document = document_of(problem)
     if is_serving(document):
         refuse({
             "--model": model, "--provider": provider, "--few-segments": few_segments, "--trace": trace,
             "--report": report,
         })  # fmt: skip
-        check_targets(("--out", out))
         export_serving_file(document, plan, to, out)
     given = {"model": model, "providers": provider, "few_segments": few_segments}
     chosen = None if to is None else exporter(to, given)
@@ -212,10 +213,8 @@ def export(
     check_count("--batch", batch)
     example = "" if chosen is None else chosen.provider
     dims, providers = sizes(dim), pairs("--provider", provider, f"DEVICE=NAME, such as gpu0={example}")
-    as_folder = chosen is not None and chosen.folder is not None
     if as_folder and out is None:
         raise UsageError(f"--to {to} writes several files; state the folder with --out")
-    check_targets(("--out", None if as_folder else out), ("--trace", trace), ("--report", report))
     compiled = compile_document(document)
     read = noted_plan(plan, compiled)
     found = verify(compiled, read.schedule, read.claim)
