@@ -91,5 +91,8 @@ def test_command(tmp_path: Path) -> None:
     assert run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--alignment", 64).code == 1
     refused = run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--capacity", "9")
     assert "--capacity does not apply to plans" in refused.err
+    assert "expected --plan FILE" in run("allocate", tmp_path / "sram.yaml").err
+    block = ROOT / "problems" / "allocation" / "block.csv"
+    assert "--alignment applies to plans" in run("allocate", block, "--alignment", 8).err
     stored = run("allocate", ROOT / "problems" / "gnmt.yaml", "--plan", ROOT / "problems" / "plans" / "gnmt.json")
     assert stored.code == 0

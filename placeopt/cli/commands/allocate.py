@@ -68,6 +68,10 @@ def allocate(
             if given is not None:
                 raise UsageError(f"{option} does not apply to plans; capacities are those of the devices")
         _allocate_plan(buffers, plan, alignment, limit, seed, workers, out, as_json)
+    if alignment != 1:
+        raise UsageError("--alignment applies to plans; the file of buffers states theirs")
+    if buffers.suffix in (".yaml", ".yml"):
+        raise UsageError(f"{buffers} is a problem, of which a plan has buffers; expected --plan FILE, or CSV or JSON")
     problem = load_buffers(buffers)
     console = stdout_console()
     if not as_json:
