@@ -35,7 +35,8 @@ print(f"more than {result.rate // 10**9},000 tokens/s, at most {result.gap * 100
 # %%
 # Each node is a bar over the layers that it holds, as high as the tokens that it can pass in a second. Every layer has
 # nodes that pass the rate together: two A100 with many layers, or more of the smaller GPUs with few layers. The gap is
-# proved: no plan for these nodes passes more than the dashed line.
+# proved for these rates of nodes: no plan passes more than the dashed line. The rates are computed for each node alone,
+# which is [optimistic for chains](../serving.md#rates-of-nodes); measured rates are better.
 #
 # ![Bars of 24 nodes over 80 layers, as high as their rates](../images/examples/serving.png)
 result.plot("serving.png")

@@ -19,7 +19,7 @@ from placeopt.io.compiler.network import DeviceIndex, link_arrays
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.document import Document
 from placeopt.io.files import StrPath
-from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Time, Use, Version, Whole, Work
+from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Use, Version, Whole, Work
 from placeopt.io.spec import Devices, DeviceSpec, LinksSpec, NumberFormat, Strict, UnitsSpec, widen
 from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
@@ -29,6 +29,13 @@ from placeopt.serving.rates import Hardware, LayerCosts, Requests, interval_rate
 
 MOST_LAYERS = 1_000
 """Limit of the number of layers."""
+
+COMPUTED = (
+    "rates are computed for each node alone, with all requests that its memory holds; a chain of several nodes divides "
+    "these requests among its nodes and passes fewer tokens, so the rate and its bound hold for the stated rates only; "
+    "measured rates are better"
+)
+"""A note on computed rates."""
 
 SECOND = 10**9
 """Ticks of a second."""
@@ -95,9 +102,6 @@ class ServingSpec(Strict):
     """Tokens of a request that are kept: the prompt and the answer."""
     prompt: Annotated[Whole, Field(ge=0)] = 0
     """How many of these are the prompt, which each device processes, too. Default: 0, decoding alone."""
-    per_token: Time | None = None
-    """Most time between two tokens of an answer, without the latency of links. Steps of a device with k of L layers
-    take at most k / L of it, and `partial` does not apply."""
     batch: Annotated[Whole, Field(ge=1)] | None = None
     """Most requests that a device serves at a time. Default: as many as its memory holds."""
     reserve: Memory = 0
@@ -188,11 +192,6 @@ class _Compilation:
         if serving.prompt >= serving.context:
             what = f"expected fewer tokens than context, {serving.context:,}: the others are the answer"
             issues.add(f"{serving.prompt:,}; {what}", ("serving", "prompt"))
-        if serving.per_token is not None:
-            if not self._requests().per_token:
-                issues.add("expected more than 0", ("serving", "per_token"))
-            if any(self._measured()):
-                issues.add("does not apply to measured rates", ("serving", "per_token"), at_key=True)
         if len(issues):
             raise issues.error()
         tables: dict[Any, int] = {}
@@ -221,13 +220,15 @@ class _Compilation:
             issues.add("no device can hold a layer", ("serving",), at_key=True)
         if len(issues):
             raise issues.error()
+        computed = len(self.index) > 1 and any(same[0] == "pool" for same in tables)
         runs = [layers] if alike else [part.count for part in serving.layers]
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=np.stack(rate),
             kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
-            partial=serving.partial and serving.per_token is None, runs=runs,
+            partial=serving.partial, runs=runs,
             price=self._prices(tables), demand=self._demand(), name=self.stated.name,
-            description=self.stated.description, notes=self.scales.notes,
+            description=self.stated.description,
+            notes=(*self.scales.notes, *([COMPUTED] if computed else [])),
         )  # fmt: skip
 
     def _demand(self) -> int | None:
@@ -306,13 +307,7 @@ class _Compilation:
         capacity = scales.capacity(device.memory, (*place, "memory"))
         reserve = scales.size(serving.reserve, ("serving", "reserve"))
         hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, SECOND))
-        return interval_rates(costs, hardware, self._requests())
-
-    def _requests(self) -> Requests:
-        serving, limit = self.serving, None
-        if serving.per_token is not None:
-            limit = Fraction(self.scales.ticks(serving.per_token, ("serving", "per_token"), counts=False), SECOND)
-        return Requests(serving.context, serving.prompt, serving.batch, limit or None)
+        return interval_rates(costs, hardware, Requests(serving.context, serving.prompt, serving.batch))
 
     def _with_prompt(self, size: int) -> int:
         """Bytes that pass for each token of an answer, where a token of the prompt or the answer takes `size`."""

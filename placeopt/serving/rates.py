@@ -7,14 +7,12 @@ requests are served as the memory holds next to the weights: more layers leave l
 tokens per second fall faster than the number of layers grows. The time of a prompt is divided among the tokens of its
 answer.
 
-With a limit T of the time for a token, the steps of a node with k of L layers take at most T k / L, so that those of a
-chain take at most T. A request keeps memory on all nodes of its chain for at most T a token; so a node with room for R
-requests passes at most R / T tokens per second (J. D. C. Little, Operations Research 1961, doi:10.1287/opre.9.3.383).
+Each node is alone here. In a chain of m nodes, a request keeps memory on all of them, and one of them computes its next
+token, so that a step is for about 1 / m of these requests. The rates of a long chain are therefore optimistic.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -56,21 +54,17 @@ class Requests:
         Tokens of a request that are kept, and how many of them are its prompt. The others are its answer.
     batch
         Most requests that a node serves at a time; None for as many as its memory holds.
-    per_token
-        Most seconds between two tokens of an answer; None without a limit.
     """
 
     context: int
     prompt: int = 0
     batch: int | None = None
-    per_token: Fraction | None = None
 
 
 def interval_rates(layers: list[LayerCosts], hardware: Hardware, requests: Requests) -> Int:
     """(1, L) rates by number of layers if all are alike, else (L, L) by first layer and number.
 
-    Rates are millionths of a token per second; 0 where the memory does not hold the layers and one request, or a step
-    takes too long.
+    Rates are millionths of a token per second; 0 where the memory does not hold the layers and one request.
     """
     alike = len(set(layers)) == 1
     size = len(layers)
@@ -79,16 +73,15 @@ def interval_rates(layers: list[LayerCosts], hardware: Hardware, requests: Reque
         held = LayerCosts(0, 0, 0)
         for count, layer in enumerate(layers[first:], 1):
             held = LayerCosts(*map(sum, zip(held, layer, strict=True)))
-            share = None if requests.per_token is None else requests.per_token * count / size
-            rate = _rate(held, count, hardware, requests, share)
+            rate = _rate(held, count, hardware, requests)
             if not rate:
                 break
             table[first, count - 1] = rate
     return table
 
 
-def _rate(held: LayerCosts, count: int, hardware: Hardware, requests: Requests, share: Fraction | None) -> int:
-    """The rate with the summed costs of `count` layers, whose steps take at most `share` seconds."""
+def _rate(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) -> int:
+    """The rate with the summed costs of `count` layers."""
     free, kept = hardware.memory - held.weights, held.cache * requests.context
     if free < 0 or free < kept:
         return 0
@@ -101,16 +94,7 @@ def _rate(held: LayerCosts, count: int, hardware: Hardware, requests: Requests, 
         prefill = max(reading, requests.prompt * held.flops / hardware.speed) + overhead
         prefill /= requests.context - requests.prompt
 
-    def step(batch: int) -> Fraction:
-        cache = Fraction(0) if hardware.bandwidth is None else batch * kept / hardware.bandwidth
-        return max(reading + cache, batch * held.flops / hardware.speed) + overhead + batch * prefill
-
     most = min(room, LARGEST_BATCH if requests.batch is None else requests.batch)
-    if share is not None:
-        most = bisect_right(range(1, most + 1), share, key=step)
-        if not most:
-            return 0
-    seconds = step(most)
-    rate = UNLIMITED if not seconds else min(int(TOKEN * most / seconds), UNLIMITED)
-    # A request is in the memory of its nodes all the time, and one of them computes its next token.
-    return rate if requests.per_token is None else min(rate, int(TOKEN * room / requests.per_token))
+    cache = Fraction(0) if hardware.bandwidth is None else most * kept / hardware.bandwidth
+    seconds = max(reading + cache, most * held.flops / hardware.speed) + overhead + most * prefill
+    return UNLIMITED if not seconds else min(int(TOKEN * most / seconds), UNLIMITED)

@@ -26,7 +26,8 @@ class SteadyState:
     rate
         Tokens that returned in the second half of the time in which groups enter, in millionths per second.
     seconds
-        Mean time of a group from its entry to its return.
+        Mean time of a group from its entry to its return, if nodes serve group after group. It is no latency of
+        requests, which nodes serve in batches.
     waiting
         The most groups that waited for a node at a time.
     """

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from placeopt.errors import counted
-from placeopt.model.units import seconds_text
 from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.cheapest import CheapestResult
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
@@ -81,9 +80,9 @@ def report_line(report: ServingReport) -> str:
 
 def state_line(state: SteadyState, plan: ServingPlan) -> str:
     """What a simulation measured."""
-    share, time = f"{state.rate / plan.rate:.1%} of the plan", seconds_text(state.seconds, 3)
+    share = f"{state.rate / plan.rate:.1%} of the plan"
     waiting = f"at most {counted(state.waiting, 'token')} before a node"
-    return f"steady state: {tokens_text(round(state.rate))}, {share}; {time} from entry to return, {waiting}"
+    return f"steady state: {tokens_text(round(state.rate))}, {share}; {waiting}"
 
 
 def stage_grid(problem: Serving, plan: ServingPlan) -> Grid:

@@ -59,33 +59,25 @@ def test_computed_rates_follow_the_roofline() -> None:
     assert unlike[0].tolist() == [2 * TOKEN * 6 // 6, 0, 0]
 
 
-def test_prompts_and_a_limit_per_token() -> None:
+def test_prompts() -> None:
     """Steps as above: with two layers, 6 requests take 2 s, and one takes 0.45 s (40 and 10 bytes at 100 bytes/s)."""
     layers = [LayerCosts(20, 1, 1)] * 3
     hardware = Hardware(100, Fraction(6), Fraction(100), Fraction(0))
     # A prompt of 3 tokens takes 3 * 2 / 6 = 1 s, half of it for each of 2 tokens: 6 requests take 2 + 6 / 2 = 5 s.
     assert interval_rates(layers, hardware, Requests(5, prompt=3))[0, 1] == TOKEN * 6 // 5
-    # 2 of 3 layers get 1 of 1.5 s: a step for 3 requests, 1 s of work. The memory holds 6, of 1.5 s each.
-    assert interval_rates(layers, hardware, Requests(5, per_token=Fraction(3, 2)))[0, 1] == 3 * TOKEN
-    # With 3 layers, 2 requests of 3 s each.
-    assert interval_rates(layers, hardware, Requests(5, per_token=Fraction(3)))[0, 2] == TOKEN * 2 // 3
-    assert not interval_rates(layers, hardware, Requests(5, per_token=Fraction(1, 9))).any()
 
 
-def test_prompts_pass_links_and_a_limit_needs_exact_intervals() -> None:
+def test_prompts_pass_links() -> None:
     serving = {
         "layers": 4, "activation": "8 KiB", "weights": "1 GiB", "cache": "4 KiB", "flops": "1 GFLOP", "context": 600,
     }  # fmt: skip
     links = {"default": {"bandwidth": "1 Gbps"}}
     document = {"placeopt": 1, "devices": {"gpu": {"like": "l4", "count": 2}}, "links": links}
-    plain, prompted, limited = (
-        po.load_serving({**document, "serving": {**serving, **keys}})
-        for keys in ({}, {"prompt": 400}, {"per_token": "50 ms"})
-    )
+    plain, prompted = (po.load_serving({**document, "serving": {**serving, **keys}}) for keys in ({}, {"prompt": 400}))
     assert prompted.link[0, 1] == pytest.approx(plain.link[0, 1] / 3, rel=1e-6)
     assert prompted.rate_of(0, 0, 2) < plain.rate_of(0, 0, 2)
-    assert plain.partial
-    assert not limited.partial
+    assert "measured rates are better" in plain.notes[-1]
+    assert not po.load_serving(DOCUMENT).notes
 
 
 def test_catalogue_devices_and_unlike_layers() -> None:
@@ -113,8 +105,6 @@ def test_catalogue_devices_and_unlike_layers() -> None:
         ({"rates": {"fast": [0], "slow": [0]}}, "no device can hold a layer"),
         ({"rate": {}}, "did you mean rates?"),
         ({"prompt": 1024}, "1,024; expected fewer tokens than context, 1,024: the others are the answer"),
-        ({"per_token": "50 ms"}, "per_token: does not apply to measured rates"),
-        ({"per_token": "0 ms"}, "expected more than 0"),
     ],
 )
 def test_errors_say_where_and_what(change: dict[str, object], message: str) -> None:

@@ -134,7 +134,7 @@ def simulate_serving_file(document: Document, plan: Path, as_json: bool) -> None
     found = simulate_serving(problem, read)
     if as_json:
         print_json({
-            "problem": problem.name, "tokens_per_second": found.rate / 10**6, "seconds_per_token": found.seconds,
+            "problem": problem.name, "tokens_per_second": found.rate / 10**6,
             "most_waiting": found.waiting,
         })  # fmt: skip
     else:

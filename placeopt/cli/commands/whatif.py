@@ -89,6 +89,8 @@ def whatif(
     check_targets(*(("--plot", path) for _, path in wanted))
     document = document_of(problem)
     if is_serving(document):
+        factors = (more_devices, speed_factor, memory_factor, bandwidth_factor, latency_factor, resource_factor)
+        refuse({"another factor": factors != (1, 2, 1.2, 2, 0.5, 1.1)})
         refuse({"--change": changes, "--bound-time": bound_time, "--set": sets, "--plot": plots})
         if solver != "auto" or limit is None:
             raise UsageError("--solver and --time-limit none do not apply to serving problems")
