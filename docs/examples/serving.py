@@ -42,7 +42,7 @@ print(f"more than {result.rate // 10**9},000 tokens/s, at most {result.gap * 100
 result.plot("serving.png")
 
 # %%
-# When an A100 fails, the others could load all layers anew. `po.replace_serving` also looks for plans that load few
+# When an A100 fails, the others could load all layers again. `po.replace_serving` also looks for plans that load few
 # layers, which takes seconds and not minutes.
 lost = problem.part([n for n, name in enumerate(problem.node_names) if name != "a100-3"])
 plans, after = po.replace_serving(lost, problem, result.plan, time_limit=20)

@@ -161,7 +161,7 @@ def _from_csv(text: str, file: str) -> Buffers:
 
 def _missing(name: str, columns: list[str]) -> str:
     named = listing([visible(column) for column in columns])
-    return f'there is no column "{name}"; the first line names {named}; expected id, lower, upper, size'
+    return f'the column "{name}" is missing; the first line names {named}; expected id, lower, upper, size'
 
 
 def _row(given: dict[str, str], number: int) -> tuple[dict[str, Any], list[tuple[str, str]]]:

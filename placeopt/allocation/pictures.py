@@ -19,13 +19,12 @@ from placeopt.views.plots.canvas import (
     line_sample,
     new_picture,
     patch_sample,
+    size_unit,
     styled,
 )
 
 NAMED = 60
 """Up to this number of buffers carry their names."""
-
-UNITS = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 
 @styled()
@@ -45,10 +44,10 @@ def draw_memory(found: Allocation, title: str = "memory") -> Picture:
     picture = new_picture(4.2, title, notes)
     axes = picture.subplots()
     top = max(found.height, found.capacity or 0)
-    name, unit = next((name, unit) for name, unit in UNITS if top >= unit or unit == 1)
+    name, unit = size_unit(top)
     start, end = problem.lower.astype(np.float64), problem.upper.astype(np.float64)
     low, high = found.offset / unit, (found.offset + problem.size) / unit
-    # The colour states the lifetime: buffers of similar lifetimes are told apart from those that stay.
+    # The colour states the lifetime: short ones differ from those that stay.
     length = end - start
     level = np.searchsorted(np.sort(length), length) * 4 // max(len(problem), 1)
     colors = [palette.HUES[k] for k in (2, 4, 0, 1)]

@@ -175,7 +175,7 @@ class _Solve:
         parts = [_Part(self, members) for members in components(problem)]
         for part in parts:
             part.place_first()
-        # The height of one part is no loss for the others. The part with the highest bound comes first, then the rest.
+        # The height of one part costs the others nothing. The part with the highest bound comes first, then the rest.
         parts.sort(key=lambda part: -part.bound.height)
         left = len(parts)
         for part in parts:

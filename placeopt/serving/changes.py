@@ -94,8 +94,8 @@ def _with_copy(problem: Serving, node: int) -> Serving:
     """The problem with one node more, like another and with its links; as fast to that as the fastest of them."""
     nodes = np.append(np.arange(problem.n_nodes), node)
     more = problem.part(nodes)
-    name = next(f"{problem.node_names[node]}+{k}" for k in range(1, problem.n_nodes + 2)
-                if f"{problem.node_names[node]}+{k}" not in problem.node_names)  # fmt: skip
+    numbered = (f"{problem.node_names[node]}+{k}" for k in range(1, problem.n_nodes + 2))
+    name = next(each for each in numbered if each not in problem.node_names)
     link = more.link.copy()
     others = np.delete(problem.link[node], node)
     link[node, -1] = link[-1, node] = others.max(initial=0) if len(others) else UNLIMITED

@@ -143,7 +143,6 @@ def _may_swap(problem: Serving, m: int, n: int) -> bool:
     order = np.arange(problem.n_nodes)
     order[[m, n]] = n, m
     arrays = (problem.kind, problem.entry, problem.exit)
-    return all(np.array_equal(x, x[order]) for x in arrays) and np.array_equal(
-        np.where(np.eye(len(order), dtype=np.bool_), 0, problem.link),
-        np.where(np.eye(len(order), dtype=np.bool_), 0, problem.link[np.ix_(order, order)]),
-    )
+    link = problem.link.copy()
+    np.fill_diagonal(link, 0)
+    return all(np.array_equal(x, x[order]) for x in arrays) and np.array_equal(link, link[np.ix_(order, order)])

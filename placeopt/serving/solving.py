@@ -82,14 +82,14 @@ class ServingResult:
         Raises
         ------
         UsageError
-            If there is no plan or no such format, or the file cannot be written.
+            If the result has no plan, the format is unknown, or the file cannot be written.
         MissingExtraError
             If matplotlib is not installed.
         """
         from placeopt.views.plots import checked_file, need_plots
 
         if self.plan is None:
-            raise UsageError("plot: there is no plan")
+            raise UsageError("plot: the result has no plan")
         if path is not None:
             checked_file(path)
         need_plots()

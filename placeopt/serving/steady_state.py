@@ -1,7 +1,7 @@
-"""The steady state of a plan: groups of tokens pass nodes and links, each of which serves one group at a time.
+"""The steady state of a plan: tokens pass nodes and links, each of which serves one token at a time.
 
-Groups enter at the rate of the plan, at equal distances. Where tokens have a choice, each group takes the edge that has
-fallen behind its share most. A plan whose flow is sound returns tokens at its rate, and queues stay short.
+Tokens enter at the rate of the plan, at equal distances. Where they have a choice, each takes the edge that has fallen
+behind its share most. A plan whose flow is sound returns tokens at its rate, and queues stay short.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.errors import UsageError
+from placeopt.model.arrays import checked_whole
 from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates
 from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.verification import verify_serving
@@ -24,37 +25,31 @@ class SteadyState:
     Attributes
     ----------
     rate
-        Tokens that returned in the second half of the time in which groups enter, in millionths per second.
-    seconds
-        Mean time of a group from its entry to its return, if nodes serve group after group. It is no latency of
-        requests, which nodes serve in batches.
+        Tokens that returned in the second half of the time in which tokens enter, in millionths per second.
     waiting
-        The most groups that waited for a node at a time.
+        The most tokens that waited for a node at a time.
     """
 
     rate: float
-    seconds: float
     waiting: int
 
 
-def simulate_serving(problem: Serving, plan: ServingPlan, *, groups: int = 20_000, batch: int = 1) -> SteadyState:
-    """Simulate a number of groups of `batch` tokens.
+def simulate_serving(problem: Serving, plan: ServingPlan, *, tokens: int = 20_000) -> SteadyState:
+    """Simulate a number of tokens.
 
     Raises
     ------
     UsageError
         If the plan breaks a rule or passes no tokens, or an argument is out of range.
     """
-    for name, value in (("groups", groups), ("batch", batch)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10**6:
-            raise UsageError(f"{name} is {value!r}; expected a whole number from 1 to 1,000,000")
+    tokens = checked_whole("tokens", tokens, 1, 10**6)
     report = verify_serving(problem, plan)
     if report.violations or not report.rate:
         why = report.violations[0][1] if report.violations else "it passes no tokens"
         raise UsageError(f"the plan cannot be simulated: {why}")
-    # A node or a link needs this time for a group. The coordinator is the last node.
-    on_node = np.append(batch * TOKEN / np.maximum(node_rates(problem, plan.begin, plan.end), 1), 0.0).tolist()
-    on_edge = (batch * TOKEN / edge_limits(problem, plan.edges)).tolist()
+    # A node or a link needs this time for a token. The coordinator is the last node.
+    on_node = np.append(TOKEN / np.maximum(node_rates(problem, plan.begin, plan.end), 1), 0.0).tolist()
+    on_edge = (TOKEN / edge_limits(problem, plan.edges)).tolist()
     out: dict[int, list[int]] = {}
     for edge, (sender, _) in enumerate(plan.edges.tolist()):
         out.setdefault(sender, []).append(edge)
@@ -62,16 +57,16 @@ def simulate_serving(problem: Serving, plan: ServingPlan, *, groups: int = 20_00
     share = [int(plan.flow[edge]) / total[sender] for edge, (sender, _) in enumerate(plan.edges.tolist())]
     behind, free_edge = [0.0] * len(share), [0.0] * len(share)
     free_node, queued = [0.0] * (problem.n_nodes + 1), [0] * problem.n_nodes
-    distance, waiting = batch * TOKEN / report.rate, 0
-    events = [(k * distance, 0, k, COORDINATOR) for k in range(groups)]  # arrival, whether served, group, node
+    distance, waiting = TOKEN / report.rate, 0
+    events = [(k * distance, 0, k, COORDINATOR) for k in range(tokens)]  # arrival, whether served, token, node
     returned = []
     while events:
-        now, served, group, n = heapq.heappop(events)
+        now, served, token, n = heapq.heappop(events)
         if n >= 0 and not served:
             queued[n] += 1
             waiting = max(waiting, queued[n] - 1)
             free_node[n] = max(now, free_node[n]) + on_node[n]
-            heapq.heappush(events, (free_node[n], 1, group, n))
+            heapq.heappush(events, (free_node[n], 1, token, n))
             continue
         if n >= 0:
             queued[n] -= 1
@@ -82,10 +77,10 @@ def simulate_serving(problem: Serving, plan: ServingPlan, *, groups: int = 20_00
         free_edge[chosen] = max(now, free_edge[chosen]) + on_edge[chosen]
         to = int(plan.edges[chosen, 1])
         if to == COORDINATOR:
-            returned.append((free_edge[chosen], free_edge[chosen] - group * distance))
+            returned.append(free_edge[chosen])
         else:
-            heapq.heappush(events, (free_edge[chosen], 0, group, to))
-    entered = groups * distance  # the time after which no group enters
-    counted = sum(entered / 2 < end <= entered for end, _ in returned)
-    rate = batch * TOKEN * counted / (entered / 2)
-    return SteadyState(rate, sum(spent for _, spent in returned) / groups, waiting)
+            heapq.heappush(events, (free_edge[chosen], 0, token, to))
+    entered = tokens * distance  # the time after which no token enters
+    counted = sum(entered / 2 < end <= entered for end in returned)
+    rate = TOKEN * counted / (entered / 2)
+    return SteadyState(rate, waiting)

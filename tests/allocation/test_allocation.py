@@ -74,7 +74,7 @@ def test_bounds(arrays: dict[str, Any], height: int, source: str) -> None:
 
 
 def test_a_bound_by_search() -> None:
-    """b and c cannot both lie beside a; no live sum exceeds 3."""
+    """b and c cannot both lie next to a; no live sum exceeds 3."""
     problem = po.build_buffers(lower=[0, 2, 1, 3, 0], upper=[2, 4, 3, 5, 1], size=[1, 1, 2, 2, 2])
     found = po.allocate(problem, workers=1)
     assert found.height == found.bound == least_height(problem)

@@ -52,7 +52,10 @@ def test_names_of_columns_and_notes(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "is empty; expected a first line id,lower,upper,size"),
-        ("id,lower,uper,size\na,1,2,3\n", ':1: there is no column "upper"; the first line names id, lower, uper, size'),
+        (
+            "id,lower,uper,size\na,1,2,3\n",
+            ':1: the column "upper" is missing; the first line names id, lower, uper, size',
+        ),
         ("lower,upper,size,size\n", ':1: the column "size" occurs twice'),
         ("id,lower,upper,size\na,1,2,3,4\n", ":2: 5 cells; expected 4"),
         ("id,lower,upper,size\na,2,2,3\n", ":2: upper: 2 is not after lower, 2"),

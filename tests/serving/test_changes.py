@@ -108,4 +108,4 @@ def test_commands(tmp_path: Path) -> None:
     after.write_text("devices: {slow: {count: 3}}")  # the rates of the lost kind remain in the problem file
     assert "layers to load" in run("replace", problem, plan, "--devices", after, "-t", "2s").out
     assert "does not apply to serving problems" in run("whatif", problem, "-c", "devices").err
-    assert "another factor does not apply" in run("whatif", problem, "--bandwidth-factor", "10").err
+    assert "--bandwidth-factor does not apply" in run("whatif", problem, "--bandwidth-factor", "10").err

@@ -1,7 +1,7 @@
 """The least height of a few buffers: every order, each at the least offset above all overlapping buffers before it.
 
-In an allocation whose buffers sink as far as they can, in the order of offsets, each buffer lies at the least allowed
-offset above overlapping buffers before it. So one of the orders finds the least height.
+Let all buffers sink in the order of offsets: then each buffer lies at the least allowed offset above the overlapping
+ones before it. So one of the orders finds the least height.
 """
 
 from __future__ import annotations

@@ -28,7 +28,6 @@ from placeopt.cli.options import (
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.progress import watched
-from placeopt.errors import UsageError
 
 
 def replace(
@@ -78,9 +77,11 @@ def replace(
     devices = ",".join(given)  # repeated options join their devices
     document = document_of(problem)
     if is_serving(document):
-        refuse({"--runs": runs, "--gap": gap, "--set": sets, "--out-problem": out_problem})
-        if solver != "auto" or limit is None:
-            raise UsageError("--solver and --time-limit none do not apply to serving problems")
+        refuse({
+            "--solver": solver != "auto", "--runs": runs, "--gap": gap is not None, "--set": sets,
+            "--out-problem": out_problem, "--time-limit none": limit is None,
+        })  # fmt: skip
+        assert limit is not None
         replace_serving_file(document, plan, devices, limit=limit, seed=seed, workers=workers, out=out, as_json=as_json)
     is_file = devices == "-" or names_file(devices)
     network, notes = (input_path(devices), ()) if is_file else network_of(devices)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from placeopt.cli.files import save_plots
+from placeopt.cli.files import save_plots, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.output import print_json, print_notes, stdout_console
 from placeopt.errors import UsageError, unwritable
@@ -81,11 +81,8 @@ def solve_serving_file(
         if result.plan is not None and not as_json:
             print_json(serving_plan_document(problem, result.plan))
     drawn = True
-    if pictures and result.plan is not None:
-        from placeopt.serving.pictures import draw_layers
-
-        plan = result.plan
-        drawn = save_plots(pictures, lambda _: draw_layers(problem, plan, bound=result.bound))
+    if result.plan is not None:
+        drawn = save_plots(pictures, lambda _: result.plot())
     if stop.is_set():
         raise typer.Exit(stop.code)
     missed = (
@@ -133,10 +130,8 @@ def simulate_serving_file(document: Document, plan: Path, as_json: bool) -> None
     read = read_serving_plan(plan, problem)
     found = simulate_serving(problem, read)
     if as_json:
-        print_json({
-            "problem": problem.name, "tokens_per_second": found.rate / 10**6,
-            "most_waiting": found.waiting,
-        })  # fmt: skip
+        rate = found.rate / 10**6
+        print_json({"problem": problem.name, "tokens_per_second": rate, "most_waiting": found.waiting})
     else:
         stdout_console().print(problem_line(problem), markup=False)
         stdout_console().print(state_line(found, read), markup=False)
@@ -145,7 +140,6 @@ def simulate_serving_file(document: Document, plan: Path, as_json: bool) -> None
 
 def export_serving_file(document: Document, plan: Path, to: str | None, out: Path | None) -> None:
     """Write a plan for a runtime."""
-    from placeopt.cli.files import written
     from placeopt.io.files import write_whole
     from placeopt.serving.exporting import export_serving
     from placeopt.serving.files import load_serving
@@ -160,7 +154,7 @@ def export_serving_file(document: Document, plan: Path, to: str | None, out: Pat
     text = export_serving(problem, read, to)
     if out is None:
         typer.echo(text, nl=False)
-    raise typer.Exit(0 if out is None or written(out, lambda path: write_whole(path, text)) else 2)
+    raise typer.Exit(0 if written(out, lambda path: write_whole(path, text)) else 2)
 
 
 def whatif_serving_file(
@@ -212,18 +206,11 @@ def replace_serving_file(
         found, result = replace_serving(
             problem, before, read, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set
         )
-    unsaved = None
-    if out is not None and found:
-        try:
-            write_serving_plan(out, problem, found[-1].plan)
-        except (OSError, ValueError) as error:
-            unsaved = unwritable(out, error)
+    done = not found or written(out, lambda path: write_serving_plan(path, problem, found[-1].plan))
     if as_json:
         plans = [{"layers_loaded": each.loaded, **serving_plan_document(problem, each.plan)} for each in found]
         print_json({"bound": result.to_dict()["bound"], "plans": plans})
     else:
         stdout_console().print(problem_line(problem), markup=False)
         print_grid(stdout_console(), replaced_grid(read, found, result))
-    if unsaved is not None:
-        print_notes(unsaved)
-    raise typer.Exit(stop.code if stop.is_set() else 1 if not found else 2 if unsaved is not None else 0)
+    raise typer.Exit(stop.code if stop.is_set() else 1 if not found else 0 if done else 2)

@@ -26,7 +26,6 @@ from placeopt.cli.options import (
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.progress import stages, watched
-from placeopt.errors import UsageError
 
 if TYPE_CHECKING:
     from placeopt.protocol import Progress
@@ -89,11 +88,14 @@ def whatif(
     check_targets(*(("--plot", path) for _, path in wanted))
     document = document_of(problem)
     if is_serving(document):
-        factors = (more_devices, speed_factor, memory_factor, bandwidth_factor, latency_factor, resource_factor)
-        refuse({"another factor": factors != (1, 2, 1.2, 2, 0.5, 1.1)})
-        refuse({"--change": changes, "--bound-time": bound_time, "--set": sets, "--plot": plots})
-        if solver != "auto" or limit is None:
-            raise UsageError("--solver and --time-limit none do not apply to serving problems")
+        refuse({
+            "--change": changes, "--solver": solver != "auto", "--more-devices": more_devices != 1,
+            "--speed-factor": speed_factor != 2, "--memory-factor": memory_factor != 1.2,
+            "--bandwidth-factor": bandwidth_factor != 2, "--latency-factor": latency_factor != 0.5,
+            "--resource-factor": resource_factor != 1.1, "--bound-time": bound_time, "--set": sets, "--plot": plots,
+            "--time-limit none": limit is None,
+        })  # fmt: skip
+        assert limit is not None
         whatif_serving_file(document, limit=limit, gap=gap, seed=seed, workers=workers, as_json=as_json)
     compiled = compile_document(document)
     made, notes = make_changes(compiled, changes, amounts)

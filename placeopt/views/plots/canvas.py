@@ -81,6 +81,7 @@ _FALLBACKS = (
     "Malgun Gothic", "Arial Unicode MS",
 )  # fmt: skip
 _STABLE: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+_SIZES = ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB"), (0, "B"))
 _UNITS = (
     ("h", 3600.0, 3.0), ("min", 60.0, 10.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1.0), ("µs", 1e-6, 1.0), ("ns", 1e-9, 0.0),
 )  # fmt: skip
@@ -153,6 +154,11 @@ def _lay_out(picture: Picture) -> None:
     engine = picture.get_layout_engine()
     assert engine is not None
     engine.set(w_pad=0.08, h_pad=0.05, rect=(0.0, 0.0, 1.0, 1.0 - picture.head / picture.get_figheight()))  # type: ignore[call-arg]
+
+
+def size_unit(amount: float) -> tuple[str, int]:
+    """Return a suitable unit for up to `amount` bytes, and its bytes."""
+    return next((name, 1024**power) for power, name in _SIZES if amount >= 1024**power or not power)
 
 
 def time_unit(seconds: float) -> tuple[str, float]:

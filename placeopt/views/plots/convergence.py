@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +12,16 @@ from matplotlib.axes import Axes
 
 from placeopt.model.objective import IN_TICKS
 from placeopt.views.plots import palette
-from placeopt.views.plots.canvas import Picture, line_legend, line_sample, line_style, new_picture, styled, time_unit
+from placeopt.views.plots.canvas import (
+    Picture,
+    line_legend,
+    line_sample,
+    line_style,
+    new_picture,
+    size_unit,
+    styled,
+    time_unit,
+)
 from placeopt.views.plots.names import short
 from placeopt.views.plots.palette import Stroke, strokes
 
@@ -177,8 +185,8 @@ def value_unit(objective: str, top: float, resolution: float) -> tuple[str, floa
         unit, size = time_unit(abs(top) * resolution)
         return f"{objective.replace('_', ' ')} ({unit})", resolution / size
     if objective == "communication":
-        power = min(int(math.log(max(abs(top), 1), 1024)), 4)
-        return f"communication ({('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]})", 1 / 1024**power
+        unit, size = size_unit(abs(top))
+        return f"communication ({unit})", 1 / size
     if objective == "energy":
         return "energy (J)", 1e-9
     if objective == "memory_balance":

@@ -29,6 +29,7 @@ from placeopt.views.plots.canvas import (
     line_sample,
     new_picture,
     patch_sample,
+    size_unit,
     styled,
     time_axis,
 )
@@ -173,7 +174,6 @@ def _label_panel(axes: Axes, problem: Problem, use: Usage, whole: int, top: floa
 
 _HALF = 0.36
 _COLORS = (palette.HUES[0], palette.tint(palette.HUES[0]), palette.tint(palette.tint(palette.HUES[0])))
-_UNITS = tuple((name, 1024**power) for power, name in reversed(list(enumerate(("B", "KiB", "MiB", "GiB", "TiB")))))
 FAR = 4
 """A capacity above this multiple of the largest use is not drawn."""
 
@@ -197,7 +197,7 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
     largest = max(int(used.max(initial=0)), 1)
     limits = {d: int(problem.capacity[d]) for d in devices if int(problem.capacity[d]) <= FAR * largest}
     top = max([largest, *limits.values()])
-    unit, size = next(each for each in _UNITS if top >= each[1])
+    unit, size = size_unit(top)
 
     count = problem.n_devices - len(devices)
     notes = f"{count} more devices have no tasks" if count else ""
