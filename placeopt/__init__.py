@@ -141,7 +141,7 @@ if TYPE_CHECKING:
     from placeopt.serving.plan_files import write_serving_plan as write_serving_plan
     from placeopt.serving.problem import Serving as Serving
     from placeopt.serving.problem import build_serving as build_serving
-    from placeopt.serving.solving import ServingResult as ServingResult
+    from placeopt.serving.result import ServingResult as ServingResult
     from placeopt.serving.solving import solve_serving as solve_serving
     from placeopt.serving.steady_state import SteadyState as SteadyState
     from placeopt.serving.steady_state import simulate_serving as simulate_serving
@@ -226,7 +226,8 @@ _NAMES = {
     "placeopt.serving.plan": "ServingPlan",
     "placeopt.serving.plan_files": "read_serving_plan write_serving_plan",
     "placeopt.serving.problem": "Serving build_serving",
-    "placeopt.serving.solving": "ServingResult solve_serving",
+    "placeopt.serving.result": "ServingResult",
+    "placeopt.serving.solving": "solve_serving",
     "placeopt.serving.steady_state": "SteadyState simulate_serving",
     "placeopt.serving.verification": "ServingReport verify_serving",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",

@@ -27,9 +27,7 @@ from placeopt.generate.random_graphs import random_document
 from placeopt.model.building import build_problem
 from placeopt.model.memory import memory_profile
 from placeopt.model.segments import cut_segments
-from placeopt.serving.bounds import PatternBound, kind_groups, layer_classes
 from placeopt.serving.pictures import draw_layers
-from placeopt.serving.sites import one_site
 from placeopt.views.plots import draw_schedule, palette
 from placeopt.views.plots.canvas import Picture, fill, line_legend, line_sample, new_picture, patch_sample, styled
 from placeopt.views.plots.profiles import draw_profile
@@ -224,12 +222,11 @@ def front() -> list[Picture]:
 
 
 def layers() -> list[Picture]:
-    """Draw a stored plan of a serving problem, and the bound by patterns."""
+    """Draw a stored plan of a serving problem."""
     folder = ROOT / "problems" / "serving"
     problem = po.load_serving(folder / "llama-70b-24.yaml")
     plan = po.read_serving_plan(folder / "plans" / "llama-70b-24.json", problem)
-    patterns = PatternBound(layer_classes(problem), kind_groups(problem), one_site(problem).fastest)
-    return [draw_layers(problem, plan, bound=patterns.bound(1e-4))]
+    return [draw_layers(problem, plan)]
 
 
 PICTURES: dict[str, Callable[[], Sequence[Picture]]] = {

@@ -29,11 +29,18 @@ from ortools.math_opt.python import mathopt
 
 from placeopt.model.arrays import Int
 from placeopt.serving.covers import NEVER, CountedCover, Cover, Nodes, Way
+from placeopt.serving.in_flight import PER, Floats, Times, step_requests
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.sites import Sites
 
 FINE, COARSE = 20_000, 1_000
 """Steps of the grid between 0 and the rate that is to be refuted: for the bound, and for estimates."""
+
+LEVELS = 0.94 ** np.arange(64)
+"""Shares of the largest rate of a node for which patterns with requests are made."""
+
+REQUEST_STEPS = 2**20
+"""Steps of the grid between 0 and the requests in flight."""
 
 _PRICE = 2**32
 """The largest price."""
@@ -59,9 +66,45 @@ class LayerClass:
     rates: tuple[tuple[int, ...], ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class InFlight:
+    """Requests in flight as a further resource of patterns.
+
+    Attributes
+    ----------
+    times
+        (t, K) least times of steps by kind and number of layers.
+    way
+        (t,) least picoseconds on a link to a node of each kind.
+    most_time, most_requests
+        Limits of the time between two tokens of a request, and of the requests; infinite without one.
+    period
+        Least picoseconds between two groups of requests.
+    """
+
+    times: Times
+    way: Floats
+    most_time: float
+    most_requests: float
+    period: float
+
+    def number(self, rate: float) -> float:
+        """The most requests in flight at a rate."""
+        return min(self.most_time * rate / PER, self.most_requests)
+
+    def taken(self, kind: int, flows: Floats) -> Floats:
+        """(K, n) requests in steps and on links of a node with 1, 2, ... layers that passes each of (K, n) rates."""
+        a, b, c, d = (np.asarray(table[kind], dtype=np.float64)[:, None] for table in self.times)
+        groups = np.maximum(flows * self.period / PER, 1.0)  # each step is for one request at least
+        steps = np.maximum(np.maximum(a + b * groups, c + d * groups) * flows / PER, step_requests((a, b, c, d), flows))
+        found: Floats = (steps + flows * (self.way[kind] / PER)) * (1 - 1e-9)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Nodes that cover layers: shares of groups, the number of layers by class, and whether these are a crossing."""
+    """Nodes that cover layers: shares of groups, and of requests after the groups, the number of layers by class, and
+    whether these are a crossing."""
 
     shares: tuple[tuple[int, float], ...]
     layers: tuple[int, ...]
@@ -84,10 +127,11 @@ def of_sites(groups: Sequence[Group], members: Collection[int]) -> list[Group]:
     return [group if group.site in members else replace(group, count=0) for group in groups]
 
 
-def layer_classes(problem: Serving) -> list[LayerClass]:
-    """The classes of layers."""
+def layer_classes(problem: Serving, limit: Int | None = None) -> list[LayerClass]:
+    """The classes of layers; `limit` states (t, K) largest rates of kinds with 1, 2, ... layers."""
     if problem.alike:
-        return [LayerClass(problem.layers, tuple(map(tuple, problem.rate[:, 0].tolist())))]
+        rate = problem.rate[:, 0] if limit is None else np.minimum(problem.rate[:, 0], limit)
+        return [LayerClass(problem.layers, tuple(map(tuple, rate.tolist())))]
     found: Counter[tuple[tuple[int, ...], ...]] = Counter()
     for layer in range(problem.layers):
         rates = np.zeros((len(problem.kind_names), problem.most), dtype=np.int64)
@@ -95,7 +139,7 @@ def layer_classes(problem: Serving) -> list[LayerClass]:
             begins = np.arange(max(layer - k + 1, 0), min(layer, problem.layers - k) + 1)
             if len(begins):
                 rates[:, k - 1] = problem.rate[:, begins, k - 1].max(axis=1)
-        found[tuple(map(tuple, rates.tolist()))] += 1
+        found[tuple(map(tuple, (rates if limit is None else np.minimum(rates, limit)).tolist()))] += 1
     return [LayerClass(number, rates) for rates, number in found.items()]
 
 
@@ -111,6 +155,7 @@ class PatternBound:
     fastest: Int  # (s, s) largest rate of a link between two sites
     should_stop: Callable[[], bool] = lambda: False
     grid: int = FINE
+    in_flight: InFlight | None = None
     _columns: dict[_Column, int] = field(init=False, default_factory=dict)  # and the largest rate that each covers
 
     @property
@@ -129,9 +174,12 @@ class PatternBound:
             for group in self.groups
         ]
 
-    def bound(self, precision: float) -> int:
-        """The lowest rate that is known to be refuted without crossings, minus one, to a relative precision."""
-        low, high = 0, self.area()
+    def bound(self, precision: float, low: int = 0, high: int = UNLIMITED) -> int:
+        """The lowest rate that is known to be refuted without crossings, minus one, to a relative precision.
+
+        It is known to be at least `low`, which needs no proof, and at most `high`.
+        """
+        high = min(self.area(), high)
         while high - low > precision * high and not self.should_stop():
             middle = (low + high) // 2
             refuted = self.refuted(middle)
@@ -149,14 +197,16 @@ class PatternBound:
             if self.should_stop():
                 return None
             covered, prices = self._priced(rate, crossings)
-            money = sum(price * group.count for price, group in zip(prices, self.groups, strict=True))
+            money = sum(price * group.count for price, group in zip(prices, self.groups, strict=False))
+            if self.in_flight is not None:
+                money += prices[-1] * (REQUEST_STEPS + 1)
             covers = [self._cover(layers, prices, unit, target) for layers in self.classes]
             cost = sum(
                 layers.number * int(cover.least[target]) for layers, cover in zip(self.classes, covers, strict=True)
             )
             columns = []
             if cost < NEVER:
-                columns = [_column(cover.nodes(target), [c], len(covers)) for c, cover in enumerate(covers)]
+                columns = [self._column(cover.nodes(target), [c]) for c, cover in enumerate(covers)]
                 if crossings:
                     extra, pair = self._crossing(prices, unit, target, covers)
                     cost += crossings * extra
@@ -179,6 +229,16 @@ class PatternBound:
         ]
         return None if max(costs) >= NEVER else sum(costs)
 
+    def _column(self, nodes: Nodes, layers: list[int]) -> _Column:
+        """Nodes that cover one layer, or two with a crossing between them, of the listed classes."""
+        shares: dict[int, float] = {}
+        for (g, k, requests), number in nodes.items():
+            shares[g] = shares.get(g, 0.0) + number / k
+            if self.in_flight is not None:
+                shares[len(self.groups)] = shares.get(len(self.groups), 0.0) + number * requests / k
+        numbers = tuple(layers.count(c) for c in range(len(self.classes)))
+        return _Column(tuple(sorted(shares.items())), numbers, crossing=len(layers) > 1)
+
     def _least_refuted(self, covers: list[Cover], money: int, unit: int, rate: int) -> int:
         """The lowest rate that the same prices refute."""
         costs = sum(
@@ -196,9 +256,15 @@ class PatternBound:
         model = mathopt.Model()
         amounts = [(column, model.add_variable(lb=0.0)) for column, most in self._columns.items() if most >= rate]
         rows = []
-        for g, group in enumerate(self.groups):
-            terms = [share * x for column, x in amounts for h, share in column.shares if h == g]
-            rows.append(model.add_linear_constraint(mathopt.LinearSum(terms) <= group.count))
+        limits = [float(group.count) for group in self.groups]
+        request = 1.0  # the requests of a step of their grid
+        if self.in_flight is not None:
+            request = self.in_flight.number(rate) / REQUEST_STEPS
+            limits.append(float(REQUEST_STEPS))
+        for g, limit in enumerate(limits):
+            each = 1.0 if g < len(self.groups) else 1 / request
+            terms = [share * each * x for column, x in amounts for h, share in column.shares if h == g]
+            rows.append(model.add_linear_constraint(mathopt.LinearSum(terms) <= limit))
         for c, layers in enumerate(self.classes):
             covered = mathopt.LinearSum([column.layers[c] * x for column, x in amounts if column.layers[c]])
             model.add_linear_constraint(covered <= layers.number)
@@ -214,7 +280,7 @@ class PatternBound:
         duals = [max(float(result.dual_values(row)), 0.0) for row in rows] if optimal else []
         most = max(duals, default=0.0)
         if most <= 0:
-            duals = [float(best) for best in self._best()]
+            duals = [float(best) for best in self._best()] + [0.0] * (self.in_flight is not None)
             most = max(*duals, 1.0)
         return float(result.objective_value()) if optimal else 0.0, [round(dual / most * _PRICE) for dual in duals]
 
@@ -226,11 +292,39 @@ class PatternBound:
         self, layers: LayerClass, prices: Sequence[int], unit: int, groups: Iterable[int], most: int = UNLIMITED
     ) -> list[Way]:
         """The ways in which nodes of some groups, each of which passes at most `most`, cover one of these layers."""
+        if self.in_flight is not None:
+            return [way for g in groups for way in self._ways_of_requests(layers, prices, unit, g, self.in_flight)]
         return [
             Way(g, k, -(-min(rate, most) // unit), prices[g] // k)
             for g in groups
             for k, rate in enumerate(layers.rates[self.groups[g].kind], 1)
             if rate
+        ]
+
+    def _ways_of_requests(
+        self, layers: LayerClass, prices: Sequence[int], unit: int, g: int, in_flight: InFlight
+    ) -> list[Way]:
+        """The ways of a node of a group at different rates: each stands for the rates down to that of the one before,
+        whose requests it needs at least."""
+        kind = self.groups[g].kind
+        largest = -(-np.array(layers.rates[kind], dtype=np.int64) // unit)
+        sizes = np.maximum(np.ceil(largest[:, None] * LEVELS), 1).astype(np.int64)
+        sizes[:, 0] = np.minimum(np.maximum(largest - 1, 1), sizes[:, 0])
+        sizes = np.concatenate([largest[:, None], np.sort(sizes, axis=1)[:, ::-1]], axis=1)
+        lower = np.concatenate([sizes[:, 1:], np.zeros_like(sizes[:, :1])], axis=1)
+        requests = np.minimum(in_flight.taken(kind, lower * float(unit)), 1e12)
+        grid = in_flight.number(unit * self.grid) / REQUEST_STEPS
+        taken = np.minimum(requests / grid, 2 * REQUEST_STEPS).astype(np.int64)
+        counts = np.arange(1, len(largest) + 1)[:, None]
+        cost = (prices[g] + prices[-1] * taken) // counts
+        kept = (largest[:, None] > 0) & (sizes > lower)
+        order = np.lexsort((-sizes[kept], cost[kept]))
+        size, cost_of = sizes[kept][order], cost[kept][order]
+        count = np.broadcast_to(counts, sizes.shape)[kept][order]
+        best = np.concatenate([[True], size[1:] > np.maximum.accumulate(size)[:-1]]) if len(size) else kept[:0, 0]
+        return [
+            Way(g, int(k), int(s), int(c), float(r))
+            for k, s, c, r in zip(count[best], size[best], cost_of[best], requests[kept][order][best], strict=True)
         ]
 
     def _cover(
@@ -251,13 +345,13 @@ class PatternBound:
                 cost, nodes = mixed[e]
                 if cost - floor[e] < least and nodes is not None:
                     both = nodes + covers[other].nodes(target)
-                    least, found = cost - floor[e], _column(both, [c, d], len(covers))
+                    least, found = cost - floor[e], self._column(both, [c, d])
             for g, h in permutations(sorted({group.site for group in self.groups}), 2):
                 if self.should_stop():
                     return 0, None
                 cost, nodes = self._full(c, d, g, h, prices, unit, target, least + floor[c] + floor[d])
                 if cost - floor[c] - floor[d] < least and nodes is not None:
-                    least, found = cost - floor[c] - floor[d], _column(nodes, [c, d], len(covers))
+                    least, found = cost - floor[c] - floor[d], self._column(nodes, [c, d])
         return max(least, 0), found
 
     def _mixed(self, layers: LayerClass, prices: Sequence[int], unit: int, target: int) -> tuple[int, Nodes | None]:
@@ -305,15 +399,6 @@ class PatternBound:
             if cost < min(limit, NEVER):
                 limit, found = cost, first.nodes(a) + second.nodes(b)
         return (limit, found) if found is not None else (NEVER, None)
-
-
-def _column(nodes: Nodes, layers: list[int], n_classes: int) -> _Column:
-    """Nodes that cover one layer, or two with a crossing between them, of the listed classes."""
-    shares = {g: 0.0 for g, _ in nodes}
-    for (g, k), number in nodes.items():
-        shares[g] += number / k
-    numbers = tuple(layers.count(c) for c in range(n_classes))
-    return _Column(tuple(sorted(shares.items())), numbers, crossing=len(layers) > 1)
 
 
 def least_crossings(problem: Serving, sites: Sites, rate: int, should_stop: Callable[[], bool]) -> int:

@@ -11,12 +11,14 @@ from ortools.graph.python import linear_sum_assignment
 
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
-from placeopt.serving.flow import best_flow
 from placeopt.serving.improving import CoverageSearch
+from placeopt.serving.in_flight import best_groups, with_token_time
 from placeopt.serving.plan import ServingPlan, without_idle
 from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.request_bounds import TimeBounds
+from placeopt.serving.result import ServingResult
 from placeopt.serving.sites import find_sites
-from placeopt.serving.solving import DEFAULT_GAP, ServingResult, solve_serving
+from placeopt.serving.solving import DEFAULT_GAP, solve_serving
 
 RELUCTANCE = (1.0, 0.3, 0.1, 0.03)
 """What loading a layer costs in a search for a new plan, as shares of the wanted rate."""
@@ -61,16 +63,25 @@ def whatif_serving(
     """
     found: list[ServingGain] = []
     for change, changed in _changes(problem, factor):
+        first = found[0].result if found else None
         result = solve_serving(
-            changed, time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers, should_stop=should_stop
-        )
-        first = found[0].result if found else result
+            changed, time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers, should_stop=should_stop,
+            start=None if first is None or first.plan is None else _intervals_of(changed, problem, first.plan),
+        )  # fmt: skip
+        first = first or result
         least = result.rate / first.bound - 1 if first.bound else None
         most = result.bound / first.rate - 1 if first.rate else None
         found.append(ServingGain(change, result, least, most))
         if should_stop():
             break
     return found
+
+
+def _intervals_of(changed: Serving, problem: Serving, plan: ServingPlan) -> tuple[Int, Int]:
+    """The intervals of a plan for the nodes of a changed problem; those of another name are idle."""
+    held = {name: (int(plan.begin[n]), int(plan.end[n])) for n, name in enumerate(problem.node_names)}
+    now = np.array([held.get(name, (0, 0)) for name in changed.node_names], dtype=np.int64)
+    return now[:, 0], now[:, 1]
 
 
 def _changes(problem: Serving, factor: int) -> Iterator[tuple[str, Serving]]:
@@ -140,13 +151,23 @@ def replace_serving(
     def stopped() -> bool:
         return should_stop() or time.monotonic() > until
 
-    held = {name: (int(plan.begin[n]), int(plan.end[n])) for n, name in enumerate(before.node_names)}
-    now = np.array([held.get(name, (0, 0)) for name in problem.node_names], dtype=np.int64)
-    result = solve_serving(problem, time_limit=time_limit / 2, seed=seed, workers=workers, should_stop=should_stop)
+    now = np.stack(_intervals_of(problem, before, plan), axis=1)
+    result = solve_serving(
+        problem,
+        time_limit=time_limit / 2,
+        seed=seed,
+        workers=workers,
+        should_stop=should_stop,
+        start=(now[:, 0], now[:, 1]),
+    )
     tried = [(now[:, 0], now[:, 1])]
     if result.plan is not None:
         tried += [(result.plan.begin, result.plan.end), _moved_least(problem, now, result.plan)]
-    search = CoverageSearch(problem, np.arange(problem.n_nodes), seed)
+    plain = problem
+    if problem.steps is not None and result.plan is not None:
+        time_between = result.plan.token_time
+        plain = with_token_time(problem, time_between, TimeBounds(problem).worth(time_between))
+    search = CoverageSearch(plain, np.arange(problem.n_nodes), seed)
     for share in SHARES:
         for reluctance in RELUCTANCE:
             if not stopped():
@@ -156,7 +177,7 @@ def replace_serving(
                     now[:, 0], now[:, 1], wanted, steps, stopped, stay=(now, int(reluctance * wanted) + 1)
                 )
                 tried.append((begin, end))
-    plans = [without_idle(best_flow(problem, begin, end)) for begin, end in tried]
+    plans = [without_idle(best_groups(problem, begin, end)) for begin, end in tried]
     found: list[Replanned] = []
     for each in sorted((Replanned(p, loaded_layers(now, p)) for p in plans), key=lambda x: (x.loaded, -x.plan.rate)):
         if each.plan.rate > (found[-1].plan.rate if found else 0):

@@ -19,9 +19,12 @@ from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.bounds import COARSE, Group, PatternBound, kind_groups, layer_classes
+from placeopt.serving.in_flight import with_token_time
 from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.request_bounds import TimeBounds
+from placeopt.serving.result import ServingResult
 from placeopt.serving.sites import one_site
-from placeopt.serving.solving import ServingResult, solve_serving
+from placeopt.serving.solving import solve_serving
 from placeopt.serving.stages import StagePlanner
 
 MOST_CHOICES = 1_000_000
@@ -87,7 +90,8 @@ class _Search:
     ) -> None:
         self.problem, self.price, self.rate, self.seed, self.workers = problem, price, rate, seed, workers
         self.classes, self.groups, self._asked = layer_classes(problem), kind_groups(problem), asked
-        self._until = time.monotonic() + limit
+        self._begun = time.monotonic()
+        self._until = self._begun + limit
         self.found: ServingResult | None = None
         self.least: int | None = None  # the price of `found`
 
@@ -96,13 +100,17 @@ class _Search:
         bound = patterns.least_price(self.rate, [int(self.price[group.kind]) for group in self.groups])
         if bound is None or patterns.refuted(self.rate) is not None:
             raise UsageError(f"no plan passes {self.rate / 10**6:,.2f} tokens/s with these nodes")
-        self._cheapest_stages(patterns)
+        if self.problem.steps is None:
+            self._cheapest_stages(self.problem, patterns, self._left() / 4)
+        else:
+            bound = max(bound, self._cheapest_of_times())
         if self.found is None:
             self._try(self.problem.counts, self._left() / 4)
         if prod((self.problem.counts + 1).tolist()) <= MOST_CHOICES:
             bound = max(bound, self._look_through(bound))
         whole = self.found or solve_serving(self.problem, time_limit=0.1, seed=self.seed, workers=self.workers)
         bound = bound if self.least is None else min(bound, self.least)
+        whole.seconds = time.monotonic() - self._begun
         return CheapestResult(whole, self.rate, self.least, bound)
 
     def _left(self) -> float:
@@ -114,23 +122,46 @@ class _Search:
     def _patterns(self, groups: list[Group]) -> PatternBound:
         return PatternBound(self.classes, groups, one_site(self.problem).fastest, self._stopped, COARSE)
 
-    def _cheapest_stages(self, patterns: PatternBound) -> None:
-        """A plan of the cheapest stages."""
+    def _cheapest_of_times(self) -> int:
+        """Plans of the cheapest stages for the times between tokens that may be the cheapest ones; a lower bound."""
+        bounds = TimeBounds(self.problem)
+        prices = [int(self.price[group.kind]) for group in self.groups]
+        times = sorted(bounds.least_prices(self.rate, prices, self._stopped), key=lambda each: each[1])
+        if self._stopped():
+            return 0
+        if not times:
+            raise UsageError(f"no plan passes {self.rate / 10**6:,.2f} tokens/s with these nodes")
+        until = time.monotonic() + self._left() / 3
+        for found, least in times:
+            if time.monotonic() > until or (self.least is not None and least >= self.least):
+                break
+            plain = with_token_time(self.problem, found.most, found.worth)
+            patterns = PatternBound(
+                layer_classes(plain), self.groups, one_site(plain).fastest, self._stopped, COARSE
+            )  # fmt: skip
+            self._cheapest_stages(plain, patterns, 2.0)
+        return times[0][1]
+
+    def _cheapest_stages(self, problem: Serving, patterns: PatternBound, seconds: float) -> None:
+        """A plan of the cheapest stages of a problem without requests."""
         planner = StagePlanner(
-            self.problem, one_site(self.problem), (0,), patterns, self.seed, self.workers, self._stopped
+            problem, one_site(problem), (0,), patterns, self.seed, self.workers, self._stopped
         )  # fmt: skip
-        stages = planner.stages(self.rate, self._left() / 4, [int(self.price[group.kind]) for group in self.groups])
+        stages = planner.stages(self.rate, seconds, [int(self.price[group.kind]) for group in self.groups])
         if stages is not None:
             begin, end = planner.intervals(stages)
-            self._try(np.bincount(self.problem.kind[end > begin], minlength=len(self.price)), self._left() / 10)
+            counts = np.bincount(self.problem.kind[end > begin], minlength=len(self.price))
+            price = int(counts @ self.price)
+            if self.least is None or price < self.least:
+                self._try(counts, min(self._left() / 10, 2.0), (begin, end))
 
-    def _try(self, counts: Int, seconds: float) -> bool:
+    def _try(self, counts: Int, seconds: float, start: tuple[Int, Int] | None = None) -> bool:
         """Whether a plan of these numbers of nodes passes the rate; the nodes that it needs are the best so far."""
-        of_kind = [np.flatnonzero(self.problem.kind == kind)[:count] for kind, count in enumerate(counts.tolist())]
-        nodes = np.sort(np.concatenate(of_kind))
+        nodes = self._first_nodes(counts)
+        first = None if start is None else (start[0][nodes], start[1][nodes])
         result = solve_serving(
             self.problem.part(nodes), time_limit=max(seconds, 0.01), seed=self.seed, workers=self.workers,
-            should_stop=self._asked, enough=self.rate,
+            should_stop=self._asked, enough=self.rate, start=first,
         )  # fmt: skip
         if result.plan is None or result.rate < self.rate:
             return False
@@ -171,7 +202,16 @@ class _Search:
         for part in (0.0, 0.25, 0.5):  # numbers between the chosen ones and all
             counts = chosen + ((self.problem.counts - chosen) * part).astype(np.int64)
             groups = [replace(group, count=int(counts[group.kind])) for group in self.groups]
-            if self._patterns(groups).refuted(self.rate) is None:
+            if self._patterns(groups).refuted(self.rate) is None and not self._refuted_by_times(counts):
                 break
             found = counts
         return found
+
+    def _refuted_by_times(self, counts: Int) -> bool:
+        """Whether requests in flight show that these numbers of nodes do not pass the rate."""
+        part = self.problem.part(self._first_nodes(counts))
+        return part.steps is not None and TimeBounds(part).refutes(self.rate, self._stopped)
+
+    def _first_nodes(self, counts: Int) -> Int:
+        of_kind = [np.flatnonzero(self.problem.kind == kind)[:count] for kind, count in enumerate(counts.tolist())]
+        return np.sort(np.concatenate(of_kind))

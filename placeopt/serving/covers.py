@@ -13,18 +13,20 @@ from placeopt.model.arrays import Int
 NEVER = 2**60
 """Cost of what no nodes cover."""
 
-Nodes = Counter[tuple[int, int]]
-"""Number of nodes by their group and their number of layers."""
+Nodes = Counter[tuple[int, int, float]]
+"""Number of nodes by their group, their number of layers, and the requests of their steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way in which a node of a group may take part: with how many layers, its size on the grid, and its cost."""
+    """One way in which a node of a group may take part: with how many layers, its size on the grid, its cost, and the
+    requests of its steps."""
 
     group: int
     layers: int
     size: int
     cost: int
+    requests: float = 0.0
 
 
 class Cover:
@@ -95,7 +97,7 @@ def _with_one(choices: Sequence[Way], before: Int) -> Int:
 def _taken(choices: Sequence[Way], before: Int, size: int, cost: int, found: Nodes) -> tuple[int, int]:
     """Take the node that led to a cost; the size and the cost of the others."""
     way = next(w for w in choices if int(before[max(size - w.size, 0)]) + w.cost == cost)
-    found[way.group, way.layers] += 1
+    found[way.group, way.layers, way.requests] += 1
     return max(size - way.size, 0), cost - way.cost
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from placeopt.errors import UsageError, alternatives
 from placeopt.serving.plan import COORDINATOR, ServingPlan
-from placeopt.serving.problem import TOKEN, Serving
+from placeopt.serving.problem import SECOND, TOKEN, Serving
 
 FIRST_NODE = 2
 """Number of the first node in a solution of Helix."""
@@ -60,7 +60,8 @@ def _vllm(problem: Serving, plan: ServingPlan) -> str:
         partition = ",".join(str(plan.end[n] - plan.begin[n]) for n in chain)
         size = f"--pipeline-parallel-size {len(chain)}"
         hosts = " --distributed-executor-backend ray" if len(chain) > 1 else ""
-        lines.append(f"VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL {size}{hosts}")
+        requests = f" --max-num-seqs {_requests(plan, rate)}" if plan.groups else ""
+        lines.append(f"VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL {size}{hosts}{requests}")
     return "\n".join(lines) + "\n"
 
 
@@ -72,8 +73,16 @@ def _llama_cpp(problem: Serving, plan: ServingPlan) -> str:
         counts[-1] += 1  # the output
         hosts = ",".join(f"{problem.node_names[n]}:50052" for n in chain)
         split = f" --split-mode layer -ts {','.join(map(str, counts))}" if len(chain) > 1 else ""
-        lines.append(f"llama-server --model MODEL --rpc {shlex.quote(hosts)} -ngl {sum(counts)}{split}")
+        requests = f" --parallel {_requests(plan, rate)}" if plan.groups else ""
+        if plan.groups > 1:
+            lines.append(f"# of {plan.groups} groups of requests that nodes compute at a time; llama.cpp computes one")
+        lines.append(f"llama-server --model MODEL --rpc {shlex.quote(hosts)} -ngl {sum(counts)}{split}{requests}")
     return "\n".join(lines) + "\n"
+
+
+def _requests(plan: ServingPlan, rate: int) -> int:
+    """Requests in flight in a chain."""
+    return -(-plan.token_time * rate // (TOKEN * SECOND))
 
 
 def _described(problem: Serving, plan: ServingPlan, chain: list[int], rate: int) -> list[str]:

@@ -15,30 +15,27 @@ from placeopt.io.compiler import document_of
 from placeopt.io.compiler.durations import used_format
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Issues
-from placeopt.io.compiler.network import DeviceIndex, link_arrays
+from placeopt.io.compiler.network import DeviceIndex, LinkArrays, link_arrays
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.document import Document
 from placeopt.io.files import StrPath
-from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Use, Version, Whole, Work
+from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Time, Use, Version, Whole, Work
 from placeopt.io.spec import Devices, DeviceSpec, LinksSpec, NumberFormat, Strict, UnitsSpec, widen
 from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
-from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
-from placeopt.serving.rates import Hardware, LayerCosts, Requests, interval_rates
+from placeopt.model.units import size_text
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving, Steps, build_serving
+from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps
 
 MOST_LAYERS = 1_000
 """Limit of the number of layers."""
 
-COMPUTED = (
-    "rates are computed for each node alone, with all requests that its memory holds; a chain of several nodes divides "
-    "these requests among its nodes and passes fewer tokens, so the rate and its bound hold for the stated rates only; "
-    "measured rates are better"
-)
-"""A note on computed rates."""
+TICKS = 10**9
+"""Ticks of a second: times in files are whole nanoseconds."""
 
-SECOND = 10**9
-"""Ticks of a second."""
+PER_TICK = SECOND // TICKS
+"""Picoseconds of a tick."""
 
 Count = Annotated[Whole, Field(ge=1, le=MOST_LAYERS)]
 
@@ -78,6 +75,8 @@ class CoordinatorSpec(Strict):
     """Bandwidth from the coordinator to each node, and back."""
     token: Payload = 4
     """Bytes of a token. Default: 4."""
+    latency: Time = 0
+    """Time of a token from the coordinator to a node, and back. Default: 0."""
 
 
 class ServingSpec(Strict):
@@ -103,7 +102,12 @@ class ServingSpec(Strict):
     prompt: Annotated[Whole, Field(ge=0)] = 0
     """How many of these are the prompt, which each device processes, too. Default: 0, decoding alone."""
     batch: Annotated[Whole, Field(ge=1)] | None = None
-    """Most requests that a device serves at a time. Default: as many as its memory holds."""
+    """Most requests for which a device computes a token at a time. Default: as many as its memory holds."""
+    requests: Annotated[Whole, Field(ge=1)] | None = None
+    """Most requests in flight: those that devices compute for, and those that are on their way between them. Default:
+    as many as the memory of the devices holds."""
+    time_per_token: Time | None = None
+    """The longest time between two tokens of a request. Default: no limit."""
     reserve: Memory = 0
     """Memory of each device that is neither for weights nor for requests."""
     precision: NumberFormat = "fp16"
@@ -176,9 +180,9 @@ class _Compilation:
     """Compiles one file."""
 
     def __init__(self, stated: ServingFile, document: Document) -> None:
-        self.issues = Issues(document)
+        self.issues, self.notes = Issues(document), list[str]()
         self.stated, self.serving = stated, stated.serving
-        self.scales = Scales(Fraction(1, SECOND), stated.units, self.issues)
+        self.scales = Scales(Fraction(1, TICKS), stated.units, self.issues)
         self.devices = completed_devices(stated.devices, self.issues)
         self.index = DeviceIndex(self.devices, self.issues)
 
@@ -195,7 +199,7 @@ class _Compilation:
         if len(issues):
             raise issues.error()
         tables: dict[Any, int] = {}
-        found: list[Int] = []
+        found: list[Int] = []  # entries of `Step`
         kind = []
         for device, key in zip(self.index.devices, self._measured(), strict=True):
             same = ("rates", key, device.spec.price) if key is not None else ("pool", device.pool, device.spec.price)
@@ -210,26 +214,68 @@ class _Compilation:
         activation = self._with_prompt(self.scales.size(serving.activation, ("serving", "activation")))
         link = _token_rates(arrays.byte_ticks_num, arrays.byte_ticks_den, activation)
         entry = self._coordinator()
-        most = max(max((int(np.flatnonzero(table.any(axis=0)).max(initial=-1)) + 1 for table in found), default=1), 1)
-        alike = all(len(table) == 1 for table in found)
-        rate = [
-            table[:, :most] if alike or len(table) > 1 else np.repeat(table[:, :most], layers, axis=0)
+        most = max(max(int(np.flatnonzero(table[0].any(axis=0)).max(initial=-1)) + 1 for table in found), 1)
+        alike = all(table.shape[1] == 1 for table in found)
+        stacked = np.stack([
+            table[:, :, :most] if alike or table.shape[1] > 1 else np.repeat(table[:, :, :most], layers, axis=1)
             for table in found
-        ]
-        if not any(table.any() for table in found):
-            issues.add("no device can hold a layer", ("serving",), at_key=True)
+        ])  # fmt: skip
+        if not any(table[0].any() for table in found):
+            issues.add(f"no device can hold a layer: {self._why_not()}", ("serving",), at_key=True)
         if len(issues):
             raise issues.error()
-        computed = len(self.index) > 1 and any(same[0] == "pool" for same in tables)
+        computed = any(same[0] == "pool" for same in tables)
+        steps = self._steps(stacked, arrays) if computed else None
+        if not computed:
+            self._check_measured(arrays)
+        if len(issues):
+            raise issues.error()
         runs = [layers] if alike else [part.count for part in serving.layers]
         return build_serving(
-            layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=np.stack(rate),
+            layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=stacked[:, 0],
             kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
-            partial=serving.partial, runs=runs,
+            partial=serving.partial, runs=runs, steps=steps,
             price=self._prices(tables), demand=self._demand(), name=self.stated.name,
             description=self.stated.description,
-            notes=(*self.scales.notes, *([COMPUTED] if computed else [])),
+            notes=(*self.scales.notes, *self.notes),
         )  # fmt: skip
+
+    def _why_not(self) -> str:
+        """Why no device can hold a layer."""
+        computed = {d.pool: d.spec for d, key in zip(self.index.devices, self._measured(), strict=True) if key is None}
+        if not computed:
+            return "all rates are 0"
+        least = min(each.weights + each.cache * self.serving.context for each in self._layer_costs() or [])
+        most = max(self.scales.capacity(spec.memory or 0, ("devices", pool)) for pool, spec in computed.items())
+        needs = f"its weights and one request need {size_text(least)}"
+        reserve = size_text(self.scales.size(self.serving.reserve, ("serving", "reserve")))
+        return f"{needs}, and the largest device has {size_text(most)}, of which {reserve} are reserved"
+
+    def _steps(self, tables: Int, arrays: LinkArrays) -> Steps:
+        """Steps of kinds with (t, 6, 1 or L, K) entries of `Step`, and the delay of links."""
+        serving, scales = self.serving, self.scales
+        ends = np.zeros(len(self.index), dtype=np.int64)
+        if (stated := serving.coordinator) is not None:
+            ends += scales.ticks(stated.latency, ("serving", "coordinator", "latency"), counts=False) * PER_TICK
+        limit = None
+        if serving.time_per_token is not None:
+            limit = scales.ticks(serving.time_per_token, ("serving", "time_per_token"), counts=False) * PER_TICK
+            if not limit:
+                self.issues.add("expected more than 0", ("serving", "time_per_token"))
+        room, reading, token, overhead, work = (tables[:, k] for k in range(1, 6))
+        return Steps(
+            room, reading, token, overhead, work, arrays.latency * PER_TICK, ends, ends, limit, serving.requests,
+            serving.batch,
+        )  # fmt: skip
+
+    def _check_measured(self, arrays: LinkArrays) -> None:
+        """Report keys that mean nothing without computed rates."""
+        for key in ("requests", "time_per_token"):
+            if getattr(self.serving, key) is not None:
+                what = "measured rates say nothing of requests; expected a device with computed ones"
+                self.issues.add(what, ("serving", key), at_key=True)
+        if arrays.latency.any():
+            self.notes.append("the latency of links is ignored: all rates are measured")
 
     def _demand(self) -> int | None:
         stated = self.serving.demand
@@ -266,8 +312,8 @@ class _Compilation:
         return [key for _, key in found]
 
     def _stated(self, key: str, layers: int) -> Int:
-        """(1, layers) measured rates."""
-        table = np.zeros((1, layers), dtype=np.int64)
+        """(6, 1, layers) entries of `Step` with measured rates: requests need no memory, and steps no time."""
+        table = np.zeros((len(Step._fields), 1, layers), dtype=np.int64)
         for count, rate in self.serving.rates[key].items():
             path: Path = ("serving", "rates", key, count)
             if count > layers:
@@ -275,11 +321,11 @@ class _Compilation:
             elif rate * TOKEN > UNLIMITED:
                 self.issues.add(f"{self.issues.written(path)} is more than 10^9 tokens/s", path)
             else:
-                table[0, count - 1] = int(rate * TOKEN)
+                table[:2, 0, count - 1] = int(rate * TOKEN), UNLIMITED
         return table
 
     def _computed(self, pool: str, device: DeviceSpec) -> Int:
-        """(1 or L, L) rates from the figures of a device."""
+        """(6, 1 or L, L) entries of `Step` from the figures of a device."""
         serving, scales, place = self.serving, self.scales, ("devices", pool)
         costs = self._layer_costs()
         lacking = [
@@ -294,20 +340,20 @@ class _Compilation:
             what = listing(lacking) if lacking else f"a speed for {serving.precision} or a wider format"
             self.issues.add(f"lacks {what}; expected that, or its tokens per second in rates", place, at_key=True)
         if costs is None or lacking or form is None or device.speed is None:
-            return np.zeros((1, sum(part.count for part in serving.layers)), dtype=np.int64)
+            return np.zeros((len(Step._fields), 1, sum(part.count for part in serving.layers)), dtype=np.int64)
         assert device.memory is not None
         assert device.efficiency is not None
         num, den = scales.speed(device.speed[form], (*place, "speed", form))
-        speed = Fraction(den * SECOND, max(num, 1)) * (device.efficiency.compute or 1)
+        speed = Fraction(den * TICKS, max(num, 1)) * (device.efficiency.compute or 1)
         bandwidth = None
         if device.memory_bandwidth is not None:
             num, den = scales.bandwidth(device.memory_bandwidth, (*place, "memory_bandwidth"))
-            bandwidth = Fraction(den * SECOND, max(num, 1)) * (device.efficiency.memory or 1)
+            bandwidth = Fraction(den * TICKS, max(num, 1)) * (device.efficiency.memory or 1)
         overhead = 0 if device.overhead is None else scales.ticks(device.overhead, (*place, "overhead"), counts=False)
         capacity = scales.capacity(device.memory, (*place, "memory"))
         reserve = scales.size(serving.reserve, ("serving", "reserve"))
-        hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, SECOND))
-        return interval_rates(costs, hardware, Requests(serving.context, serving.prompt, serving.batch))
+        hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, TICKS))
+        return interval_steps(costs, hardware, Requests(serving.context, serving.prompt, serving.batch))
 
     def _with_prompt(self, size: int) -> int:
         """Bytes that pass for each token of an answer, where a token of the prompt or the answer takes `size`."""
@@ -349,7 +395,7 @@ class _Compilation:
 def _token_rates(num: Int, den: Int, size: int) -> Int:
     """Rates of links on which num ticks move den bytes, for tokens of `size` bytes, rounded down."""
     exact = {
-        (n, d): UNLIMITED if not n * size else min(TOKEN * SECOND * d // (n * size), UNLIMITED)
+        (n, d): UNLIMITED if not n * size else min(TOKEN * TICKS * d // (n * size), UNLIMITED)
         for n, d in set(zip(num.reshape(-1).tolist(), den.reshape(-1).tolist(), strict=True))
     }
     rates = [exact[pair] for pair in zip(num.reshape(-1).tolist(), den.reshape(-1).tolist(), strict=True)]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from placeopt.model.arrays import Float
-from placeopt.serving.plan import ServingPlan, node_rates
+from placeopt.serving.in_flight import able_rates
+from placeopt.serving.plan import ServingPlan
 from placeopt.serving.problem import TOKEN, Serving, tokens_text
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import Picture, fill, line_legend, line_sample, new_picture, patch_sample, styled
@@ -28,7 +29,7 @@ def draw_layers(problem: Serving, plan: ServingPlan, *, bound: int | None = None
     picture = new_picture(4.2, problem.name or "serving", "; ".join(notes))
     axes = picture.subplots()
     colors = palette.device_colors(problem.kind_names)
-    rates = node_rates(problem, plan.begin, plan.end) / TOKEN
+    rates = able_rates(problem, plan) / TOKEN
     height = np.zeros(problem.layers)
     boxes, shades = [], []
     for n in used:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.serving.problem import Serving
+from placeopt.serving.problem import SECOND, TOKEN, Serving
 
 COORDINATOR = -1
 """Number of the coordinator as an end of an edge."""
@@ -25,12 +25,27 @@ class ServingPlan:
         (e, 2) nodes from and to which tokens go; COORDINATOR for the coordinator.
     flow
         (e,) rates over these edges, in millionths of a token per second.
+    groups, period
+        If nodes share the requests in flight: the number of groups of requests, and the picoseconds after which one
+        group follows another. Each request gets a token every `groups` x `period`.
     """
 
     begin: Int
     end: Int
     edges: Int
     flow: Int
+    groups: int = 0
+    period: int = 0
+
+    @property
+    def token_time(self) -> int:
+        """Picoseconds between two tokens of a request; 0 without groups."""
+        return self.groups * self.period
+
+    @property
+    def requests(self) -> int:
+        """Requests in flight, rounded up; 0 without groups."""
+        return -(-self.token_time * self.rate // (TOKEN * SECOND))
 
     @property
     def rate(self) -> int:

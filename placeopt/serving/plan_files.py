@@ -8,8 +8,9 @@
       "last": {"t4-11": 2045.641047}
     }
 
-`layers` are the first one and the one after the last. `last` states what the coordinator receives of the last nodes.
-Rates are tokens per second, in millionths.
+Where nodes share the requests in flight, `groups` and `period` are the number of groups of requests, and the seconds
+after which one follows another. `layers` are the first one and the one after the last. `last` states what the
+coordinator receives of the last nodes. Rates are tokens per second, in millionths.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
 from placeopt.model.units import shown
 from placeopt.serving.plan import COORDINATOR, ServingPlan
-from placeopt.serving.problem import TOKEN, UNLIMITED, Serving
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving
 
 ENTRY = "coordinator"
 """Name of the coordinator in `from`."""
@@ -51,6 +52,8 @@ class ServingPlanFile(Strict):
     tokens_per_second: Use | None = None
     nodes: dict[Name, NodePlan]
     last: dict[Name, Use] = Field(default_factory=dict)
+    groups: Annotated[Whole, Field(ge=0, le=2**31)] = 0
+    period: Annotated[Use, Field(ge=0, le=10**3)] = Fraction(0)
 
 
 def _tokens(rate: int) -> float:
@@ -69,8 +72,9 @@ def serving_plan_document(problem: Serving, plan: ServingPlan) -> dict[str, Any]
             last[problem.node_names[u]] = _tokens(rate)
         else:
             nodes[problem.node_names[w]]["from"][ENTRY if u == COORDINATOR else problem.node_names[u]] = _tokens(rate)
+    groups = {"groups": plan.groups, "period": plan.period / SECOND} if plan.groups else {}
     return {
-        "placeopt_plan": 1, "problem": problem.name, "tokens_per_second": _tokens(plan.rate), "nodes": nodes,
+        "placeopt_plan": 1, "problem": problem.name, "tokens_per_second": _tokens(plan.rate), **groups, "nodes": nodes,
         "last": last,
     }  # fmt: skip
 
@@ -132,4 +136,7 @@ def read_serving_plan(path: StrPath, problem: Serving) -> ServingPlan:
             flow.append(rate(stated, ("last", name)))
     if issues:
         raise PlanError(in_file_order(issues))
-    return ServingPlan(begin, end, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(flow, dtype=np.int64))
+    return ServingPlan(
+        begin, end, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(flow, dtype=np.int64),
+        groups=checked.model.groups, period=round(checked.model.period * SECOND),
+    )  # fmt: skip

@@ -18,10 +18,56 @@ UNLIMITED = 2**50
 """The rate of a link that never limits, and the largest rate of a node: about 10^9 tokens/s."""
 
 
+SECOND = 10**12
+"""Times of steps are whole picoseconds."""
+
+
 def tokens_text(rate: int) -> str:
     """A rate in tokens per second."""
     tokens = rate / TOKEN
     return f"{tokens:,.2f} tokens/s" if tokens < 10_000 else f"{tokens:,.0f} tokens/s"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """Times of the steps of nodes that serve several requests at a time.
+
+    A step makes one token for each of b requests, in max(`reading` + b `token`, `overhead` + b `work`) picoseconds.
+
+    Attributes
+    ----------
+    room
+        (t, L or 1, K) requests whose tokens fit next to the weights, by kind, first layer and number of layers.
+    reading, token, overhead, work
+        (t, L or 1, K) picoseconds; `overhead` is never more than `reading`.
+    delay
+        (v, v) latency from one node to another, in picoseconds. Tokens also take the time of the rate of the link.
+    entry_delay, exit_delay
+        (v,) latency from and to the coordinator.
+    token_time
+        The longest time between two tokens of a request; None without a limit.
+    requests, batch
+        The most requests in flight, and in a step; None without a limit.
+    """
+
+    room: Int
+    reading: Int
+    token: Int
+    overhead: Int
+    work: Int
+    delay: Int
+    entry_delay: Int
+    exit_delay: Int
+    token_time: int | None = None
+    requests: int | None = None
+    batch: int | None = None
+
+    def part(self, nodes: Int) -> Steps:
+        """The steps of some of the nodes."""
+        return replace(
+            self, delay=self.delay[np.ix_(nodes, nodes)], entry_delay=self.entry_delay[nodes],
+            exit_delay=self.exit_delay[nodes],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +97,8 @@ class Serving:
         Numbers of successive layers that are alike, such as (1, 30, 1).
     price
         (t,) price of an hour of a node of each kind, in millionths; None without prices.
+    steps
+        Times of steps, if the nodes share the requests in flight; None if `rate` is all that limits a node.
     demand
         The rate for which the cheapest nodes are to be found; None if the largest rate is wanted.
     """
@@ -65,6 +113,7 @@ class Serving:
     exit: Int
     partial: bool = True
     runs: tuple[int, ...] = ()
+    steps: Steps | None = None
     price: Int | None = None
     demand: int | None = None
     name: str = ""
@@ -104,6 +153,7 @@ class Serving:
         return replace(
             self, node_names=tuple(self.node_names[n] for n in nodes.tolist()), kind=self.kind[nodes],
             link=self.link[np.ix_(nodes, nodes)], entry=self.entry[nodes], exit=self.exit[nodes],
+            steps=None if self.steps is None else self.steps.part(nodes),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -123,6 +173,7 @@ def build_serving(
     exit: object = None,
     partial: bool = True,
     runs: Sequence[int] | None = None,
+    steps: Steps | None = None,
     price: object = None,
     demand: int | None = None,
     name: str = "",
@@ -156,6 +207,8 @@ def build_serving(
         whole_numbers(what, given, (v,), "nodes", default=UNLIMITED, most=UNLIMITED)
         for what, given in (("entry", entry), ("exit", exit))
     ]
+    if steps is not None and (steps.overhead > steps.reading).any():
+        raise UsageError("steps.overhead is more than steps.reading; expected at most the same")
     runs = ([layers] if rates.shape[1] == 1 else [1] * layers) if runs is None else runs
     if sum(runs) != layers or min(runs) < 1:
         raise UsageError(f"runs is {list(runs)}; expected numbers of layers that add up to {layers}")
@@ -164,5 +217,5 @@ def build_serving(
         layers=layers, node_names=tuple(node_names), kind_names=tuple(kinds),
         kind=whole_numbers("kind", kind, (v,), "nodes", most=len(rates) - 1), rate=falling, link=links,
         entry=ends[0], exit=ends[1], partial=bool(partial), runs=tuple(runs),
-        price=prices, demand=demand, name=name, description=description, notes=notes,
+        steps=steps, price=prices, demand=demand, name=name, description=description, notes=notes,
     )  # fmt: skip

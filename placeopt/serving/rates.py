@@ -1,26 +1,23 @@
-"""Rates of a device by the layers that it holds, from its memory, speed and memory bandwidth.
+"""Times of the steps of a device by the layers that it holds, from its memory, speed and memory bandwidth.
 
 A step makes one token for each of b requests. It reads the weights of the held layers once and what they keep for the
 tokens of the requests, and takes at least the time of that at the memory bandwidth, and at least the time of the work
-(roofline; S. Williams, A. Waterman, D. Patterson, Communications of the ACM 2009, doi:10.1145/1498765.1498785). As many
-requests are served as the memory holds next to the weights: more layers leave less memory to requests, so that the
-tokens per second fall faster than the number of layers grows. The time of a prompt is divided among the tokens of its
-answer.
-
-Each node is alone here. In a chain of m nodes, a request keeps memory on all of them, and one of them computes its next
-token, so that a step is for about 1 / m of these requests. The rates of a long chain are therefore optimistic.
+(roofline; S. Williams, A. Waterman, D. Patterson, Communications of the ACM 2009, doi:10.1145/1498765.1498785). The
+memory next to the weights limits the requests. The time of a prompt is divided among the tokens of its answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.serving.problem import TOKEN, UNLIMITED
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED
 
 LARGEST_BATCH = 100_000
 """Requests at a time of a device whose memory does not limit them."""
@@ -53,7 +50,7 @@ class Requests:
     context, prompt
         Tokens of a request that are kept, and how many of them are its prompt. The others are its answer.
     batch
-        Most requests that a node serves at a time; None for as many as its memory holds.
+        Most requests of a step; None for as many as the memory of the node holds.
     """
 
     context: int
@@ -61,40 +58,56 @@ class Requests:
     batch: int | None = None
 
 
-def interval_rates(layers: list[LayerCosts], hardware: Hardware, requests: Requests) -> Int:
-    """(1, L) rates by number of layers if all are alike, else (L, L) by first layer and number.
+class Step(NamedTuple):
+    """Rate of a node alone, requests that it holds, and the times of a step as in `Steps`; all 0 if it holds none."""
 
-    Rates are millionths of a token per second; 0 where the memory does not hold the layers and one request.
+    rate: int = 0
+    room: int = 0
+    reading: int = 0
+    token: int = 0
+    overhead: int = 0
+    work: int = 0
+
+
+def interval_steps(layers: Sequence[LayerCosts], hardware: Hardware, requests: Requests) -> Int:
+    """(6, 1, L) entries of `Step` by number of layers if all are alike, else (6, L, L) by first layer and number.
+
+    The rate of a node alone, in millionths of a token per second, is that of a step for all requests that it can serve
+    at a time.
     """
-    alike = len(set(layers)) == 1
     size = len(layers)
-    table = np.zeros((1 if alike else size, size), dtype=np.int64)
-    for first in range(len(table)):
+    table = np.zeros((len(Step._fields), 1 if len(set(layers)) == 1 else size, size), dtype=np.int64)
+    for first in range(table.shape[1]):
         held = LayerCosts(0, 0, 0)
         for count, layer in enumerate(layers[first:], 1):
             held = LayerCosts(*map(sum, zip(held, layer, strict=True)))
-            rate = _rate(held, count, hardware, requests)
-            if not rate:
+            step = _step(held, count, hardware, requests)
+            if not step.rate:
                 break
-            table[first, count - 1] = rate
+            table[:, first, count - 1] = step
     return table
 
 
-def _rate(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) -> int:
-    """The rate with the summed costs of `count` layers."""
+def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) -> Step:
+    """The steps with the summed costs of `count` layers."""
     free, kept = hardware.memory - held.weights, held.cache * requests.context
     if free < 0 or free < kept:
-        return 0
-    room = free // kept if kept else LARGEST_BATCH
-    # Each answer takes a reading of the weights, or the work, of its prompt; steps share this time.
-    reading = Fraction(0) if hardware.bandwidth is None else held.weights / hardware.bandwidth
+        return Step()
+    room = min(free // kept, LARGEST_BATCH) if kept else LARGEST_BATCH
+    read, cached = (
+        (Fraction(0), Fraction(0))
+        if hardware.bandwidth is None
+        else (held.weights / hardware.bandwidth, kept / hardware.bandwidth)
+    )
     overhead = count * hardware.overhead
+    work = held.flops / hardware.speed
     prefill = Fraction(0)
-    if requests.prompt:
-        prefill = max(reading, requests.prompt * held.flops / hardware.speed) + overhead
+    if requests.prompt:  # it takes a reading of the weights, or its work, once for all tokens of the answer
+        prefill = max(read, requests.prompt * work) + overhead
         prefill /= requests.context - requests.prompt
-
-    most = min(room, LARGEST_BATCH if requests.batch is None else requests.batch)
-    cache = Fraction(0) if hardware.bandwidth is None else most * kept / hardware.bandwidth
-    seconds = max(reading + cache, most * held.flops / hardware.speed) + overhead + most * prefill
-    return UNLIMITED if not seconds else min(int(TOKEN * most / seconds), UNLIMITED)
+    seconds = (read + overhead, cached + prefill, overhead, work + prefill)
+    times = [min(ceil(each * SECOND), UNLIMITED) for each in seconds]
+    most = room if requests.batch is None else min(room, requests.batch)
+    longest = max(times[0] + most * times[1], times[2] + most * times[3])
+    rate = min(TOKEN * SECOND * most // longest, UNLIMITED) if longest else UNLIMITED
+    return Step(rate, room, *times)

@@ -2,116 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import combinations
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
-import numpy as np
-
-from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
-from placeopt.serving.bounds import (
-    COARSE,
-    FINE,
-    PatternBound,
-    find_groups,
-    kind_groups,
-    layer_classes,
-    least_crossings,
-    of_sites,
-)
-from placeopt.serving.exact import is_small, solve_exactly
-from placeopt.serving.flow import best_flow
-from placeopt.serving.improving import CoverageSearch
-from placeopt.serving.plan import ServingPlan, without_idle
-from placeopt.serving.plan_files import serving_plan_document
-from placeopt.serving.problem import TOKEN, UNLIMITED, Serving
-from placeopt.serving.sites import Sites, find_sites, one_site
-from placeopt.serving.stages import StagePlanner
-from placeopt.serving.verification import ServingReport, verify_serving
-
-if TYPE_CHECKING:
-    from placeopt.views.plots.canvas import Picture
+from placeopt.serving.problem import Serving
+from placeopt.serving.rate_search import RateSearch
+from placeopt.serving.request_search import RequestSearch
+from placeopt.serving.result import ServingResult
 
 DEFAULT_GAP = 1e-4
 """Gap at which a search ends unless another one is asked for."""
-
-COPIED = 30
-"""Of more than twice as many nodes in one site, about as many are planned, and the plan is repeated."""
-
-SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)
-"""Shares of the bound at which first plans are tried."""
-
-PRECISION = 5e-5
-"""Relative width of the interval of rates at which a search ends."""
-
-
-@dataclass
-class ServingResult:
-    """A verified plan, None if there is none, and an upper bound of the rate, in millionths of a token per second."""
-
-    problem: Serving
-    plan: ServingPlan | None
-    report: ServingReport | None
-    bound: int
-    bound_source: str
-    seconds: float
-    sites: Sites
-    history: list[tuple[float, int]] = field(default_factory=list)
-
-    @property
-    def rate(self) -> int:
-        """The rate of the plan; 0 without one."""
-        return 0 if self.report is None else self.report.rate
-
-    @property
-    def gap(self) -> float | None:
-        """(bound - rate) / rate; None without a plan, unless the bound is 0."""
-        if not self.rate:
-            return 0.0 if not self.bound else None
-        return (self.bound - self.rate) / self.rate
-
-    def plot(self, path: str | PathLike[str] | None = None) -> Picture:
-        """Draw the layers of the nodes; with a path, also write the picture, as PNG, SVG or PDF by its suffix.
-
-        Raises
-        ------
-        UsageError
-            If the result has no plan, the format is unknown, or the file cannot be written.
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        from placeopt.views.plots import checked_file, need_plots
-
-        if self.plan is None:
-            raise UsageError("plot: the result has no plan")
-        if path is not None:
-            checked_file(path)
-        need_plots()
-        from placeopt.serving.pictures import draw_layers
-
-        picture = draw_layers(self.problem, self.plan, bound=self.bound)
-        if path is not None:
-            picture.write(path)
-        return picture
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON; rates in tokens per second."""
-        return {
-            "problem": self.problem.name,
-            "tokens_per_second": self.rate / TOKEN if self.plan is not None else None,
-            "bound": self.bound / TOKEN,
-            "bound_source": self.bound_source,
-            "gap": self.gap,
-            "sites": self.sites.number,
-            "seconds": self.seconds,
-            "plan": None if self.plan is None else serving_plan_document(self.problem, self.plan),
-        }
 
 
 def solve_serving(
@@ -123,6 +24,7 @@ def solve_serving(
     workers: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     enough: int | None = None,
+    start: tuple[Int, Int] | None = None,
 ) -> ServingResult:
     """Find a plan with a large rate, and prove a bound.
 
@@ -134,6 +36,8 @@ def solve_serving(
         Called regularly; once true, the best plan so far is returned.
     enough
         The search also ends with a plan of at least this rate, in millionths of a token per second.
+    start
+        (v,) begin and end of intervals with which the search starts.
 
     Raises
     ------
@@ -141,238 +45,5 @@ def solve_serving(
         If an argument is out of range.
     """
     options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
-    return _Solve(problem, time_limit, gap_limit, seed, options.workers, should_stop, enough).run()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """Sites that serve together, the rate of their stages, and the layers of their nodes."""
-
-    members: tuple[int, ...]
-    rate: int
-    begin: Int
-    end: Int
-
-
-class _Solve:
-    def __init__(
-        self,
-        problem: Serving,
-        limit: float,
-        gap: float,
-        seed: int,
-        workers: int,
-        should_stop: Callable[[], bool],
-        enough: int | None = None,
-    ) -> None:
-        self.problem, self.gap, self.seed, self.workers = problem, gap, seed, workers
-        self._enough = UNLIMITED * problem.n_nodes + 1 if enough is None else enough
-        self._begun, self._limit, self._asked = time.monotonic(), limit, should_stop
-        self._until = self._begun + limit
-        self.sites = find_sites(problem)
-        self.groups, self.classes = find_groups(problem, self.sites), layer_classes(problem)
-        self.patterns = self._patterns(range(self.sites.number))
-        self.plan: ServingPlan | None = None
-        self.rate = 0
-        self.bound, self.source = self.patterns.area(), "area"
-        self.history: list[tuple[float, int]] = []
-
-    def run(self) -> ServingResult:
-        self._first_plans()
-        with self._within(self._limit / 4):
-            found = self._patterns(None).bound(PRECISION)
-        if found < self.bound:
-            self.bound, self.source = found, "patterns"
-        if self.sites.number == 1 and self.problem.n_nodes > 2 * COPIED:
-            self._plan_copies()
-        self._plan_parts()
-        if is_small(self.problem) and not self._done():
-            self._solve_exactly()
-        self._improve()
-        before = 0
-        while self.sites.number > 1 and self.rate > before and not self._done():
-            before = self.rate
-            self._part(tuple(range(self.sites.number)), before, self._left())
-        if self.plan is not None:
-            self.plan = without_idle(self.plan)
-        report = None if self.plan is None else verify_serving(self.problem, self.plan)
-        if report is not None and (not report.feasible or not report.largest or report.rate > self.bound):
-            raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
-        return ServingResult(
-            self.problem, self.plan, report, self.bound, self.source, time.monotonic() - self._begun, self.sites,
-            self.history,
-        )  # fmt: skip
-
-    def _stopped(self) -> bool:
-        return self._asked() or time.monotonic() > self._until
-
-    @contextmanager
-    def _within(self, seconds: float) -> Iterator[None]:
-        """Stop what runs in the `with` block after some seconds."""
-        before, self._until = self._until, min(time.monotonic() + seconds, self._until)
-        try:
-            yield
-        finally:
-            self._until = before
-
-    def _left(self) -> float:
-        return max(self._until - time.monotonic(), 0.01)
-
-    def _done(self) -> bool:
-        return self._stopped() or self.rate >= self._enough or self.bound - self.rate <= self.gap * self.rate
-
-    def _take(self, begin: Int, end: Int) -> None:
-        plan = best_flow(self.problem, begin, end)
-        if plan.rate > self.rate:
-            self.plan, self.rate = plan, plan.rate
-            self.history.append((time.monotonic() - self._begun, plan.rate))
-
-    def _first_plans(self) -> None:
-        """Plans for large and small rates in milliseconds: each node goes to where coverage lacks most, twice."""
-        nodes = np.arange(self.problem.n_nodes)
-        search = CoverageSearch(self.problem, nodes, self.seed)
-        none = np.zeros(self.problem.n_nodes, dtype=np.int64)
-        for share in SHARES:
-            begin, end, _ = search.search(none, none, max(int(share * self.bound), 1), 2 * len(nodes), warm=0)
-            self._take(begin, end)
-            if self._stopped():
-                return
-
-    def _plan_copies(self) -> None:
-        """Solve for a part of the nodes of each kind, and repeat its plan; the nodes that are left serve together."""
-        copies = self.problem.n_nodes // COPIED
-        counts = self.problem.counts // copies
-        of_kind = [np.flatnonzero(self.problem.kind == kind) for kind in range(len(counts))]
-        first = np.concatenate([nodes[:count] for nodes, count in zip(of_kind, counts, strict=True)])
-        found = _Solve(self.problem.part(first), self._left() / 4, self.gap, self.seed, self.workers, self._asked).run()
-        if found.plan is None:
-            return
-        begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
-        for copy in range(copies):
-            nodes = [of[copy * count : (copy + 1) * count] for of, count in zip(of_kind, counts, strict=True)]
-            begin[np.concatenate(nodes)], end[np.concatenate(nodes)] = found.plan.begin, found.plan.end
-        self._take(begin, end)
-        rest = np.concatenate([of[copies * count :] for of, count in zip(of_kind, counts, strict=True)])
-        if len(rest):
-            search = CoverageSearch(self.problem, rest, self.seed)
-            for share in SHARES:
-                wanted = max(int(share * (self.bound - self.rate)), 1)
-                self._take(*search.search(begin, end, wanted, 50 * len(rest), self._stopped)[:2])
-
-    def _plan_parts(self) -> None:
-        """Each site alone, all together, and then pairs of parts that gain from serving together."""
-        number = self.sites.number
-        parts = [self._part((site,), 0, self._limit / (4 * number)) for site in range(number)]
-        self._take_parts(parts)
-        if number > 1 and not self._done():
-            self._part(None, self.rate, self._limit / 6)  # as if the links between sites were fast
-            with self._within(self._limit / 6):
-                self._bound_crossings()
-            joint = self._part(tuple(range(number)), self.rate, self._limit / 3)
-            self._take_parts([joint])
-        tried: set[tuple[int, ...]] = set()
-        while len(parts) > 2 and not self._done():
-            pairs = []
-            for one, other in combinations(parts, 2):
-                members = tuple(sorted(one.members + other.members))
-                if members not in tried:
-                    bound = min(self._patterns(members, COARSE).bound(1e-2), self.bound)
-                    pairs.append((bound - one.rate - other.rate, members, one, other))
-            if not pairs:
-                return
-            gain, members, one, other = max(pairs, key=lambda pair: pair[:2])
-            if gain <= self.gap * self.rate:
-                return
-            tried.add(members)
-            joint = self._part(members, one.rate + other.rate, self._limit / 10)
-            if joint.rate > one.rate + other.rate:
-                parts = [part for part in parts if part not in (one, other)] + [joint]
-                self._take_parts(parts)
-
-    def _solve_exactly(self) -> None:
-        """The best plan of a small problem, or at least a better bound."""
-        seconds = 3 / 4 * self._left()
-        intervals, bound = solve_exactly(
-            self.problem, self.bound, self.plan, seconds, self.seed, self.workers, self._stopped
-        )
-        if intervals is not None:
-            self._take(*intervals)
-        if bound < self.bound:
-            self.bound, self.source = bound, "cp-sat"
-
-    def _take_parts(self, parts: list[_Part]) -> None:
-        used = [part for part in parts if part.rate]
-        if used:
-            self._take(np.sum([part.begin for part in used], axis=0), np.sum([part.end for part in used], axis=0))
-
-    def _patterns(self, members: Sequence[int] | None, grid: int = FINE) -> PatternBound:
-        """The bound of some sites with their links, or of all nodes without links if `members` is None."""
-        groups = kind_groups(self.problem) if members is None else of_sites(self.groups, members)
-        return PatternBound(self.classes, groups, self.sites.fastest, self._stopped, grid)
-
-    def _part(self, members: tuple[int, ...] | None, least: int, seconds: float) -> _Part:
-        """Bisect the rate of stages, from one that is easy, above `least`, to their bound; `members` as above."""
-        patterns = self._patterns(members, COARSE)
-        bound = min(patterns.bound(1e-2), self.bound)
-        sites = one_site(self.problem) if members is None else self.sites
-        planner = StagePlanner(
-            self.problem, sites, members or (0,), patterns, self.seed, self.workers, self._stopped
-        )  # fmt: skip
-        until = time.monotonic() + seconds
-        found = _Part(members or (), 0, *np.zeros((2, self.problem.n_nodes), dtype=np.int64))
-        low, high = least, bound
-        wanted = max(bound * 9 // 10, low + 1)
-        while high - low > PRECISION * high and not self._done() and time.monotonic() < until:
-            stages = planner.stages(wanted, min(self._left(), seconds / 2))
-            if stages is not None:
-                begin, end = planner.intervals(stages)
-                rate = best_flow(self.problem, begin, end).rate
-                found = _Part(members or (), rate, begin, end) if rate > found.rate else found
-                low = max(wanted, rate)
-                self._take(begin, end)
-            else:
-                high = wanted - 1
-            wanted = (low + high + 1) // 2
-        return found
-
-    def _improve(self) -> None:
-        """Raise the coverage of sites that hold all layers, towards the bound, until the time is over."""
-        if self.plan is None:
-            return
-        number = self.sites.number
-        parts = [np.flatnonzero(self.sites.of_node == site) for site in range(number)]
-        parts += [np.arange(self.problem.n_nodes)] if number > 1 else []
-        searches = [CoverageSearch(self.problem, nodes, self.seed + k) for k, nodes in enumerate(parts)]
-        begin, end = self.plan.begin, self.plan.end
-        searches = [search for search in searches if search.coverage(begin, end).all()]
-        part, effort = 0.5, 1
-        while searches and not self._done():
-            improved = False
-            for search in searches:
-                now = int(search.coverage(begin, end).min())
-                wanted = now + max(int(part * (self.bound - self.rate) / len(searches)), 1)
-                steps = effort * (50 * len(search.nodes) + 2_000)
-                new_begin, new_end, reached = search.search(begin, end, wanted, steps, self._stopped)
-                if reached:
-                    before = self.rate
-                    self._take(new_begin, new_end)
-                    if self.rate > before:
-                        begin, end, improved = new_begin, new_end, True
-            if not improved:
-                part *= 0.7
-            if part < 0.02:
-                part, effort = 0.5, 2 * effort
-
-    def _bound_crossings(self) -> None:
-        """Refute rates up to the bound by their crossings."""
-        low, high = self.rate, self.bound
-        while high - low > PRECISION * high and not self._stopped():
-            middle = (low + high + 1) // 2
-            crossings = least_crossings(self.problem, self.sites, middle, self._stopped)
-            refuted = self.patterns.refuted(middle, (crossings + 1) // 2) if crossings else None
-            if refuted is None:
-                low = middle
-            else:
-                high = refuted - 1
-        if high < self.bound:
-            self.bound, self.source = high, "crossings"
+    search = RateSearch if problem.steps is None else RequestSearch
+    return search(problem, time_limit, gap_limit, seed, options.workers, should_stop, enough, start).run()

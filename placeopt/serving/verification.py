@@ -7,6 +7,7 @@
 | `link` | no link carries more than its rate |
 | `node` | no node passes more than its rate |
 | `balance` | what enters a node leaves it |
+| `requests` | each request gets its next token in time, and nodes have memory for the tokens of requests |
 
 Nothing here is shared with what finds plans. The largest flow is the least capacity of a cut (L. R. Ford, D. R.
 Fulkerson, Canadian Journal of Mathematics 1956). The nodes and links that the flow fills are found by a search in the
@@ -20,9 +21,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placeopt.model.arrays import whole_numbers
+from placeopt.model.arrays import Int, whole_numbers
 from placeopt.serving.plan import COORDINATOR, ServingPlan
-from placeopt.serving.problem import TOKEN, Serving
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class ServingReport:
     rate: int
     violations: tuple[tuple[str, str], ...]
     largest: bool
-    """Whether no flow is larger with the same intervals."""
+    """Whether no flow is larger with the same intervals. False if nodes share requests: it is not decided then."""
 
     @property
     def feasible(self) -> bool:
@@ -67,9 +68,13 @@ def verify_serving(problem: Serving, plan: ServingPlan) -> ServingReport:
         *_intervals(problem, begin, end, rates), *_edges(problem, begin, end, rates, edges),
         *_amounts(problem, edges, flow, rates),
     )  # fmt: skip
+    if problem.steps is not None and not violations:
+        violations = tuple(_requests(problem, plan))
     rate = sum(x for (u, _), x in zip(edges, flow, strict=True) if u == COORDINATOR)
-    largest = not violations and _is_largest(
-        problem, begin, end, rates, {(u, w): x for (u, w), x in zip(edges, flow, strict=True)}
+    largest = (
+        not violations
+        and problem.steps is None
+        and _is_largest(problem, begin, end, rates, {(u, w): x for (u, w), x in zip(edges, flow, strict=True)})
     )
     return ServingReport(rate, violations, largest)
 
@@ -170,3 +175,65 @@ def _is_largest(
             for u in senders[n]:
                 reach((u, True))
     return True
+
+
+def _requests(problem: Serving, plan: ServingPlan) -> Iterator[tuple[str, str]]:
+    """What does not hold of groups of requests that follow each other, in a plan that breaks no other rule."""
+    steps, groups, period = problem.steps, plan.groups, plan.period
+    assert steps is not None
+    if groups < 1 or period < 0:
+        yield "requests", f"{groups:,} groups of requests, one every {_seconds(period)}; expected at least one group"
+        return
+    passed, arrived = [0] * problem.n_nodes, dict[int, int]()
+    for (_, w), flow in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
+        if w != COORDINATOR:
+            passed[w] += flow
+    taken = []
+    for n, flow in enumerate(passed):
+        room, *times = (
+            _entry(problem, table, plan, n)
+            for table in (steps.room, steps.reading, steps.token, steps.overhead, steps.work)
+        )
+        number = -(-flow * period // (TOKEN * SECOND))  # requests of the largest step
+        taken.append(max(times[0] + number * times[1], times[2] + number * times[3]) if number else 0)
+        if taken[n] > period:
+            yield (
+                "requests",
+                f"{problem.node_names[n]} needs {_seconds(taken[n])} for each group, every {_seconds(period)}",
+            )
+        if steps.batch is not None and number > steps.batch:
+            yield "requests", f"{problem.node_names[n]} has {number:,} requests in a step; allowed are {steps.batch:,}"
+        if groups * number > room:
+            kept = f"keeps the tokens of {groups * number:,} requests, its memory those of {room:,}"
+            yield "requests", f"{problem.node_names[n]} {kept}"
+    edges, longest = plan.edges.tolist(), 0
+    ends = [problem.layers + 1 if w == COORDINATOR else int(plan.end[w]) for _, w in edges]
+    for e in sorted(range(len(edges)), key=ends.__getitem__):
+        u, w = edges[e]
+        way = arrived.get(u, 0) + (taken[u] if u != COORDINATOR else 0)
+        most = _limit(problem, u, w)
+        if most < UNLIMITED:  # the tokens of a group follow each other
+            way += -(-int(plan.flow[e]) * period // (TOKEN * SECOND)) * (TOKEN * SECOND // most)
+        if w == COORDINATOR:
+            longest = max(longest, way + int(steps.exit_delay[u]))
+        else:
+            way += int(steps.entry_delay[w] if u == COORDINATOR else steps.delay[u, w])
+            arrived[w] = max(arrived.get(w, 0), way)
+    time = groups * period
+    if longest > time:
+        yield "requests", f"a token needs {_seconds(longest)}, and its request gets one every {_seconds(time)}"
+    if steps.token_time is not None and time > steps.token_time:
+        yield "requests", f"a request gets a token every {_seconds(time)}; allowed are {_seconds(steps.token_time)}"
+    number = -(-time * plan.rate // (TOKEN * SECOND))
+    if steps.requests is not None and number > steps.requests:
+        yield "requests", f"{number:,} requests are in flight; allowed are {steps.requests:,}"
+
+
+def _entry(problem: Serving, table: Int, plan: ServingPlan, n: int) -> int:
+    """The entry of a table for the layers of a node; 0 if it holds none."""
+    begin, count = int(plan.begin[n]), int(plan.end[n] - plan.begin[n])
+    return int(table[problem.kind[n], 0 if problem.alike else begin, count - 1]) if count > 0 else 0
+
+
+def _seconds(time: int) -> str:
+    return f"{time / SECOND:,.6f} s"

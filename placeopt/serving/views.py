@@ -10,9 +10,10 @@ import numpy as np
 from placeopt.errors import counted
 from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.cheapest import CheapestResult
+from placeopt.serving.in_flight import node_steps
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
-from placeopt.serving.problem import TOKEN, Serving, tokens_text
-from placeopt.serving.solving import ServingResult
+from placeopt.serving.problem import SECOND, TOKEN, Serving, tokens_text
+from placeopt.serving.result import ServingResult
 from placeopt.serving.steady_state import SteadyState
 from placeopt.serving.verification import ServingReport
 from placeopt.views.facts import Grid
@@ -52,11 +53,18 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
         )
     if result.sites.number > 1:
         facts.append(("sites", f"{result.sites.number}, with slow links between them"))
+    if result.plan is not None and result.plan.groups:
+        facts.append(("requests", _requests_text(result.plan)))
     if result.plan is not None:
         idle = int((result.plan.end <= result.plan.begin).sum())
         facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
     facts.append(("time", f"{result.seconds:.2f} s"))
     return facts
+
+
+def _requests_text(plan: ServingPlan) -> str:
+    groups = f"in {counted(plan.groups, 'group')}" if plan.groups > 1 else "in one group"
+    return f"{plan.requests:,} in flight {groups}; each gets a token every {plan.token_time / SECOND * 1e3:,.1f} ms"
 
 
 def price_facts(result: ServingResult, cheapest: CheapestResult | None) -> list[tuple[str, str]]:
@@ -70,10 +78,12 @@ def price_facts(result: ServingResult, cheapest: CheapestResult | None) -> list[
     return [("price", f"{hour:,.2f} an hour{least}; {each:,.4f} for a million tokens")]
 
 
-def report_line(report: ServingReport) -> str:
+def report_line(report: ServingReport, plan: ServingPlan) -> str:
     """The verdict of the verifier."""
     if not report.feasible:
         return f"infeasible: {counted(len(report.violations), 'rule')} broken"
+    if plan.groups:
+        return f"feasible: {tokens_text(report.rate)}; {_requests_text(plan)}"
     largest = "no flow is larger with these layers" if report.largest else "a larger flow exists with these layers"
     return f"feasible: {tokens_text(report.rate)}; {largest}"
 
@@ -82,6 +92,8 @@ def state_line(state: SteadyState, plan: ServingPlan) -> str:
     """What a simulation measured."""
     share = f"{state.rate / plan.rate:.1%} of the plan"
     waiting = f"at most {counted(state.waiting, 'token')} before a node"
+    if plan.groups:
+        waiting = f"at most {counted(state.waiting, 'request')} in a step"
     return f"steady state: {tokens_text(round(state.rate))}, {share}; {waiting}"
 
 
@@ -95,12 +107,20 @@ def stage_grid(problem: Serving, plan: ServingPlan) -> Grid:
     groups: dict[tuple[int, int], list[int]] = {}
     for n in np.flatnonzero(plan.end > plan.begin).tolist():
         groups.setdefault((int(plan.begin[n]), int(plan.end[n])), []).append(n)
+    steps = None if problem.steps is None or not plan.period else node_steps(problem, plan)
     rows = []
     for (begin, end), nodes in sorted(groups.items()):
-        able, used = int(rates[nodes].sum()), int(passed[nodes].sum())
         names = ", ".join(_names([problem.node_names[n] for n in nodes], problem, nodes))
         last = f"{begin}" if end == begin + 1 else f"{begin} to {end - 1}"
-        rows.append((last, names, f"{able / TOKEN:,.1f}", f"{used / TOKEN:,.1f}", f"{used / able:.0%}" if able else ""))
+        able, used = int(rates[nodes].sum()), int(passed[nodes].sum())
+        shown = [f"{able / TOKEN:,.1f}", f"{used / TOKEN:,.1f}", f"{used / able:.0%}" if able else ""]
+        if steps is not None:
+            most, longest = (max(int(of[n]) for n in nodes) for of in steps)
+            shown = [f"{most:,}", f"{longest / SECOND * 1e3:,.1f} ms", f"{longest / plan.period:.0%}"]
+            shown = [f"{used / TOKEN:,.1f}", *shown]
+        rows.append((last, names, *shown))
+    if steps is not None:
+        return Grid(("layers", "nodes", "tokens/s", "requests a step", "step", "busy"), tuple(rows), left=2)
     return Grid(("layers", "nodes", "tokens/s at most", "tokens/s", "used"), tuple(rows), left=2)
 
 

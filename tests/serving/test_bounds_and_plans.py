@@ -149,7 +149,7 @@ def test_covers_are_those_of_all_choices() -> None:
         assert int(cover.least[target]) == min(costs, default=NEVER)
         if costs:
             nodes = cover.nodes(target)
-            assert all(sum(n for (g, _), n in nodes.items() if g == group) <= limits[group] for group in (0, 1))
+            assert all(sum(n for (g, *_), n in nodes.items() if g == group) <= limits[group] for group in (0, 1))
         counted = CountedCover(ways, target, 3)
         pairs = [a.cost + b.cost for a in ways for b in ways if a.size + b.size >= target]
         assert counted.cost(2) == min(pairs, default=NEVER)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import product
+from fractions import Fraction
+from itertools import pairwise, product
 
-from placeopt.serving.problem import Serving
+from placeopt.model.arrays import Int
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving
 
 SOURCE, SINK = -1, -2
 
@@ -84,3 +86,84 @@ def largest_flow(problem: Serving, intervals: tuple[tuple[int, int], ...]) -> in
             left[a, b] -= amount
             left[b, a] += amount
         total += amount
+
+
+def best_rate_of_groups(problem: Serving) -> int:
+    """The largest rate of groups of whole requests, over all intervals, numbers of groups, and requests on each way.
+
+    With limits of links it is the largest one for groups that are all alike, and others may be better.
+    """
+    best = Fraction(0)
+    choices = [
+        [(0, 0), *((b, e) for b in range(problem.layers) for e in range(b + 1, problem.layers + 1)
+                   if problem.rate_of(int(kind), b, e))]
+        for kind in problem.kind
+    ]  # fmt: skip
+    for intervals in product(*choices):
+        if coverage(problem, intervals):
+            best = max(best, _best_groups(problem, intervals))
+    return int(best * TOKEN)
+
+
+def _best_groups(problem: Serving, intervals: tuple[tuple[int, int], ...]) -> Fraction:
+    steps = problem.steps
+    assert steps is not None
+    ways: list[tuple[int, ...]] = []
+
+    def follow(way: tuple[int, ...]) -> None:
+        done = intervals[way[-1]][1] if way else 0
+        if done == problem.layers:
+            ways.append(way)
+            return
+        for w, (begin, end) in enumerate(intervals):
+            if end > done and (begin <= done if problem.partial and way else begin == done):
+                follow((*way, w))
+
+    follow(())
+    kinds = problem.kind.tolist()
+
+    def entry(table: Int, n: int) -> int:
+        begin, end = intervals[n]
+        return int(table[kinds[n], 0 if problem.alike else begin, end - begin - 1])
+
+    best = Fraction(0)
+    used = sorted({n for way in ways for n in way})
+    rooms = {n: entry(steps.room, n) for n in used}
+    for groups in range(1, 9):
+        most = [min(rooms[n] // groups for n in way) for way in ways]
+        if steps.batch is not None:
+            most = [min(x, steps.batch) for x in most]
+        for numbers in product(*(range(x + 1) for x in most)):
+            held = {n: sum(x for way, x in zip(ways, numbers, strict=True) if n in way) for n in used}
+            total = sum(numbers)
+            if not total or any(groups * held[n] > rooms[n] for n in used):
+                continue
+            if steps.batch is not None and max(held.values()) > steps.batch:
+                continue
+            if steps.requests is not None and groups * total > steps.requests:
+                continue
+            taken = {
+                n: max(
+                    entry(steps.reading, n) + held[n] * entry(steps.token, n),
+                    entry(steps.overhead, n) + held[n] * entry(steps.work, n),
+                )
+                for n in used
+            }
+            period = Fraction(max(taken[n] for n in used if held[n]))
+            for way, number in zip(ways, numbers, strict=True):
+                if number:
+                    time = int(steps.entry_delay[way[0]]) + sum(taken[n] for n in way) + int(steps.exit_delay[way[-1]])
+                    time += sum(int(steps.delay[u, w]) + _sent(problem, ways, numbers, u, w) for u, w in pairwise(way))
+                    period = max(period, Fraction(time, groups))
+            for u, w in {pair for way in ways for pair in pairwise(way)}:
+                period = max(period, Fraction(_sent(problem, ways, numbers, u, w)))
+            if steps.token_time is None or groups * period <= steps.token_time:
+                best = max(best, Fraction(total) * SECOND / period if period else Fraction(0))
+    return best
+
+
+def _sent(problem: Serving, ways: list[tuple[int, ...]], numbers: tuple[int, ...], u: int, w: int) -> int:
+    """Picoseconds in which the requests of a group go from one node to another, one after another."""
+    sent = sum(x for way, x in zip(ways, numbers, strict=True) if (u, w) in pairwise(way))
+    rate = int(problem.link[u, w])
+    return 0 if rate >= UNLIMITED else sent * (TOKEN * SECOND // rate)

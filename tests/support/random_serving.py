@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 
 import numpy as np
 
-from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
+from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, Steps, build_serving
+from placeopt.serving.rates import Hardware, LayerCosts, Requests, interval_steps
 
 
 def random_serving(seed: int, *, most_nodes: int = 5, most_layers: int = 6) -> Serving:
@@ -39,4 +41,33 @@ def random_serving(seed: int, *, most_nodes: int = 5, most_layers: int = 6) -> S
         layers=layers, node_names=[f"n{k}" for k in range(v)], kind=[rng.randrange(t) for _ in range(v)], rate=rate,
         link=link, entry=[rng.randint(1, 30) * TOKEN for _ in range(v)] if limited else None,
         partial=rng.random() < 0.7, name=f"random-{seed}",
+    )  # fmt: skip
+
+
+def random_requests(seed: int, *, most_nodes: int = 3, most_layers: int = 4, links: bool = True) -> Serving:
+    """Nodes that share requests in flight: each holds a few, and steps take some seconds."""
+    rng = random.Random(seed)
+    layers, v, t = rng.randint(1, most_layers), rng.randint(1, most_nodes), rng.randint(1, 2)
+    cost = [LayerCosts(rng.randint(1, 20), rng.randint(1, 4), rng.randint(1, 10)) for _ in range(2)]
+    costs = [cost[0]] * layers if rng.random() < 0.5 else [rng.choice(cost) for _ in range(layers)]
+    requests = Requests(rng.randint(2, 5), rng.choice([0, 1]), rng.choice([None, None, 2]))
+    tables = []
+    for _ in range(t):
+        bandwidth = Fraction(rng.randint(5, 50)) if rng.random() < 0.9 else None
+        overhead = rng.choice([Fraction(0), Fraction(1, rng.randint(1, 20))])
+        hardware = Hardware(rng.randint(20, 90), Fraction(rng.randint(2, 50)), bandwidth, overhead)
+        tables.append(interval_steps(costs, hardware, requests))
+    table = np.stack(tables)
+    limited = links and rng.random() < 0.3
+    link = np.array([[int(rng.uniform(0.1, 3) * TOKEN) if limited else UNLIMITED for _ in range(v)] for _ in range(v)])
+    delays = np.array([[rng.choice([0, 10**11, 10**12]) for _ in range(v)] for _ in range(v)])
+    ends = np.array([rng.choice([0, 10**11]) for _ in range(v)])
+    steps = Steps(
+        *table[:, 1:].transpose(1, 0, 2, 3), delays, ends, ends,
+        token_time=int(rng.uniform(1, 20) * 10**12) if rng.random() < 0.3 else None,
+        requests=rng.randint(1, 8) if rng.random() < 0.3 else None, batch=requests.batch,
+    )  # fmt: skip
+    return build_serving(
+        layers=layers, node_names=[f"n{k}" for k in range(v)], kind=[rng.randrange(t) for _ in range(v)],
+        rate=table[:, 0], link=link, steps=steps, partial=rng.random() < 0.7, name=f"requests-{seed}",
     )  # fmt: skip

@@ -109,7 +109,7 @@ def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:
     else:
         console = stdout_console()
         console.print(problem_line(problem), markup=False)
-        console.print(report_line(report), markup=False)
+        console.print(report_line(report, read), markup=False)
         for rule, message in report.violations[:10]:
             console.print(f"  {rule}: {message}", markup=False)
         if len(report.violations) > 10:

@@ -1,0 +1,203 @@
+"""Upper bounds of the rate where nodes share the requests in flight.
+
+Let f be the rate, and t the time between two tokens of a request. Every layer is passed at f, so that the nodes' rates
+g times their numbers of layers k add up to at least L f. The requests in their steps, b(g), and on links are at most
+f t. For every price w of a request in layers, the sum of w k g - b(g) over the nodes is at most that of its largest
+values, and at least f (w L - t). For t between two times, the memory of a node limits its rate by the shorter one, and
+the longer one limits the requests. A bound for every range of times together bounds the rate.
+
+These bounds are not from the literature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placeopt.serving.bounds import COARSE, REQUEST_STEPS, InFlight, PatternBound, kind_groups, layer_classes
+from placeopt.serving.in_flight import MOST_GROUPS, PER, Floats, best_rates, best_rates_of_groups, step_requests
+from placeopt.serving.problem import UNLIMITED, Serving
+
+_SAFE = 1 + 1e-9
+"""Factor that covers rounding of floating-point numbers."""
+
+ALL = (1, MOST_GROUPS)
+"""All numbers of groups."""
+
+STEP = 1.1
+"""The longest time of a range, divided by its shortest, where a rate is refuted in short time."""
+
+FINER = 2**12
+"""Parts of a unit of prices in sums of them."""
+
+PRICES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.65, 1.0, 1.5, 2.5)
+"""Shares of the price of all nodes that requests are tried to cost together."""
+
+_TRIES = 40
+"""Steps of the search for the price of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """Times between tokens in ps and numbers of groups, a bound of the rate for them, and the price of a request at it,
+    in ps for a layer."""
+
+    least: float
+    most: float
+    groups: tuple[int, int]
+    bound: int
+    worth: float
+
+
+class TimeBounds:
+    """Bounds of the rate for ranges of the time between two tokens of a request."""
+
+    def __init__(self, problem: Serving) -> None:
+        assert problem.steps is not None
+        self.problem, steps = problem, problem.steps
+        self._counts = problem.counts.astype(np.float64)
+        self._sizes = np.arange(1, problem.most + 1, dtype=np.float64)
+        # Of unlike layers, those with the largest rate, the largest room and the shortest steps, each by itself.
+        holds = problem.rate > 0
+        self._rate, self._room = (table.max(axis=1).astype(np.float64) for table in (problem.rate, steps.room))
+        a, b, c, d = (
+            np.where(holds, table, table.max(initial=0)).min(axis=1).astype(np.float64)
+            for table in (steps.reading, steps.token, steps.overhead, steps.work)
+        )
+        self._times = a, b, c, d
+        between, entering = (
+            delay + np.where(rate < UNLIMITED, PER // np.maximum(rate, 1), 0)  # of one token at least
+            for delay, rate in ((steps.delay, problem.link), (steps.entry_delay, problem.entry))
+        )
+        between = np.where(np.eye(problem.n_nodes, dtype=np.bool_), np.inf, between)
+        into = np.minimum(between.min(axis=0), entering)
+        self._ways = np.array(
+            [into[problem.kind == kind].min(initial=np.inf) for kind in range(len(self._counts))]
+        )[:, None]  # fmt: skip
+        self._ways[self._counts == 0] = 0
+        self.most_time = np.inf if steps.token_time is None else float(steps.token_time)
+        self.most_requests = np.inf if steps.requests is None else float(steps.requests)
+
+    def shortest(self) -> float:
+        """A time of at least 1 ps below which no request gets its next token: the fastest steps for all layers."""
+        a, b, c, d = self._times
+        fixed = np.maximum(a + b, c + d) + self._ways
+        each = np.where((self._rate > 0) & (self._counts > 0)[:, None], fixed / self._sizes, np.inf)
+        return max(float(each.min()) * self.problem.layers / _SAFE, 1.0)
+
+    def bound(self, least: float, most: float, groups: tuple[int, int], above: int, precision: float) -> TimeRange:
+        """The bound for times from `least` to `most`, which may be infinite, and for numbers of groups from one to
+        another; at least `above`, to some precision."""
+        limit = self._limits(least, most, groups)
+        high = float((self._counts * (limit * self._sizes).max(axis=1)).sum()) / self.problem.layers
+        high = min(high, self.most_requests * PER / max(least, 1.0))
+        low, worth = min(float(above), high), 0.0
+        period = least / groups[1]
+        while high - low > precision * high:
+            middle = (low + high) / 2
+            refuted, worth = self._refuted(middle, limit, min(most, self.most_time), period)
+            low, high = (low, middle) if refuted else (middle, high)
+        return TimeRange(least, most, groups, int(high * _SAFE) + 1, worth)
+
+    def refutes(self, rate: int, should_stop: Callable[[], bool]) -> bool:
+        """Whether no plan passes a rate, as far as ranges of times show in short time."""
+        at = self.shortest()
+        while at <= self.most_time and not should_stop():
+            if self.bound(at, np.inf, ALL, rate, 1e-2).bound < rate:
+                return True
+            if self.bound(at, at * STEP, ALL, rate, 1e-2).bound >= rate:
+                return False
+            at *= STEP
+        return at > self.most_time
+
+    def least_prices(
+        self, rate: int, prices: Sequence[int], should_stop: Callable[[], bool]
+    ) -> Iterator[tuple[TimeRange, int]]:
+        """Ranges that together have all times with which a plan may pass a rate, and the least price of shares of nodes
+        that do, given the price of a node of each group."""
+        at = self.shortest()
+        while at <= self.most_time and not should_stop():
+            rest = self.bound(at, np.inf, ALL, rate, 1e-2)
+            if rest.bound < rate:
+                return
+            found = self.bound(at, at * STEP, ALL, rate, 1e-2)
+            if found.bound >= rate:
+                patterns = self._patterns(found, should_stop)
+                # With a price of requests, nodes and requests cost at least as much; the requests are subtracted.
+                scaled, trials = [price * FINER for price in prices], [0]
+                for share in PRICES:
+                    each = int(sum(scaled) / len(scaled) * self.problem.n_nodes * share) // REQUEST_STEPS
+                    least = patterns.least_price(rate, [*scaled, each])
+                    trials.append(0 if least is None else least - each * (REQUEST_STEPS + 1))
+                yield found, max(trials) // FINER
+            at *= STEP
+
+    def worth(self, time: float) -> float:
+        """The price of a request at a time between tokens, for `with_token_time`."""
+        return self.bound(time, time, ALL, 0, 1e-2).worth
+
+    def _limits(self, least: float, most: float, groups: tuple[int, int]) -> Floats:
+        """(t, K) the largest rates of nodes for some times and groups."""
+        room = self._room if groups[0] < groups[1] else self._room // groups[0] * groups[0]
+        limit = np.minimum(self._rate, room * (PER / max(least, 1.0)))
+        period = max(min(most, self.most_time), 1.0) / groups[0]  # no step is longer
+        for fixed, each in (self._times[:2], self._times[2:]):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                limit = np.minimum(limit, np.where(each > 0, np.maximum(1 - fixed / period, 0.0) / each * PER, np.inf))
+        found: Floats = limit * _SAFE
+        return found
+
+    def by_patterns(self, found: TimeRange, above: int, precision: float, should_stop: Callable[[], bool]) -> TimeRange:
+        """The range with its bound by patterns of layers, at least `above`."""
+        return replace(found, bound=self._patterns(found, should_stop).bound(precision, above, found.bound))
+
+    def _patterns(self, found: TimeRange, should_stop: Callable[[], bool]) -> PatternBound:
+        limit = np.minimum(self._limits(found.least, found.most, found.groups) + 1, self._rate)
+        most = min(found.most, self.most_time)
+        in_flight = None
+        if np.isfinite(most) or np.isfinite(self.most_requests):
+            period = found.least / found.groups[1]
+            in_flight = InFlight(self._times, self._ways[:, 0], most, self.most_requests, period)
+        classes = layer_classes(self.problem, limit.astype(np.int64))
+        return PatternBound(
+            classes, kind_groups(self.problem), np.zeros((1, 1), dtype=np.int64), should_stop, COARSE, in_flight
+        )
+
+    def _refuted(self, rate: float, limit: Floats, most: float, period: float) -> tuple[bool, float]:
+        """Whether no plan passes a rate with times of at most `most`, and the price of a request that shows most."""
+        in_flight = min(most * rate / PER, self.most_requests)
+        limit, layers = np.minimum(limit, rate), self.problem.layers
+        if not np.isfinite(in_flight):  # a request costs nothing
+            return float((self._counts * (limit * self._sizes).max(axis=1)).sum()) * _SAFE < layers * rate, np.inf
+
+        def missing(price: float) -> float:
+            return self._gains(limit, price, period) + in_flight * _SAFE - price * layers * rate / PER / _SAFE
+
+        golden = (5**0.5 - 1) / 2
+        low, high = 0.0, 10 * in_flight * PER / rate / layers
+        while high < 1e9 * in_flight * PER / rate / layers and missing(high * 2) < missing(high):
+            high *= 2
+        high *= 2
+        for _ in range(_TRIES):
+            a, b = high - golden * (high - low), low + golden * (high - low)
+            one, other = missing(a), missing(b)
+            if min(one, other) < 0:
+                return True, a if one < other else b
+            low, high = (low, b) if one <= other else (a, high)
+        return False, (low + high) / 2
+
+    def _gains(self, limit: Floats, price: float, period: float) -> float:
+        """The largest sum over the nodes of layers x rate x price - requests in steps and on links, rounded up."""
+        worth = np.maximum(price * self._sizes - self._ways, 0.0)
+        flow = best_rates(self._times, limit, worth)
+        gain = worth * flow / PER * _SAFE - step_requests(self._times, flow) / _SAFE
+        flow = best_rates_of_groups(self._times, limit, worth, period)
+        a, b, c, d = self._times
+        taken = np.maximum(a + b * flow * period / PER, c + d * flow * period / PER) * flow / PER
+        gain = np.minimum(gain, worth * flow / PER * _SAFE - taken / _SAFE)
+        # Each step is for one request at least.
+        gain = np.minimum(gain, limit / PER * np.maximum(worth * _SAFE - np.maximum(a + b, c + d) / _SAFE, 0.0))
+        gain = np.where((self._rate > 0) & (gain > 0), gain, 0.0)
+        return float((self._counts * gain.max(axis=1)).sum()) * _SAFE

@@ -1,0 +1,290 @@
+"""The search for a plan where nodes share the requests in flight.
+
+The time between two tokens of a request is divided into ranges. A range has a bound (`request_bounds`), whose price of
+a request says which rates of nodes are worth their requests at such times; plans are those of a problem with these
+rates (`rate_search`), with the largest rate that their proportions sustain. The range with the largest bound is divided
+until the bound meets the plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from placeopt.errors import InternalError
+from placeopt.model.arrays import Int
+from placeopt.serving.flow import best_flow
+from placeopt.serving.in_flight import GROUPS, NEAR, best_groups, grouped, step_lengths, sustained, with_token_time
+from placeopt.serving.plan import ServingPlan, node_rates, without_idle
+from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.rate_search import RateSearch, first_plans
+from placeopt.serving.request_bounds import ALL, TimeBounds, TimeRange
+from placeopt.serving.result import ServingResult
+from placeopt.serving.sites import find_sites
+from placeopt.serving.verification import verify_serving
+
+WIDTH = 1.1
+"""The longest time of a first range, divided by its shortest."""
+
+NARROW = 1.0005
+"""Ranges whose times differ by this factor at most are not divided."""
+
+FINE = 1.02
+"""Plans are not tried again for parts of a range whose times differ by this factor at most."""
+
+COARSE = 1e-2
+"""Relative precision of the first bounds."""
+
+KNOWN = 1.5
+"""Ranges are divided first until their numbers of groups differ by this factor at most."""
+
+PLANNING = 0.4
+"""The least share of the time in which plans are searched."""
+
+SMALL = 12
+"""The largest number of nodes whose intervals are also changed at random."""
+
+WORTHS = (1.0, 1.5, 2.5, 0.7)
+"""Factors of the price at which rates of nodes are tried."""
+
+
+@dataclass(slots=True)
+class _Range:
+    """A range of times, and what was tried for it."""
+
+    times: TimeRange
+    patterns: bool = False
+    plans: int = 0
+
+    @property
+    def near(self) -> bool:
+        """Whether the numbers of groups are near each other, and so are the times."""
+        few, many = self.times.groups
+        return many <= KNOWN * few and self.times.most <= WIDTH * self.times.least
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is not worth a division."""
+        return self.times.most <= self.times.least * NARROW and self.times.groups[0] == self.times.groups[1]
+
+
+class RequestSearch:
+    """Solves a problem with requests within `limit` seconds."""
+
+    def __init__(
+        self,
+        problem: Serving,
+        limit: float,
+        gap: float,
+        seed: int,
+        workers: int,
+        should_stop: Callable[[], bool],
+        enough: int | None = None,
+        start: tuple[Int, Int] | None = None,
+    ) -> None:
+        self.problem, self.gap, self.seed, self.workers = problem, gap, seed, workers
+        self._enough = UNLIMITED * problem.n_nodes + 1 if enough is None else enough
+        self._begun, self._limit, self._asked = time.monotonic(), limit, should_stop
+        self.bounds = TimeBounds(problem)
+        self.plan: ServingPlan | None = None
+        self.rate = 0
+        self.source = "area"
+        self.history: list[tuple[float, int]] = []
+        self.ranges: list[_Range] = []
+        self._planned, self._turn = 0.0, 0
+        self._random = np.random.default_rng(seed)
+        if start is not None:
+            self._keep(best_groups(problem, *start))
+
+    def run(self) -> ServingResult:
+        if self.plan is not None and len(self.plan.flow):
+            self._move_borders()
+        self._first_ranges()
+        while not self._done():
+            top = max(self.ranges, key=lambda each: each.times.bound)
+            if top.near and not top.patterns:
+                self._bound_by_patterns(top)
+            elif (top.near and not top.plans) or top.narrow or self._planned < PLANNING * self._elapsed():
+                self._plan_promising()
+            else:
+                self._divide(top)
+        return self._result()
+
+    def _plan_promising(self) -> None:
+        ranges = [each for each in self.ranges if each.times.bound > self.rate]
+        self._turn += 1
+        if self.plan is not None and self.problem.n_nodes <= SMALL and self._turn % 2:
+            self._change_at_random(self._limit / 20)
+        else:
+            self._plan(min(ranges, key=lambda each: (each.plans, -each.times.bound)), self._limit / 20)
+
+    def _result(self) -> ServingResult:
+        bound = max(self._bound(), self.rate)
+        if self.plan is not None:
+            self.plan = without_idle(self.plan)
+        report = None if self.plan is None else verify_serving(self.problem, self.plan)
+        if report is not None and not report.feasible:
+            raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
+        return ServingResult(
+            self.problem, self.plan, report, bound, self.source, self._elapsed(),
+            find_sites(self.problem), self.history,
+        )  # fmt: skip
+
+    def _bound(self) -> int:
+        return max((each.times.bound for each in self.ranges), default=0)
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _stopped(self) -> bool:
+        return self._asked() or self._elapsed() > self._limit
+
+    def _done(self) -> bool:
+        return self._stopped() or self.rate >= self._enough or self._bound() - self.rate <= self.gap * self.rate
+
+    def _take(self, plan: ServingPlan) -> bool:
+        """Keep the plan with the proportions of another one if it is the best so far."""
+        return self._keep(sustained(self.problem, plan))
+
+    def _take_groups(self, begin: Int, end: Int, time: float, numbers: Iterable[int] = GROUPS) -> bool:
+        """Keep the best plan of whole requests found for these intervals, and about a time between tokens if there are
+        many requests, if it is the best so far."""
+        change = np.zeros(self.problem.layers + 1, dtype=np.int64)
+        rates = node_rates(self.problem, begin, end)
+        np.add.at(change, begin, rates)
+        np.add.at(change, end, -rates)
+        if np.cumsum(change)[:-1].min() <= self.rate:  # the nodes of a layer pass no more
+            return False
+        lengths, found = step_lengths(self.problem, begin, end), False
+        for groups in numbers:
+            if groups <= self.problem.n_nodes + 1:
+                for length in lengths or (int(time / groups * share) for share in NEAR):
+                    found |= self._keep(grouped(self.problem, begin, end, groups, length))
+        return found
+
+    def _take_like(self, begin: Int, end: Int) -> bool:
+        """The same for groups like those of the best plan."""
+        assert self.plan is not None
+        groups = max(self.plan.groups, 1)
+        found = False
+        for number in range(max(groups - 1, 1), groups + 2):
+            found |= self._take_groups(begin, end, float(self.plan.period * number), [number])
+        return found
+
+    def _keep(self, plan: ServingPlan) -> bool:
+        if plan.rate <= self.rate:
+            return False
+        self.plan, self.rate = plan, plan.rate
+        self.history.append((self._elapsed(), plan.rate))
+        return True
+
+    def _first_ranges(self) -> None:
+        """Ranges of all times, and plans in milliseconds for each; no range if there is no plan."""
+        alone = replace(self.problem, steps=None)
+        search = RateSearch(alone, self._limit / 10, 0.1, self.seed, self.workers, self._asked).run()
+        if search.plan is not None:
+            self._take(search.plan)
+        elif not search.bound:
+            return
+        at = self.bounds.shortest()
+        while at <= self.bounds.most_time:
+            rest = self.bounds.bound(at, np.inf, ALL, self.rate, COARSE)
+            found = self.bounds.bound(at, at * WIDTH, ALL, self.rate, COARSE)
+            if self._stopped() or (rest.bound <= found.bound and rest.bound <= self.rate * (1 + max(self.gap, COARSE))):
+                self.ranges.append(_Range(rest))
+                return
+            self.ranges.append(_Range(found))
+            plain = self._plain(found, WORTHS[1])
+            for begin, end in first_plans(plain, found.bound, self.seed):
+                self._take(best_flow(plain, begin, end))
+                if self.problem.n_nodes <= SMALL:
+                    self._take_groups(begin, end, at * WIDTH)
+            at *= WIDTH
+
+    def _plain(self, times: TimeRange, factor: float) -> Serving:
+        """The problem without requests for times in a range."""
+        at = (times.least * min(times.most, times.least * WIDTH)) ** 0.5
+        return with_token_time(self.problem, at, times.worth * factor)
+
+    def _bound_by_patterns(self, top: _Range) -> None:
+        found = self.bounds.by_patterns(top.times, self.rate, self._precision(top), self._stopped)
+        if found.bound < top.times.bound:
+            self.source = "patterns"
+        top.times, top.patterns = found, True
+
+    def _precision(self, top: _Range) -> float:
+        """The relative precision that is useful for the bound of a range."""
+        return max(self.gap / 2, (top.times.bound - self.rate) / max(20 * self.rate, 1))
+
+    def _divide(self, top: _Range) -> None:
+        """Replace a range by two: of times, or of groups, whatever differs by the larger factor."""
+        self.ranges.remove(top)
+        (least, most), (few, many) = (top.times.least, top.times.most), top.times.groups
+        if many / few > most / least:
+            middle = int((few * many) ** 0.5)
+            parts = [(least, most, (few, middle)), (least, most, (middle + 1, many))]
+        else:
+            center = least * (WIDTH**0.5 if np.isinf(most) else (most / least) ** 0.5)
+            parts = [(least, center, (few, many)), (center, most, (few, many))]
+        for part in parts:
+            found = self.bounds.bound(*part, self.rate, self._precision(top))
+            same = part[:2] == (least, most) or part[1] <= part[0] * FINE
+            self.ranges.append(_Range(replace(found, bound=min(found.bound, top.times.bound)), plans=top.plans * same))
+
+    def _plan(self, top: _Range, seconds: float) -> None:
+        """Plans of the problem with rates for a range."""
+        factor = WORTHS[top.plans % len(WORTHS)]
+        top.plans += 1
+        begun, left = self._elapsed(), self._limit - self._elapsed()
+        plain = self._plain(top.times, factor)
+        search = RateSearch(
+            plain, max(min(seconds, left), 0.01), max(self.gap, 1e-3), self.seed + top.plans, self.workers, self._asked
+        )
+        result = search.run()
+        if result.plan is not None and self._take(result.plan):
+            self._move_borders()
+        self._planned += self._elapsed() - begun
+
+    def _change_at_random(self, seconds: float) -> None:
+        """Give one or two nodes of the best plan other intervals."""
+        begun, layers = self._elapsed(), self.problem.layers
+        while self._elapsed() < begun + seconds and not self._done():
+            assert self.plan is not None
+            begin, end = self.plan.begin.copy(), self.plan.end.copy()
+            ends = np.unique(np.concatenate([begin, end, [0, layers]]))
+            for node in self._random.integers(self.problem.n_nodes, size=self._random.integers(1, 3)).tolist():
+                # Borders of other intervals are likely ones.
+                one, other = (
+                    int(self._random.choice(ends))
+                    if self._random.random() < 0.5
+                    else int(self._random.integers(layers + 1))
+                    for _ in range(2)
+                )
+                begin[node], end[node] = min(one, other), max(one, other)
+                if end[node] - begin[node] > self.problem.most:
+                    end[node] = begin[node]
+            if self._take_like(begin, end):
+                self._move_borders()
+        self._planned += self._elapsed() - begun
+
+    def _move_borders(self) -> None:
+        """Move borders between intervals, one layer at a time, while that raises the rate."""
+        moved = True
+        while moved and self.plan is not None and not self._stopped():
+            moved = False
+            begin, end, at = self.plan.begin, self.plan.end, self.plan.token_time
+            times = self.bounds.bound(at, at, ALL, 0, 1e-2)
+            plains = [self._plain(times, factor) for factor in WORTHS]
+            for border in np.unique(np.concatenate([begin, end]))[1:-1].tolist():
+                for step in (1, -1):
+                    moves = [np.where((each == border) & (end > begin), border + step, each) for each in (begin, end)]
+                    if (moves[1] > moves[0])[end > begin].all() and not self._stopped():
+                        for plain in plains:
+                            moved |= self._take(best_flow(plain, *moves))
+                        moved |= self._take_like(*moves)
+            for plain in plains:
+                moved |= self._take(best_flow(plain, begin, end))
+            moved |= self._take_like(begin, end)
