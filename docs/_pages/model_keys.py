@@ -120,11 +120,11 @@ def written(hint: Any) -> str:
 
 
 def joined(hints: tuple[Any, ...]) -> str:
-    """A union; an amount includes text and numbers."""
+    """A union in one order, because `typing` caches equal ones; an amount includes text and numbers."""
     found = dict.fromkeys(part for hint in hints for part in split(written(hint)))
     if "Amount" in found:
         found = {part: None for part in found if part not in ("str", "Number")}
-    return " | ".join(sorted(found, key="None".__eq__))
+    return " | ".join(sorted(found, key=lambda part: (part == "None", "[" in part, part)))
 
 
 def split(union: str) -> list[str]:

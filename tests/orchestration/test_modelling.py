@@ -12,6 +12,7 @@ from typing import Any, get_args, get_type_hints, is_typeddict
 
 import numpy as np
 import pytest
+from documents import examples
 from pydantic import BaseModel
 
 import placeopt as po
@@ -426,3 +427,33 @@ class TestErrors:
             po.Model.from_problem("video.yaml")  # type: ignore[arg-type]
         with pytest.raises(po.UsageError, match=r"Model\.from_document takes a mapping, got str"):
             po.Model.from_document("video.yaml")  # type: ignore[arg-type]
+
+
+class TestPyJobShop:
+    """The last section of docs/model.md: each problem in the code of PyJobShop, then in that of placeopt."""
+
+    FIRST, OPTIMA = "import pyjobshop", [10, 6, 13]
+
+    def solved(self, names: dict[str, Any], key: str, *, of_pyjobshop: bool) -> list[float]:
+        """The objectives of the results of a name, after each of the section's examples."""
+        page = ROOT / "docs" / "model.md"
+        found = examples(page)
+        first = next(k for k, each in enumerate(found) if self.FIRST in each.text)
+        objectives = []
+        for each in found[first:]:
+            if of_pyjobshop or each.reason is None:
+                exec(compile("\n" * each.line + each.text, str(page), "exec"), names)
+            if key in names:
+                result = names.pop(key)
+                assert result.objective == (result.lower_bound if of_pyjobshop else result.bound)
+                objectives.append(result.objective)
+        return objectives
+
+    def test_the_page_states_the_optima(self) -> None:
+        text = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
+        assert [int(found) for found in re.findall(r"optimum is (\d+)", text)] == self.OPTIMA
+        assert self.solved({"po": po}, "ours", of_pyjobshop=False) == self.OPTIMA
+
+    def test_pyjobshop_finds_the_same(self) -> None:
+        pytest.importorskip("pyjobshop", reason="PyJobShop is not installed: pip install pyjobshop")
+        assert self.solved({"po": po}, "theirs", of_pyjobshop=True) == self.OPTIMA

@@ -44,7 +44,7 @@ class TaskKeys(TypedDict, total=False):
     precision: NumberFormat | None
     output: Amount | None
     memory: Amount | MemoryKeys | None
-    after: Task | str | Sequence[Task | str] | Entries[Task | str, Amount | None]
+    after: Task | str | Entries[Task | str, Amount | None] | Sequence[Task | str]
     migration: Amount | MigrationKeys | None
     backward_of: Task | str | None
     gradient: Amount | None
@@ -149,7 +149,7 @@ class DeviceKeys(TypedDict, total=False):
     parallel: bool
     speed: Amount | Entries[NumberFormat, Amount] | None
     memory_bandwidth: Amount | None
-    efficiency: Number | EfficiencyKeys | None
+    efficiency: EfficiencyKeys | Number | None
     overhead: Amount | None
     features: str | Sequence[str]
     power: Amount | None
