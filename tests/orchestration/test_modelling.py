@@ -20,6 +20,7 @@ from placeopt.io import spec
 from placeopt.io.document import read_document
 from placeopt.io.scalars import Text
 from placeopt.io.spec import Spec
+from placeopt.protocol.registry import find_solver
 
 ROOT = Path(__file__).parents[2]
 PROBLEMS = sorted((ROOT / "problems").glob("*.yaml"))
@@ -318,6 +319,92 @@ class TestCompiling:
         assert po.Model.from_document(document, folder=path.parent).problem().name == "inception"
 
 
+def independent() -> tuple[po.Model, dict[str, Any]]:
+    """Twelve tasks of different lengths on two unlike devices, which heuristics do not solve to optimality."""
+    m = po.Model("service", resolution="1 ms")
+    cpu, gpu = m.add_device("cpu"), m.add_device("gpu")
+    tasks = [m.add_task(f"t{k}", time={cpu: f"{20 + 7 * k} ms", gpu: f"{9 + 5 * k % 11} ms"}) for k in range(12)]
+    return m, {"cpu": cpu, "gpu": gpu, "tasks": tasks}
+
+
+class TestUpdates:
+    def test_keys_are_replaced_and_others_kept(self) -> None:
+        m, parts = video()
+        first = m.problem()
+        m.update(parts["detect"], time={parts["gpu"]: "7 ms"}, pin=None)
+        m.update(parts["gpu"], memory="8 GiB")
+        assert repr(parts["gpu"]) == "<Device gpu: {memory: 8 GiB}>"
+        assert parts["detect"].entry == {"time": {"gpu": "7 ms"}, "memory": "2 GiB", "after": "frame", "pin": None}
+        changed = m.problem()
+        assert changed is not first
+        assert (changed.duration[1, 2], changed.capacity[2]) == (7000, 8 * 2**30)
+
+    def test_the_next_solve_starts_from_the_last_schedule(self) -> None:
+        m, parts = independent()
+        given: list[po.Schedule | None] = []
+
+        class Recorded(type(find_solver("local-search"))):  # type: ignore[misc]
+            def solve(self, problem: po.Problem, options: po.Options, settings: Any) -> po.Answer:
+                given.append(options.initial)
+                return super().solve(problem, options, settings)
+
+        solver, limits = Recorded(), {"time_limit": 0.2, "workers": 1}
+        first = m.solve(solver, **limits)
+        m.solve(solver, **limits)  # nothing has changed: the same run again
+        m.update(parts["tasks"][0], time={parts["cpu"]: "3 ms", parts["gpu"]: "8 ms"})
+        second = m.solve(solver, **limits)
+        m.update(parts["tasks"][0], time={parts["cpu"]: "4 ms"})
+        m.solve(solver, initial=None, **limits)
+        m.add_task("more", time="1 ms")
+        m.solve(solver, **limits)
+        assert [each is None for each in given] == [True, True, False, True, True]
+        assert first.schedule is not None
+        assert given[2] is not None
+        assert given[2].device.tolist() == first.schedule.device.tolist()
+        assert second.values is not None
+        assert second.values <= po.evaluate(second.problem, po.retime(second.problem, first.schedule))
+
+    def test_a_solver_without_warm_starts_says_nothing(self) -> None:
+        m, parts = independent()
+        m.solve("local-search", time_limit=0.1)
+        m.update(parts["tasks"][0], pin=parts["cpu"])
+        assert "no effect" not in m.solve("heft").message
+        m.update(parts["tasks"][0], pin=parts["gpu"])
+        assert m.solve().feasible
+        with pytest.raises(po.UsageError, match='unknown solver "hft"; did you mean heft'):
+            m.solve("hft")
+
+    def test_transfers_of_other_edges_are_not_used(self) -> None:
+        m, parts = video()
+        m.set(contention="port")
+        slow = m.add_task("slow", time={parts["cpu"]: "20 ms"}, output="9 MB")
+        m.add_edge(slow, m.add_task("end", time={parts["gpu"]: "1 ms"}))
+        first = m.solve("cp-sat", workers=1)
+        assert first.schedule is not None
+        assert first.schedule.transfers is not None
+        m.add_edge("frame", slow)
+        second = m.solve("cp-sat", workers=1)
+        assert second.feasible
+        assert second.gap == 0
+
+    def test_only_parts_are_updated(self) -> None:
+        m, parts = video()
+        with pytest.raises(po.UsageError, match=r"Model\.update takes the object of a task or a device, got str"):
+            m.update("detect", time=3)  # type: ignore[call-overload]
+        with pytest.raises(po.SpecError, match=r'devices: unknown device "cpu0"; did you mean cpu\?'):
+            m.update(parts["cpu"].members[0], memory="1 GiB")
+        with pytest.raises(po.SpecError, match=r'tasks\.detect\.pin: "frame" is a task; expected a device'):
+            m.update(parts["detect"], pin=parts["frame"])
+
+    def test_issues_have_the_line_of_the_update(self) -> None:
+        m, parts = video()
+        line = sys._getframe().f_lineno + 1
+        m.update(parts["detect"], deadline="1 ms")
+        with pytest.raises(po.SpecError, match="cannot be met") as caught:
+            m.problem()
+        assert [issue.line for issue in caught.value.issues] == [line]
+
+
 def calls(m: po.Model, parts: dict[str, Any]) -> dict[str, Callable[[], object]]:
     """Wrong calls, by what the message says after the place."""
     gpu, cpu, frame, detect = (parts[name] for name in ("gpu", "cpu", "frame", "detect"))
@@ -340,7 +427,7 @@ def calls(m: po.Model, parts: dict[str, Any]) -> dict[str, Callable[[], object]]
         'tasks."": a name needs at least one character': lambda: add(""),
         "a list is not a name; expected text": lambda: add(["t"]),
         "tasks: expected a name, got null": lambda: add(None),
-        'tasks: "gpu" is a device; expected a task': lambda: m.add_edge(frame, gpu),
+        'tasks.gpu: "gpu" is a device; expected a task': lambda: m.add_edge(frame, gpu),
         "tasks.frame: is stated already, at HERE; expected it once": lambda: add("frame"),
         "tasks.detect.after.frame: is stated already, at HERE; expected it once": lambda: m.add_edge(frame, detect),
         'tasks: unknown task "detct"; did you mean detect?': lambda: m.add_edge(frame, "detct"),

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from operator import attrgetter
+from typing import Any, Concatenate, ParamSpec, Self, Unpack, overload
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -28,6 +29,7 @@ from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
 from placeopt.model.documents import number
 from placeopt.model.problem import Metric, Problem, check_problem
+from placeopt.model.schedule import Schedule
 from placeopt.model.units import exact, shown
 from placeopt.orchestration.modelling.keys import (
     Amount,
@@ -42,9 +44,10 @@ from placeopt.orchestration.modelling.keys import (
 )
 from placeopt.orchestration.modelling.parts import Device, Entries, Operation, Part, Resource, Task
 from placeopt.orchestration.pipeline import solve as solve_problem
+from placeopt.orchestration.result import Result
+from placeopt.protocol.registry import find_solver
 
 P = ParamSpec("P")
-R = TypeVar("R")
 
 _Place = tuple[str, int]
 """The file and the line of a caller."""
@@ -82,12 +85,17 @@ def _caller() -> _Place:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _of_model(function: Callable[Concatenate[Problem, P], R]) -> Callable[Concatenate[Model, P], R]:
-    """A method that calls a function of problems with the compiled model."""
+def _of_model(function: Callable[Concatenate[Problem, P], Result]) -> Callable[Concatenate[Model, P], Result]:
+    """A method that solves the compiled model with the arguments of a function of problems."""
 
     @wraps(function)
-    def method(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return function(self.problem(), *args, **kwargs)
+    def method(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        problem = self.problem()
+        start = self._start(problem, *args, **kwargs)
+        if start is not None:
+            kwargs["initial"] = start
+        self._last = function(problem, *args, **kwargs)
+        return self._last
 
     return method
 
@@ -137,6 +145,7 @@ class Model:
         self._document: dict[str, Any] = {"placeopt": 1}
         self._places: dict[Path, _Place] = {}
         self._problem: Problem | None = None
+        self._last: Result | None = None
         if name:
             self.set(name=name)
         self.set(**keys)
@@ -343,6 +352,29 @@ class Model:
         """
         self._label("separate", label, tasks)
 
+    @overload
+    def update(self, part: Task, /, **keys: Unpack[TaskKeys]) -> None: ...
+    @overload
+    def update(self, part: Device, /, **keys: Unpack[DeviceKeys]) -> None: ...
+    def update(self, part: Task | Device, /, **keys: Any) -> None:
+        """State other values for some keys of a task or a device; None removes what was stated, where a key allows it.
+
+        The next `solve` starts from the last schedule, if its solver supports that.
+
+        Raises
+        ------
+        SpecError
+            If a key is not valid.
+        UsageError
+            If the part is not the object of a task or a device.
+        """
+        if not isinstance(part, Task | Device):
+            raise UsageError(f"Model.update takes the object of a task or a device, got {type(part).__name__}")
+        place = _caller()
+        path, stated = self._checked((f"{part.kind}s", part), keys, place)
+        self._holder(path, place).update(stated)
+        self._places |= {(*path, key): place for key in stated}
+
     def to_document(self) -> dict[str, Any]:
         """Return a copy of the model as a problem document, with keys in the order of the spec."""
         stated: dict[str, Any] = self._plain(self._document)
@@ -378,6 +410,16 @@ class Model:
 
     solve = _of_model(solve_problem)  # type: ignore[arg-type]  # its first argument may have a name
 
+    def _start(self, problem: Problem, solver: Any = None, **options: Any) -> Schedule | None:
+        """The last schedule, if the model has changed since but not its tasks and devices, and the solver uses it."""
+        last, names = self._last, attrgetter("task_names", "device_names")
+        if last is None or last.schedule is None or last.problem is problem or "initial" in options or solver is None:
+            return None
+        if names(last.problem) != names(problem) or not find_solver(solver).info.warm_start:
+            return None
+        ends = [(each.edge_source.tolist(), each.edge_target.tolist()) for each in (last.problem, problem)]
+        return last.schedule if ends[0] == ends[1] else replace(last.schedule, transfers=None)
+
     def _add(self, path: tuple[Any, ...], value: Any) -> tuple[str, Self, Any]:
         """State a new part at a path; return its name, this model and what is stated."""
         place = _caller()
@@ -406,9 +448,9 @@ class Model:
         holder: Any = self._document
         for depth, key in enumerate(path):
             inner = holder.get(key)
-            if depth == 1 and path[0] == "tasks" and key not in holder:
+            if depth == 1 and path[0] in ("tasks", "devices") and key not in holder:
                 hint = suggestion(key, holder) or "; add it first"
-                raise SpecError([Issue(f"unknown task {shown(key)}{hint}", ("tasks",), *place)])
+                raise SpecError([Issue(f"unknown {path[0][:-1]} {shown(key)}{hint}", (path[0],), *place)])
             if key == "after" and inner is not None and not isinstance(inner, dict):
                 inner = dict.fromkeys(map(str, inner if isinstance(inner, list) else [inner]))
             elif inner is None:
@@ -433,8 +475,9 @@ class Model:
             _Sections.model_validate(_nested(path, value))
         except ValidationError as error:
             document = _Stated(_nested(known, stated), places={(): place})
+            names = {repr(key): key.name for key in path if isinstance(key, Part)}  # as pydantic states them
             issues = validate(document, _Sections).issues or [
-                document.issue(str(detail["ctx"]["error"]), detail["loc"])
+                document.issue(str(detail["ctx"]["error"]), [names.get(str(key), key) for key in detail["loc"]])
                 for detail in error.errors()
                 if isinstance(detail["input"], Part) and "error" in detail.get("ctx", ())
             ]
