@@ -339,6 +339,13 @@ class TestUpdates:
         assert changed is not first
         assert (changed.duration[1, 2], changed.capacity[2]) == (7000, 8 * 2**30)
 
+    def test_payloads_are_replaced(self) -> None:
+        m, parts = video()
+        m.update_edge(parts["frame"], "detect", "5 MB")
+        assert m.to_document()["tasks"]["detect"]["after"] == {"frame": "5 MB"}
+        m.update_edge(parts["frame"], "detect", None)
+        assert m.problem().payload.tolist() == [3_000_000]
+
     def test_the_next_solve_starts_from_the_last_schedule(self) -> None:
         m, parts = independent()
         given: list[po.Schedule | None] = []
@@ -423,6 +430,10 @@ def calls(m: po.Model, parts: dict[str, Any]) -> dict[str, Callable[[], object]]
         'tasks.t.op: "gpu" is a device; expected an operation': lambda: add("t", op=gpu),
         'tasks.t.requires[0]: "gpu" is a device; expected a name as text': lambda: add("t", requires=[gpu]),
         'tasks.t: device "other" is a part of another model; expected one of this model': lambda: add("t", pin=other),
+        'tasks.t: "gpu" is stated twice, as an object and as text': lambda: add("t", time={gpu: 1, "gpu": 2}),
+        'tasks.frame.after: unknown edge from "detect"; add it first': lambda: m.update_edge(detect, frame, 3),
+        'devices.big.speed.fp17: "fp17" is unknown; expected fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 or int4; '
+        "did you mean fp16?": lambda: m.add_device("big", speed={"fp17": 3}),  # type: ignore[dict-item]
         "tasks.t: a set has no order; expected a list": lambda: add("t", devices={"gpu", "cpu"}),
         'tasks."": a name needs at least one character': lambda: add(""),
         "a list is not a name; expected text": lambda: add(["t"]),

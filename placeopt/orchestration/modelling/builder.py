@@ -7,6 +7,7 @@ whole is compiled like a file. Issues name the line of the caller that stated th
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -113,9 +114,11 @@ class Model:
         result = m.solve("cp-sat", time_limit=10)
 
     Keyword arguments are the keys of a problem file, with the same meaning (docs/spec.md). The object that a method
-    returns may be used wherever a key needs the name of this part, and so may its name. Each call raises a SpecError at
-    once if its part is not valid. Unknown names and what depends on several parts are checked when the model is
-    compiled. Both name the file and the line of the call.
+    returns may be used wherever a key needs the name of this part, and so may its name.
+
+    Each method that states something raises a SpecError at once if a key is not valid, if the name of a new part is in
+    use, or if a task to extend is unknown; it lists every issue. Unknown names and what depends on several parts are
+    checked when the model is compiled. Both name the file and the line of the call.
 
     Parameters
     ----------
@@ -197,11 +200,6 @@ class Model:
         """State top-level keys of a problem file, such as `links`, `placement`, `current`, `limits` or `pipeline`.
 
         A key that was set before is replaced, unless parts were added to it.
-
-        Raises
-        ------
-        SpecError
-            If a key is not valid, or parts were added to it; lists every issue.
         """
         place = _caller()
         _, stated = self._checked((), keys, place)
@@ -214,23 +212,11 @@ class Model:
         self._places |= {(key,): place for key in stated}
 
     def minimize(self, *levels: Metric | Entries[Metric, Number]) -> None:
-        """State the objective: a metric, a weighted sum of metrics, or several of these in lexicographic order.
-
-        Raises
-        ------
-        SpecError
-            If a metric is unknown or a weight is not valid.
-        """
+        """State the objective: a metric, a weighted sum of metrics, or several of these in lexicographic order."""
         self.set(objective=levels[0] if len(levels) == 1 else levels)
 
     def add_device(self, name: str, /, **keys: Unpack[DeviceKeys]) -> Device:
-        """Add a device, or `count` identical ones.
-
-        Raises
-        ------
-        SpecError
-            If a key is not valid, or the name is in use.
-        """
+        """Add a device, or `count` identical ones."""
         return Device(*self._add(("devices", name), keys))
 
     def add_link(
@@ -239,11 +225,6 @@ class Model:
         """State the links between two devices, keys or types, in both directions unless `one_way`.
 
         Later links take precedence. Omitted keys remain unchanged. `set(links={"default": ...})` states all others.
-
-        Raises
-        ------
-        SpecError
-            If a key is not valid.
         """
         place = _caller()
         ends = {"from": first, "to": second} if one_way else {"between": [first, second]}
@@ -253,103 +234,43 @@ class Model:
         self._places[*path, others] = place
 
     def add_shared_link(self, name: str, /, **keys: Unpack[SharedLinkKeys]) -> None:
-        """Add a link that several pairs of devices use, one transfer at a time.
-
-        Raises
-        ------
-        SpecError
-            If a key is not valid, or the name is in use.
-        """
+        """Add a link that several pairs of devices use, one transfer at a time."""
         self._add(("links", "shared", name), keys)
 
     def add_pool(self, name: str, /, **keys: Unpack[PoolKeys]) -> None:
-        """Add memory that several devices share.
-
-        Raises
-        ------
-        SpecError
-            If a key is missing or not valid, or the name is in use.
-        """
+        """Add memory that several devices share."""
         self._add(("pools", name), keys)
 
     def add_resource(self, name: str, capacity: Number, /) -> Resource:
-        """Add a renewable resource: its capacity limits what running tasks use at one time.
-
-        Raises
-        ------
-        SpecError
-            If the capacity is not a number, or the name is in use.
-        """
+        """Add a renewable resource: its capacity limits what running tasks use at one time."""
         return Resource(*self._add(("resources", name), capacity))
 
     def add_budget(self, name: str, capacity: Number, /) -> Resource:
-        """Add a budget: its capacity limits what all tasks use in all.
-
-        Raises
-        ------
-        SpecError
-            If the capacity is not a number, or the name is in use.
-        """
+        """Add a budget: its capacity limits what all tasks use in all."""
         return Resource(*self._add(("budgets", name), capacity))
 
     def add_operation(self, name: str, time: Amount | Entries[Device | str, Amount], /) -> Operation:
-        """Add an operation: a duration for all devices, or by device, of all tasks with this `op`.
-
-        Raises
-        ------
-        SpecError
-            If a time is not valid, or the name is in use.
-        """
+        """Add an operation: a duration for all devices, or by device, of all tasks with this `op`."""
         return Operation(*self._add(("operations", name), time))
 
     def add_task(self, name: str, /, **keys: Unpack[TaskKeys]) -> Task:
-        """Add a task.
-
-        Raises
-        ------
-        SpecError
-            If a key is not valid, or the name is in use.
-        """
+        """Add a task."""
         return Task(*self._add(("tasks", name), keys))
 
     def add_mode(self, task: Task | str, name: str, /, **keys: Unpack[ModeKeys]) -> None:
-        """Add a way to run a task, of which the schedule chooses one.
-
-        Raises
-        ------
-        SpecError
-            If a key is not valid, the task has such a mode, or is unknown.
-        """
+        """Add a way to run a task, of which the schedule chooses one."""
         self._add(("tasks", task, "modes", name), keys)
 
     def add_edge(self, producer: Task | str, consumer: Task | str, /, payload: Amount | None = None) -> None:
-        """Add an edge, with its own payload or the `output` of the producer. The consumer must have been added.
-
-        Raises
-        ------
-        SpecError
-            If the payload is not an amount of data, the edge exists, or the consumer is unknown.
-        """
+        """Add an edge, with its own payload or the `output` of the producer. The consumer must have been added."""
         self._add(("tasks", consumer, "after", producer), payload)
 
     def colocate(self, label: str, /, *tasks: Task | str) -> None:
-        """Add tasks to a colocation group: all tasks with this label run on the same device.
-
-        Raises
-        ------
-        SpecError
-            If a task is unknown.
-        """
+        """Add tasks to a colocation group: all tasks with this label run on the same device."""
         self._label("colocate", label, tasks)
 
     def separate(self, label: str, /, *tasks: Task | str) -> None:
-        """Add tasks to a separation group: all tasks with this label run on pairwise different devices.
-
-        Raises
-        ------
-        SpecError
-            If a task is unknown.
-        """
+        """Add tasks to a separation group: all tasks with this label run on pairwise different devices."""
         self._label("separate", label, tasks)
 
     @overload
@@ -374,6 +295,22 @@ class Model:
         path, stated = self._checked((f"{part.kind}s", part), keys, place)
         self._holder(path, place).update(stated)
         self._places |= {(*path, key): place for key in stated}
+
+    def update_edge(self, producer: Task | str, consumer: Task | str, /, payload: Amount | None) -> None:
+        """State another payload of an edge, None for the `output` of the producer.
+
+        Raises
+        ------
+        SpecError
+            If the payload is not an amount of data, or there is no such edge.
+        """
+        place = _caller()
+        path, stated = self._checked(("tasks", consumer, "after", producer), payload, place)
+        producers = self._holder(path[:-1], place)
+        if path[-1] not in producers:
+            raise SpecError([Issue(f"unknown edge from {shown(path[-1])}; add it first", path[:-1], *place)])
+        producers[path[-1]] = stated
+        self._places[path] = place
 
     def to_document(self) -> dict[str, Any]:
         """Return a copy of the model as a problem document, with keys in the order of the spec."""
@@ -409,6 +346,11 @@ class Model:
         write_whole(path, document_text(_writable(self.to_document()), path))
 
     solve = _of_model(solve_problem)  # type: ignore[arg-type]  # its first argument may have a name
+    """Solve the model: `placeopt.solve` with the compiled problem, whose arguments and errors it has.
+
+    If the model has changed since it was solved, but not its tasks and devices, the last schedule is the default of
+    `initial`, for solvers that support warm starts.
+    """
 
     def _start(self, problem: Problem, solver: Any = None, **options: Any) -> Schedule | None:
         """The last schedule, if the model has changed since but not its tasks and devices, and the solver uses it."""
@@ -498,7 +440,11 @@ class Model:
         if isinstance(value, Part):
             return self._key(value)
         if isinstance(value, dict | Mapping):
-            return {self._key(key): self._plain(inner) for key, inner in value.items()}
+            named = {self._key(key): self._plain(inner) for key, inner in value.items()}
+            if len(named) < len(value):
+                twice = next(name for name, count in Counter(map(self._key, value)).items() if count > 1)
+                raise ValueError(f"{shown(twice)} is stated twice, as an object and as text")
+            return named
         if isinstance(value, list | tuple):
             return [self._plain(inner) for inner in value]
         if isinstance(value, Set):
