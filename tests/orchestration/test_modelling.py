@@ -269,6 +269,17 @@ class TestParts:
         assert tasks["last"] == {"time": "1 ms", "colocate": ["two", "one"], "after": {"both": None}}
         assert tasks["more"]["after"] == {"frame": None, "last": "1 kB"}
 
+    def test_parts_may_have_the_names_of_keys(self) -> None:
+        m = po.Model.from_document({"devices": {"overrides": None, "links": None}, "tasks": {"after": None}})
+        m.add_task("modes", time="1 ns", after="after")
+        m.update(m.add_device("tasks"), memory="1 GiB")
+        m.add_edge("modes", m.add_task("last", time="1 ns"))
+        m.add_link("overrides", "links", latency="3 ns")
+        m.add_mode("after", "colocate", time="2 ns")
+        m.add_edge("after", "last")
+        assert m.problem().n_edges == 3
+        assert m.to_document()["tasks"]["last"]["after"] == {"modes": None, "after": None}
+
 
 class TestCompiling:
     def test_a_model_is_compiled_once_for_each_state(self) -> None:
@@ -515,6 +526,15 @@ class TestErrors:
             ("frame", lines[2]): "these tasks form a cycle: frame -> detect -> frame",
             ("nobody", lines[3]): 'unknown task "noone"; known are frame, detect, unknown, many, nobody',
         }
+
+    def test_issues_with_groups_have_the_line_of_the_group(self) -> None:
+        m, parts = video()
+        m.update(parts["detect"], pin=parts["gpu"])
+        line = sys._getframe().f_lineno + 1
+        m.colocate("both", parts["frame"], "detect")
+        with pytest.raises(po.SpecError, match="no device can run every task of its colocation group") as caught:
+            m.problem()
+        assert [issue.line for issue in caught.value.issues] == [line]
 
     def test_what_is_missing_is_an_error_at_the_line_that_compiles(self) -> None:
         with pytest.raises(po.SpecError, match=rf"{re.escape(__file__)}:\d+: devices is missing"):

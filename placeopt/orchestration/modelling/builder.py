@@ -92,7 +92,7 @@ def _of_model(function: Callable[Concatenate[Problem, P], Result]) -> Callable[C
     @wraps(function)
     def method(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         problem = self.problem()
-        start = self._start(problem, *args, **kwargs)
+        start = self._start(problem, args[0] if args else kwargs.get("solver"), kwargs)
         if start is not None:
             kwargs["initial"] = start
         self._last = function(problem, *args, **kwargs)
@@ -192,7 +192,7 @@ class Model:
         counts = (
             counted(len(tasks), "task"),
             counted(edges, "edge"),
-            counted(sum((entry or {}).get("count") or 1 for entry in devices.values()), "device"),
+            counted(sum(int((entry or {}).get("count") or 1) for entry in devices.values()), "device"),
         )
         return f"<Model{name}: {', '.join(counts)}>"
 
@@ -352,7 +352,7 @@ class Model:
     `initial`, for solvers that support warm starts.
     """
 
-    def _start(self, problem: Problem, solver: Any = None, **options: Any) -> Schedule | None:
+    def _start(self, problem: Problem, solver: Any, options: Mapping[str, Any]) -> Schedule | None:
         """The last schedule, if the model has changed since but not its tasks and devices, and the solver uses it."""
         last, names = self._last, attrgetter("task_names", "device_names")
         if last is None or last.schedule is None or last.problem is problem or "initial" in options or solver is None:
@@ -380,7 +380,8 @@ class Model:
         place = _caller()
         checked = [self._checked(("tasks", task, key), [label], place) for task in tasks]
         entries = [self._holder(path[:2], place) for path, _ in checked]
-        for entry, (_, (name,)) in zip(entries, checked, strict=True):
+        for entry, (path, (name,)) in zip(entries, checked, strict=True):
+            self._places[path] = place
             labels = entry.get(key, [])
             labels = labels if isinstance(labels, list) else [labels]
             entry[key] = labels if name in labels else [*labels, name]
@@ -393,10 +394,10 @@ class Model:
             if depth == 1 and path[0] in ("tasks", "devices") and key not in holder:
                 hint = suggestion(key, holder) or "; add it first"
                 raise SpecError([Issue(f"unknown {path[0][:-1]} {shown(key)}{hint}", (path[0],), *place)])
-            if key == "after" and inner is not None and not isinstance(inner, dict):
+            if inner is None:
+                inner = [] if (path[0], key) == ("links", "overrides") else {}
+            elif not isinstance(inner, dict | list) or (depth == 2 and key == "after" and isinstance(inner, list)):
                 inner = dict.fromkeys(map(str, inner if isinstance(inner, list) else [inner]))
-            elif inner is None:
-                inner = [] if key == "overrides" else {}
             holder[key] = inner
             holder = inner
         return holder
