@@ -414,6 +414,19 @@ class TestUpdates:
         with pytest.raises(po.SpecError, match=r'tasks\.detect\.pin: "frame" is a task; expected a device'):
             m.update(parts["detect"], pin=parts["frame"])
 
+    def test_parts_are_found_by_name(self) -> None:
+        m = po.Model.from_problem(video()[0].problem())
+        m.update(m.task("detect"), time={m.device("gpu"): 7})
+        m.update(m.device("cpu0"), memory="1 GiB")
+        assert repr(m.device("cpu1")) == "<Device cpu1: {type: cpu}>"
+        assert (m.problem().duration[1].tolist(), m.problem().capacity[0]) == ([0, 0, 7], 2**30)
+        with pytest.raises(
+            po.SpecError, match=r'test_modelling.py:\d+: tasks: unknown task "detct"; did you mean detect'
+        ):
+            m.task("detct")
+        with pytest.raises(po.SpecError, match=r'test_modelling.py:\d+: devices: unknown device "x"; add it first'):
+            m.device("x")
+
     def test_issues_have_the_line_of_the_update(self) -> None:
         m, parts = video()
         line = sys._getframe().f_lineno + 1

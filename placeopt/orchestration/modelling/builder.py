@@ -215,6 +215,14 @@ class Model:
         """State the objective: a metric, a weighted sum of metrics, or several of these in lexicographic order."""
         self.set(objective=levels[0] if len(levels) == 1 else levels)
 
+    def device(self, name: str, /) -> Device:
+        """Return the device with a name, for models of documents. Raises a SpecError if there is none."""
+        return Device(name, self, self._holder(("devices", name), _caller()))
+
+    def task(self, name: str, /) -> Task:
+        """Return the task with a name, for models of documents. Raises a SpecError if there is none."""
+        return Task(name, self, self._holder(("tasks", name), _caller()))
+
     def add_device(self, name: str, /, **keys: Unpack[DeviceKeys]) -> Device:
         """Add a device, or `count` identical ones."""
         return Device(*self._add(("devices", name), keys))
