@@ -2,7 +2,7 @@
 
     python benchmarks/model_calls.py
 
-The instance (seed 0) has 10,000 tasks with a time on each of two kinds of devices, four devices each, and an output.
+The instance (seed 0) has 10,000 tasks with a time on each of two device types, four devices each, and an output.
 Two edges lead to each task, on average, from the previous 50 tasks. Times are medians of 5 runs in seconds:
 
     devices, tasks  `Model.add_device`, `Model.add_task`
