@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, PlainValidator, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
@@ -18,7 +19,7 @@ BARE, QUANTITY = "~bare", "~quantity"
 """Labels of the two forms of an amount in locations of pydantic errors."""
 
 
-class _Of:
+class Of:
     """Annotates an amount of one dimension.
 
     Whole numbers, most values of large files, are checked inside pydantic's core.
@@ -41,7 +42,7 @@ class _Of:
         }
 
 
-class UnitOf(_Of):
+class UnitOf(Of):
     """Annotates the unit of bare numbers of one dimension; its value is the unit's size in base units."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -139,8 +140,18 @@ def _whole(value: Any) -> Any:
     raise ValueError(f"expected a whole number, got {units.shown(value)}")
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Named:
+    """An object made in code that stands for its name, where a document refers to a part of its kind."""
+
+    name: str
+    kind: ClassVar[str]
+
+
 def name_text(value: Any) -> Any:
-    """A whole number as a name; any other value unchanged."""
+    """A whole number or a named object as a name; any other value unchanged."""
+    if isinstance(value, Named):
+        return value.name
     if isinstance(value, str) or not is_whole(value):
         return value
     try:
@@ -149,30 +160,48 @@ def name_text(value: Any) -> Any:
         raise ValueError(f"expected a name, got {units.shown(value)}") from None
 
 
-class _Text:
+class Text:
     """Annotates a name: a text that is not empty, or a whole number, which becomes one.
 
-    Texts, most names of large files, are checked inside pydantic's core.
+    A name that refers to a part of the document states the kind of the part; in code, an object of this kind stands for
+    it. Texts, most names of large files, are checked inside pydantic's core.
     """
+
+    def __init__(self, kind: str | None = None) -> None:
+        self.kind = kind
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         text = core_schema.str_schema(min_length=1, strict=True)
-        read = core_schema.no_info_before_validator_function(name_text, core_schema.str_schema(min_length=1))
+        read = core_schema.no_info_before_validator_function(self._read, core_schema.str_schema(min_length=1))
         return core_schema.union_schema([(text, BARE), (read, QUANTITY)], mode="left_to_right")
+
+    def _read(self, value: Any) -> Any:
+        if isinstance(value, Named) and value.kind != self.kind:
+            expected = "a name as text" if self.kind is None else _with_article(self.kind)
+            raise ValueError(f"{units.shown(value.name)} is {_with_article(value.kind)}; expected {expected}")
+        return name_text(value)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"type": "string", "minLength": 1}
 
 
-Time = Annotated[Amount, _Of(units.TIME)]
-Memory = Annotated[Amount, _Of(units.MEMORY)]
-Payload = Annotated[Amount, _Of(units.PAYLOAD)]
-Bandwidth = Annotated[Amount, _Of(units.BANDWIDTH)]
-Work = Annotated[Amount, _Of(units.WORK)]
-Speed = Annotated[Amount, _Of(units.SPEED)]
-Power = Annotated[Amount, _Of(units.POWER)]
-EnergyPerByte = Annotated[Amount, _Of(units.ENERGY_PER_BYTE)]
-Name = Annotated[str, _Text()]
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
+Time = Annotated[Amount, Of(units.TIME)]
+Memory = Annotated[Amount, Of(units.MEMORY)]
+Payload = Annotated[Amount, Of(units.PAYLOAD)]
+Bandwidth = Annotated[Amount, Of(units.BANDWIDTH)]
+Work = Annotated[Amount, Of(units.WORK)]
+Speed = Annotated[Amount, Of(units.SPEED)]
+Power = Annotated[Amount, Of(units.POWER)]
+EnergyPerByte = Annotated[Amount, Of(units.ENERGY_PER_BYTE)]
+Name = Annotated[str, Text()]
+TaskName = Annotated[str, Text("task")]
+DeviceName = Annotated[str, Text("device")]
+OperationName = Annotated[str, Text("operation")]
+ResourceName = Annotated[str, Text("resource")]
 Whole = Annotated[int, BeforeValidator(_whole, json_schema_input_type=int)]
 NotNegative = Annotated[float, BeforeValidator(_number), Field(ge=0), WithJsonSchema({"type": "number", "minimum": 0})]
 Version = Annotated[Literal[1], BeforeValidator(_whole, json_schema_input_type=Literal[1])]

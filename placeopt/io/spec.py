@@ -17,16 +17,21 @@ from placeopt.errors import counted, listing, visible
 from placeopt.io.scalars import (
     Allowance,
     Bandwidth,
+    DeviceName,
     EnergyPerByte,
     Memory,
     Name,
+    Named,
     NotNegative,
+    OperationName,
     Payload,
     Positive,
     Power,
     Price,
+    ResourceName,
     Share,
     Speed,
+    TaskName,
     Time,
     UnitOf,
     Use,
@@ -62,7 +67,7 @@ def widen(rule: Callable[[Any], Any], written: Any) -> BeforeValidator:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str | float) or units.is_whole(value)
+    return isinstance(value, str | float | Named) or units.is_whole(value)
 
 
 def _as_list(value: Any) -> Any:
@@ -94,15 +99,15 @@ def _as_after(value: Any) -> Any:
     names = _as_list(value)
     if not isinstance(names, list | tuple):
         raise ValueError(f"expected the names of producers, got {units.shown(value)}")
-    seen: dict[str, None] = {}
+    seen: dict[str, Any] = {}
     for name in names:
         if not _is_name(name):
             raise ValueError(f"{units.shown(name)} is not a task; expected the names of producers")
         text = str(name_text(name))
         if text in seen:
             raise ValueError(f"{units.shown(text)} is listed twice")
-        seen[text] = None
-    return seen
+        seen[text] = name if isinstance(name, Named) else text
+    return dict.fromkeys(seen.values())
 
 
 def _as_objective(value: Any) -> Any:
@@ -136,14 +141,18 @@ def _as_placement(value: Any) -> Any:
 
 
 Names = Annotated[list[Name], widen(_as_list, Name | list[Name])]
+DeviceNames = Annotated[list[DeviceName], widen(_as_list, DeviceName | list[DeviceName]), Field(min_length=1)]
 Payloads = Annotated[list[Payload], widen(_as_amounts, Payload | list[Payload])]
-SomeNames = Annotated[Names, Field(min_length=1)]
-Durations = Annotated[dict[Name, Time], widen(_under(ANY), Time | dict[str, Time])]
-Uses = dict[Name, Annotated[dict[Name, Use], widen(_under(ANY), Use | dict[str, Use])]]
-Setup = Annotated[dict[Name, Durations], widen(_under(ANY), Time | dict[str, Time | dict[str, Time]])]
-After = Annotated[dict[Name, Payload | None], widen(_as_after, str | list[str] | dict[str, Payload | None])]
+Durations = Annotated[dict[DeviceName, Time], widen(_under(ANY), Time | dict[DeviceName, Time])]
+Prices = Annotated[dict[DeviceName, Price], widen(_under(ANY), Price | dict[DeviceName, Price])]
+Uses = dict[ResourceName, Annotated[dict[DeviceName, Use], widen(_under(ANY), Use | dict[DeviceName, Use])]]
+FamilyTimes = Annotated[dict[Name, Time], widen(_under(ANY), Time | dict[Name, Time])]
+Setup = Annotated[dict[Name, FamilyTimes], widen(_under(ANY), Time | dict[Name, Time | dict[Name, Time]])]
+After = Annotated[
+    dict[TaskName, Payload | None], widen(_as_after, TaskName | list[TaskName] | dict[TaskName, Payload | None])
+]
 Speeds = Annotated[dict[NumberFormat, Speed], widen(_as_speeds, Speed | dict[NumberFormat, Speed]), Field(min_length=1)]
-Placement = Annotated[dict[Name, Name], widen(_as_placement, dict[Name, Name] | None)]
+Placement = Annotated[dict[TaskName, DeviceName], widen(_as_placement, dict[TaskName, DeviceName] | None)]
 Level = dict[Metric, Weight]
 ObjectiveSpec = Annotated[list[Level], widen(_as_objective, Metric | Level | list[Metric | Level]), Field(min_length=1)]
 
@@ -189,7 +198,7 @@ Migration = Annotated[MigrationSpec, widen(_under("bytes"), Payload | MigrationS
 class TaskSpec(Strict):
     """A task (an operator): its durations, its requirements, and its allowed devices."""
 
-    op: Name | None = None
+    op: OperationName | None = None
     """The operation, whose duration is stated in `operations`. With `time` or `flops`, it is only a label."""
     time: Durations | None = None
     """Duration: one for all devices, or by device (names, keys or types). Devices that are not named cannot run the
@@ -211,7 +220,7 @@ class TaskSpec(Strict):
     migration: Migration | None = None
     """Cost of moving the task; a bare amount is `bytes`. `bytes` and `startup` default to those of
     `current.migration`."""
-    backward_of: Name | None = None
+    backward_of: TaskName | None = None
     """The forward task whose gradient this task computes. Passes place both tasks together. In pipelines, backward
     tasks form separate stages; where the number of stages is limited, both tasks must share a device."""
     gradient: Payload | None = None
@@ -223,14 +232,14 @@ class TaskSpec(Strict):
     """Latest end of the task, rounded down to a tick. This is a hard constraint, not a due date."""
     due: Annotated[DueSpec, widen(_under("by"), Time | DueSpec)] | None = None
     """Due date, for the objective `tardiness`; a bare time is `by`."""
-    price: Annotated[dict[Name, Price], widen(_under(ANY), Price | dict[str, Price])] | None = None
+    price: Prices | None = None
     """Price of the task: one for all devices, or by device (names, keys or types). It is added to the price of the time
     on the device."""
-    devices: SomeNames | None = None
+    devices: DeviceNames | None = None
     """Devices (names, keys or types) that may run the task."""
     requires: Names = Field(default_factory=list)
     """Hardware features that the device must have."""
-    pin: Name | None = None
+    pin: DeviceName | None = None
     """The device that must run the task."""
     uses: Uses = Field(default_factory=dict)
     """What the task uses of `resources` while it runs, and of `budgets`: one amount for all devices, or by device
@@ -258,7 +267,7 @@ class ModeSpec(Strict):
     """Memory traffic, as for tasks; shared likewise."""
     precision: NumberFormat | None = None
     """Number format of `flops`."""
-    devices: SomeNames | None = None
+    devices: DeviceNames | None = None
     """Devices (names, keys or types) that may run the task in this mode."""
     memory: Annotated[MemorySpec, widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Required memory, for teams on each member."""
@@ -268,7 +277,7 @@ class ModeSpec(Strict):
     """What the task uses, in addition to the `uses` of the task and instead of equal names there; for teams in all."""
     cores: Annotated[Whole, Field(ge=1)] | None = None
     """Number of cores, for teams on each member."""
-    team: Annotated[dict[Name, Count], widen(_as_team, dict[Name, Count] | list[Name])] | None = None
+    team: Annotated[dict[DeviceName, Count], widen(_as_team, dict[DeviceName, Count] | list[DeviceName])] | None = None
     """Devices that run the task together from its start to its end: how many of each (names, keys or types), or a list
     of names. Inputs go to its first device, in the order of the file, and the output is there."""
     all_reduce: Payloads = Field(default_factory=list)
@@ -429,11 +438,11 @@ class LinkOverride(LinkSpec):
         }
     )
 
-    between: Annotated[list[Name], Field(min_length=2, max_length=2)] | None = None
+    between: Annotated[list[DeviceName], Field(min_length=2, max_length=2)] | None = None
     """Two devices (names, keys or types): the links between them in both directions."""
-    source: SomeNames | None = Field(default=None, alias="from")
+    source: DeviceNames | None = Field(default=None, alias="from")
     """Sending devices (names, keys or types), for links in one direction; requires `to`."""
-    target: SomeNames | None = Field(default=None, alias="to")
+    target: DeviceNames | None = Field(default=None, alias="to")
     """Receiving devices (names, keys or types); requires `from`."""
 
 
@@ -442,9 +451,9 @@ class SharedLinkSpec(Strict):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["uplink_of"]}, {"required": ["between"]}]})
 
-    uplink_of: SomeNames | None = None
+    uplink_of: DeviceNames | None = None
     """Devices (names, keys or types) whose transfers to and from all other devices use the link."""
-    between: SomeNames | None = None
+    between: DeviceNames | None = None
     """Devices (names, keys or types) whose transfers to each other use the link."""
     duplex: Literal["full", "half"] | None = None
     """`full`: an uplink carries one transfer in each direction. `half`: it carries one in all. Default: full."""
@@ -510,12 +519,12 @@ class PoolSpec(Strict):
 
     memory: Memory
     """Capacity for the tasks on all of these devices."""
-    devices: SomeNames
+    devices: DeviceNames
     """The devices (names, keys or types)."""
 
 
-Devices = Annotated[dict[Name, Annotated[DeviceSpec, widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
-Tasks = dict[Name, Annotated[TaskSpec, widen(_as_mapping, TaskSpec | None)]]
+Devices = Annotated[dict[DeviceName, Annotated[DeviceSpec, widen(_as_mapping, DeviceSpec | None)]], Field(min_length=1)]
+Tasks = dict[TaskName, Annotated[TaskSpec, widen(_as_mapping, TaskSpec | None)]]
 
 
 class GraphFile(Strict):
@@ -525,7 +534,7 @@ class GraphFile(Strict):
     name: str = ""
     description: str = ""
     source: str = ""
-    operations: dict[Name, Durations] = Field(default_factory=dict)
+    operations: dict[OperationName, Durations] = Field(default_factory=dict)
     tasks: Tasks
 
 
@@ -536,7 +545,7 @@ class NetworkFile(Strict):
     name: str = ""
     description: str = ""
     source: str = ""
-    operations: dict[Name, Durations] = Field(default_factory=dict)
+    operations: dict[OperationName, Durations] = Field(default_factory=dict)
     """Durations of operations on these devices. Default: those of the problem."""
     devices: Devices
     """All devices after the change."""
@@ -597,15 +606,15 @@ class Spec(Strict):
     """Units of bare numbers."""
     precision: NumberFormat = "fp32"
     """Number format of the `flops` of tasks that state no `precision`."""
-    operations: dict[Name, Durations] = Field(default_factory=dict)
+    operations: dict[OperationName, Durations] = Field(default_factory=dict)
     """Durations by operation and device (names, keys or types). Types without a device are ignored."""
     devices: Devices
     """The devices."""
     links: LinksSpec = Field(default_factory=LinksSpec)
     """The links between devices. Default: transfers are free."""
-    resources: dict[Name, Use] = Field(default_factory=dict)
+    resources: dict[ResourceName, Use] = Field(default_factory=dict)
     """Capacities of renewable resources, such as licences or power: what running tasks use of them at one time."""
-    budgets: dict[Name, Use] = Field(default_factory=dict)
+    budgets: dict[ResourceName, Use] = Field(default_factory=dict)
     """Capacities of budgets, such as an error or a price: what all tasks use of them in all."""
     pools: dict[Name, PoolSpec] = Field(default_factory=dict)
     """Memory that several devices share, besides the `memory` of each."""

@@ -86,8 +86,9 @@ def validate(document: Document, model: type[Model]) -> Validated[Model]:
             details = list(_reported(error))
         misspelt = _misspelt(model, details, search)
         for detail in details:
-            # A key may be missing because it was cut or misspelt; that is not reported.
-            if detail["type"] != "missing" or (attempt == 0 and detail["loc"] not in misspelt):
+            # A key may be missing because it was cut or misspelt, and a list short; that is not reported.
+            cut = attempt > 0 or detail["loc"] in misspelt
+            if not (cut and detail["type"] in ("missing", "too_short")):
                 issue = _issue(document, model, detail, search)
                 if issue.line is None or (issue.line, issue.column) not in faulty:
                     issues[issue.path, issue.message] = issue

@@ -1,0 +1,1 @@
+"""Build a problem in Python, part by part."""
