@@ -1,15 +1,18 @@
 """Measure serving problems: published clusters, baselines, random problems against all intervals, growth.
 
-    python benchmarks/serving.py [published] [agreement] [mutants] [growth] [--limit 60] [--number 5000] [--seed 0]
+    python benchmarks/serving.py [PART ...] [--limit 60] [--number 5000] [--seed 0]
 
-All parts run unless some are named.
+All parts run unless some are named:
 
     published  the clusters in serving/ of the folder that PLACEOPT_DATA names, with measured rates (Mei et al., Helix,
                ASPLOS 2025, artifact): the plan and the bound of placeopt, and the plans of other rules
     agreement  random problems with up to 5 nodes and 6 layers (tests/support/random_serving.py): plans and bounds
                against all intervals, each with a largest flow (tests/support/brute_force_serving.py)
+    requests   random problems with up to 3 nodes and 4 layers whose nodes share requests: bounds against all groups of
+               whole requests on all ways through all intervals; plans are changed, and the verifier must find that
     mutants    plans of random problems with one change: the verifier must reject it, or find the same or less flow
-    growth     24 to 1,000 nodes of 3 to 10 kinds in one site and in eight, with rates of the catalogue for 80 layers
+    growth     24 to 1,000 nodes of 3 to 10 kinds in one site and in eight, with rates of the catalogue for 80 layers:
+               rates of nodes alone, as if they were measured, and with shared requests
 
 The other rules, each with the largest flow for its layers:
 
@@ -46,10 +49,12 @@ from placeopt.serving.flow import best_flow
 from placeopt.serving.plan import ServingPlan
 from placeopt.serving.problem import TOKEN, Serving
 from tests.serving.test_bounds_and_plans import cluster
-from tests.support.brute_force_serving import best_rate
-from tests.support.random_serving import random_serving
+from tests.support.brute_force_serving import best_rate, best_rate_of_groups
+from tests.support.random_serving import random_requests, random_serving
 
 CONSOLE = Console(width=140)
+
+PARTS = ("published", "agreement", "requests", "mutants", "growth")
 
 SIZES = ((24, 3, 1), (42, 7, 1), (100, 10, 1), (200, 10, 1), (200, 10, 8), (1_000, 10, 1))
 """Nodes, kinds and sites of the part growth."""
@@ -155,6 +160,45 @@ def agreement(number: int, seed: int) -> bool:
     return not counts["wrong"]
 
 
+def requests(number: int, seed: int) -> bool:
+    """Random problems with requests in flight; whether nothing was wrong."""
+    counts: Counter[str] = Counter()
+    near, gaps = [], []
+    for k in range(seed, seed + number):
+        problem, rng = random_requests(k), random.Random(k)
+        best = best_rate_of_groups(problem)
+        found = po.solve_serving(problem, time_limit=0.3, workers=1)
+        # The reference does not round rates down to those of nodes and links.
+        if found.rate > found.bound or best > found.bound + 2 * problem.n_nodes + 2:
+            counts["wrong"] += 1
+            CONSOLE.print(f"seed {k}: rate {found.rate}, optimum {best}, bound {found.bound}")
+        if best and found.plan is not None:
+            near.append(found.rate / best)
+            gaps.append(found.bound / best - 1)
+        if found.plan is None or not found.rate:
+            continue
+        for what, plan in group_changes(found.plan, rng):
+            counts["changed plans"] += 1
+            if po.verify_serving(problem, plan).feasible and plan.rate > found.bound:
+                counts["wrong"] += 1
+                CONSOLE.print(f"seed {k}: {what} was not found")
+    CONSOLE.print(
+        f"requests: {number} problems from seed {seed}: {counts['wrong']} wrong; {counts['changed plans']} changes; "
+        f"plans at least as good as the reference {np.mean(np.array(near) >= 1 - 1e-4):.0%}, "
+        f"bounds above it by {np.median(gaps):.1%} in the median"
+    )
+    return not counts["wrong"]
+
+
+def group_changes(plan: ServingPlan, rng: random.Random) -> Iterator[tuple[str, ServingPlan]]:
+    """Plans with one change of groups or flow."""
+    factor = rng.choice([1.01, 1.2, 2])
+    yield "shorter period", replace(plan, period=int(plan.period / factor), flow=(plan.flow * factor).astype(np.int64))
+    yield "fewer groups", replace(plan, groups=plan.groups - 1)
+    yield "more flow", replace(plan, flow=(plan.flow * factor).astype(np.int64))
+    yield "more groups", replace(plan, groups=plan.groups * 2, period=plan.period // 2, flow=plan.flow * 2)
+
+
 def mutants(number: int, seed: int) -> bool:
     """Changed plans; whether the verifier found each change."""
     counts: Counter[str] = Counter()
@@ -220,34 +264,38 @@ def catalogue_cluster(nodes: int, kinds: int, sites: int) -> Serving:
 
 def growth(limit: float) -> None:
     """Larger clusters."""
-    table = Table(title=f"{limit:g} s, 80 layers")
-    for header in ("nodes", "kinds", "sites", "tokens/s", "bound", "gap", "s"):
-        table.add_column(header, justify="right")
-    for nodes, kinds, sites in SIZES:
-        begun = time.perf_counter()
-        found = po.solve_serving(catalogue_cluster(nodes, kinds, sites), time_limit=limit)
-        gap = "-" if found.gap is None else f"{found.gap:.2%}"
-        seconds = f"{time.perf_counter() - begun:.1f}"
-        table.add_row(
-            *(f"{x:,}" for x in (nodes, kinds, sites)), *amounts([found.rate, found.bound]), gap, seconds
-        )  # fmt: skip
-    CONSOLE.print(table)
+    for what in ("rates of nodes alone", "shared requests"):
+        table = Table(title=f"{what}, {limit:g} s, 80 layers")
+        for header in ("nodes", "kinds", "sites", "tokens/s", "bound", "gap", "s"):
+            table.add_column(header, justify="right")
+        for nodes, kinds, sites in SIZES:
+            problem, begun = catalogue_cluster(nodes, kinds, sites), time.perf_counter()
+            problem = replace(problem, steps=None) if what == "rates of nodes alone" else problem
+            found = po.solve_serving(problem, time_limit=limit)
+            gap = "-" if found.gap is None else f"{found.gap:.2%}"
+            seconds = f"{time.perf_counter() - begun:.1f}"
+            table.add_row(
+                *(f"{x:,}" for x in (nodes, kinds, sites)), *amounts([found.rate, found.bound]), gap, seconds
+            )  # fmt: skip
+        CONSOLE.print(table)
 
 
 def main() -> None:
     """Run the parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["published", "agreement", "mutants", "growth", []], default=[])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for each cluster")
     parser.add_argument("--number", type=int, default=5_000, help="random problems, and changed plans")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    parts = asked.parts or ["published", "agreement", "mutants", "growth"]
+    parts = asked.parts or list(PARTS)
     sound = True
     if "published" in parts:
         published(asked.limit)
     if "agreement" in parts:
         sound &= agreement(asked.number, asked.seed)
+    if "requests" in parts:
+        sound &= requests(asked.number, asked.seed)
     if "mutants" in parts:
         sound &= mutants(asked.number, asked.seed)
     if "growth" in parts:

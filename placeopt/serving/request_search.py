@@ -20,7 +20,7 @@ from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import GROUPS, NEAR, best_groups, grouped, step_lengths, sustained, with_token_time
 from placeopt.serving.plan import ServingPlan, node_rates, without_idle
 from placeopt.serving.problem import UNLIMITED, Serving
-from placeopt.serving.rate_search import RateSearch, first_plans
+from placeopt.serving.rate_search import COPIED, RateSearch, first_plans
 from placeopt.serving.request_bounds import ALL, TimeBounds, TimeRange
 from placeopt.serving.result import ServingResult
 from placeopt.serving.sites import find_sites
@@ -89,6 +89,7 @@ class RequestSearch:
         self._enough = UNLIMITED * problem.n_nodes + 1 if enough is None else enough
         self._begun, self._limit, self._asked = time.monotonic(), limit, should_stop
         self.bounds = TimeBounds(problem)
+        self.sites = find_sites(problem)
         self.plan: ServingPlan | None = None
         self.rate = 0
         self.source = "area"
@@ -102,6 +103,8 @@ class RequestSearch:
     def run(self) -> ServingResult:
         if self.plan is not None and len(self.plan.flow):
             self._move_borders()
+        if self.sites.number > 1 or self.problem.n_nodes > 2 * COPIED:
+            self._plan_parts()
         self._first_ranges()
         while not self._done():
             top = max(self.ranges, key=lambda each: each.times.bound)
@@ -112,6 +115,36 @@ class RequestSearch:
             else:
                 self._divide(top)
         return self._result()
+
+    def _plan_parts(self) -> None:
+        """Plan each site by itself, and of many nodes in a site a part of each kind, whose plan is repeated.
+
+        All parts have groups of the same period, that of one of them.
+        """
+        begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
+        found: list[ServingPlan] = []
+        for site in range(self.sites.number):
+            nodes = np.flatnonzero(self.sites.of_node == site)
+            copies = max(len(nodes) // COPIED, 1) if len(nodes) > 2 * COPIED else 1
+            of_kind = [nodes[self.problem.kind[nodes] == kind] for kind in range(len(self.problem.counts))]
+            counts = [len(each) // copies for each in of_kind]
+            part = np.concatenate([each[:count] for each, count in zip(of_kind, counts, strict=True)])
+            seconds = self._limit / (2 * self.sites.number)
+            search = RequestSearch(
+                self.problem.part(part), seconds, self.gap, self.seed, self.workers, self._asked
+            )  # fmt: skip
+            plan = search.run().plan
+            if plan is None or self._stopped():
+                continue
+            found.append(plan)
+            for copy in range(copies):
+                own = np.concatenate([
+                    each[copy * count : (copy + 1) * count] for each, count in zip(of_kind, counts, strict=True)
+                ])  # fmt: skip
+                begin[own], end[own] = plan.begin, plan.end
+        for plan in found:
+            for share in NEAR:
+                self._keep(grouped(self.problem, begin, end, plan.groups, int(plan.period * share)))
 
     def _plan_promising(self) -> None:
         ranges = [each for each in self.ranges if each.times.bound > self.rate]
@@ -130,7 +163,7 @@ class RequestSearch:
             raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
         return ServingResult(
             self.problem, self.plan, report, bound, self.source, self._elapsed(),
-            find_sites(self.problem), self.history,
+            self.sites, self.history,
         )  # fmt: skip
 
     def _bound(self) -> int:
