@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from placeopt import engine
 from placeopt.bounding.quick import Bound, best_bound, prove_infeasible
 from placeopt.errors import InternalError, UsageError, listing
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, checked_call, checked_number
 from placeopt.model.metrics import device_uses
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
@@ -120,6 +121,28 @@ def solve(
         If a claim contradicts a verified schedule (`placeopt.orchestration.crosscheck`); carries a dump that reproduces
         it.
     """
+    if isinstance(problem, Problem) and problem.alignment is not None:
+        from placeopt.orchestration.addresses import solve_with_addresses
+
+        checked_number("time_limit", time_limit, positive=True)
+        checked_call("should_stop", should_stop)
+        with stopped_by_keyboard() as pressed:
+            return solve_with_addresses(
+                problem,
+                partial(solve, solver=solver, **settings),
+                time_limit=time_limit,
+                should_stop=should_stop or pressed,
+                first={"initial": initial, "on_progress": on_progress},
+                gap_limit=gap_limit,
+                seed=seed,
+                workers=workers,
+                passes=passes,
+                bound_time=bound_time,
+                strict=strict,
+                consolidate=consolidate,
+                dask=dask,
+                connect_limit=connect_limit,
+            )
     begun = time.monotonic()
     run = prepare(
         problem,
