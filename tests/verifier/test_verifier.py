@@ -43,7 +43,7 @@ PIPELINES = {Rule.STAGE, Rule.PERIOD}
 TIERED = {Rule.SWAP}
 """Rules of memory tiers."""
 ADDRESSED = {Rule.ADDRESS}
-"""Rules of addresses, which test_addresses.py tests."""
+"""Rules of addresses, which test_address_rule.py tests."""
 
 
 def small(**changes: Any) -> Problem:

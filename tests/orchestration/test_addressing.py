@@ -93,12 +93,15 @@ def test_limits_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = random_problem(4)
     result = po.solve(problem, "heft")
     assert "no offsets were found for" in result.message
-    assert "that there are none is not proved" in result.message
+    assert result.message == (
+        "no offsets were found for 6 schedules; the first needs at least 33 B of mcu, which has 26 B; it is not proved "
+        "that there are none"
+    )
     assert (result.schedule, result.feasible, result.values, result.devices) == (None, None, None, ())
     stopped = po.solve(problem, "heft", should_stop=lambda: True)
     assert stopped.termination is po.Termination.INTERRUPTED
     monkeypatch.setattr(addresses, "TRIES", 1)
-    assert "no offsets were found for 1 schedule (mcu has" in po.solve(problem, "heft").message
+    assert "no offsets were found for 1 schedule; the first needs" in po.solve(problem, "heft").message
     with pytest.raises(po.UsageError, match="time_limit is 0"):
         po.solve(problem, "heft", time_limit=0)
     with pytest.raises(po.UsageError, match="should_stop is 3; expected a function"):
@@ -147,6 +150,11 @@ class TestCommands:
         assert po.plan_document(po.load(tmp_path / "sram.yaml"), again.schedule)["tasks"] == tasks
         devices = json.loads(run("solve", tmp_path / "sram.yaml", "--json").out)["devices"]
         assert devices[0]["height"] <= 104
+        assert run("solve", tmp_path / "sram.yaml", "--solver", "annealing", "--initial", plan).code == 0
+        executed = tmp_path / "executed.json"
+        assert run("simulate", tmp_path / "sram.yaml", plan, "--out", executed).code == 0
+        assert run("verify", tmp_path / "sram.yaml", executed).code == 0
+        assert run("whatif", tmp_path / "sram.yaml", "--time-limit", "4").code == 0
 
     def test_a_wrong_plan_breaks_the_rule(self, tmp_path: Path) -> None:
         (tmp_path / "sram.yaml").write_text(FILE)
@@ -178,5 +186,15 @@ class TestCommands:
         refused = run("solve", tmp_path / "sram.yaml", "--solver", "heft", "--out", tmp_path / "plan.json")
         assert refused.code == 1
         text = " ".join(refused.out.split())
-        assert "no offsets were found for 5 schedules (mcu has 98 B, needs at least 100 B)" in text
+        assert "no offsets were found for 5 schedules; the first needs at least 100 B of mcu, which has 98 B;" in text
+        assert "--solver cp-sat" in refused.err
+        proved = run("solve", tmp_path / "sram.yaml", "--solver", "cp-sat")
+        assert proved.code == 1
+        assert "infeasible" in proved.out
+        assert "explain" not in proved.err
+        refused = run("explain", tmp_path / "sram.yaml")
+        assert refused.code == 2
+        assert refused.err == (
+            "placeopt: explain does not support addresses; without this key, it explains what counted bytes lack\n"
+        )
         assert not (tmp_path / "plan.json").exists()
