@@ -93,12 +93,12 @@ class Addressing:
         self._tries, self._timed = 0, False
         self._lacking: dict[int, Allocation] = {}  # devices without offsets for the first schedule
 
-    def result(self, solver: Solver, *, passes: Any, initial: Any, on_progress: Any) -> Result:
+    def result(self, solver: Solver, gap_limit: float | None, *, passes: Any, initial: Any, on_progress: Any) -> Result:
         """Return the verified result; only the first schedule starts from the initial one and is reported on."""
         result = self._by_counting(passes, {"initial": initial, "on_progress": on_progress})
-        settled = result.feasible and (result.termination is Termination.OPTIMAL or result.gap == 0)
-        proved = settled or result.termination is Termination.INFEASIBLE or result.consolidation is not None
-        if proved or not solver.info.addresses or self._over():
+        proved = result.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        close = gap_limit is not None and result.gap is not None and result.gap <= gap_limit
+        if proved or close or result.consolidation is not None or not solver.info.addresses or self._over():
             return result
         exact = self._solve(
             self.problem, time_limit=self._part(1.0), should_stop=self._should_stop, passes=(), on_progress=None,
@@ -158,7 +158,10 @@ class Addressing:
         result = _verified(replace(found, problem=self.problem), schedule)
         if not result.feasible:
             raise InternalError(f"a plan with addresses is not verified: {result.violations[0]}")
-        result = replace(result, wall_time=replace(result.wall_time, solve=self._clock.elapsed))
+        result = replace(
+            result, devices=device_uses(self.problem, schedule),
+            wall_time=replace(result.wall_time, solve=self._clock.elapsed),
+        )  # fmt: skip
         if self._tries == 1:
             return result
         note = f"offsets were found for schedule {self._tries}, with less memory counted"
@@ -199,10 +202,7 @@ def _less_memory(problem: Problem, cuts: Int) -> Problem:
 def _verified(result: Result, schedule: Schedule) -> Result:
     """The result with another schedule, and what the verifier finds."""
     report = verify(result.problem, schedule)
-    return replace(
-        result, schedule=schedule, feasible=report.feasible, violations=report.violations,
-        devices=device_uses(result.problem, schedule),
-    )  # fmt: skip
+    return replace(result, schedule=schedule, feasible=report.feasible, violations=report.violations)
 
 
 def _with_bound(result: Result, other: Result) -> Result:

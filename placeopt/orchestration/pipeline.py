@@ -143,7 +143,7 @@ def solve(
     found = find_solver(default_solver(problem) if solver is None else solver)
     with stopped_by_keyboard() as pressed:
         addressing = Addressing(problem, partial(_solved, solver=found, **options), time_limit, should_stop or pressed)
-        return addressing.result(found, **reported)
+        return addressing.result(found, gap_limit, **reported)
 
 
 def _solved(
