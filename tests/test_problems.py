@@ -194,4 +194,4 @@ def test_few_orders_of_the_microcontroller_fit() -> None:
     assert 334 * 1024 < peaks[0][0] <= 335 * 1024
     assert po.solve(problem, "heft").schedule is None
     less = replace(problem, capacity=np.array([min(peak for peak, _ in peaks) - 1]))
-    assert po.solve(less, "cp-sat", workers=1).termination is po.Termination.INFEASIBLE
+    assert po.solve(less, "cp-sat", workers=2, time_limit=60).termination is po.Termination.INFEASIBLE
