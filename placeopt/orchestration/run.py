@@ -217,7 +217,8 @@ def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
         check_schedule("solve", problem, initial)
     except UsageError as error:
         raise UsageError(f"the initial schedule does not fit the problem: {error}") from None
-    return initial if problem.alignment is not None else replace(initial, offsets=None)
+    without = problem.alignment is None and initial.offsets is not None
+    return replace(initial, offsets=None) if without else initial
 
 
 def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:
