@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from placeopt.model.resource_use import resource_uses as resource_uses
     from placeopt.model.resources import Resources as Resources
     from placeopt.model.resources import build_resources as build_resources
+    from placeopt.model.schedule import Offsets as Offsets
     from placeopt.model.schedule import Schedule as Schedule
     from placeopt.model.schedule import Stages as Stages
     from placeopt.model.schedule import Transfers as Transfers
@@ -211,7 +212,7 @@ _NAMES = {
     "placeopt.model.objective": "evaluate",
     "placeopt.model.pipeline": "Pipeline",
     "placeopt.model.problem": "Objective Problem Term",
-    "placeopt.model.schedule": "Schedule Stages Transfers lateness",
+    "placeopt.model.schedule": "Offsets Schedule Stages Transfers lateness",
     "placeopt.model.setups": "Setups build_setups",
     "placeopt.model.shared_links": "SharedLink SharedLinks build_shared_links",
     "placeopt.model.stage_use": "StageUse stage_uses",

@@ -43,7 +43,7 @@ def full() -> po.Problem:
         runs_before_next_change=7, group=[0, 0, 1, 2], separation=[(0, 2)], forward=[0, 1, 0, 3],
         objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
         memory_model="peak", consolidate=0.05, unavailable=po.build_unavailability([[(3, 5)], [], [(0, 2), (7, 9)]]),
-        limits=[("energy", 2000), ("price", 70)],
+        limits=[("energy", 2000), ("price", 70)], alignment=64,
         setups=po.build_setups(
             ["f", None, "g", "f"], [{}, {"f": 1, "g": {"f": 2, "*": 1}}, {"f": 3}], [None, "g", None]
         ),

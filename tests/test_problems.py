@@ -18,6 +18,7 @@ from placeopt.io.compiler import compile_spec, read_spec
 from placeopt.io.spec import BestKnown, PipelineSpec
 from placeopt.model.problem import UNLIMITED
 from placeopt.verifier import Rule
+from tests.support.orders import schedules
 
 FOLDER = Path(__file__).parents[1] / "problems"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -26,6 +27,7 @@ PROVED_FAST = (
     "edge-perception",
     "five-node",
     "heft-10",
+    "microcontroller",
     "pcie-roots",
     "peft-10",
     "sensor-fusion",
@@ -178,3 +180,18 @@ def test_constraints_of_edge_perception_are_binding() -> None:
 def test_graph_files_equal_the_generator_output(file: str, model: str, options: dict[str, object]) -> None:
     committed = json.loads((FOLDER / "graphs" / f"{file}.json").read_text())
     assert committed == model_document(model, **options)
+
+
+def test_few_orders_of_the_microcontroller_fit() -> None:
+    """All 5,040 orders: 3 fit by the count of bytes, and have addresses; that of the file needs 335 KiB."""
+    problem = po.load(FOLDER / "microcontroller.yaml")
+    peaks = [(int(po.measure(problem, schedule).peak_memory[0]), schedule) for schedule in schedules(problem)]
+    assert len(peaks) == 5040
+    fitting = [schedule for peak, schedule in peaks if peak <= problem.capacity[0]]
+    assert len(fitting) == 3
+    assert all(po.allocate_plan(problem, schedule)[0].fits for schedule in fitting)
+    assert peaks[0][1].start.tolist() == sorted(peaks[0][1].start.tolist())
+    assert 334 * 1024 < peaks[0][0] <= 335 * 1024
+    assert po.solve(problem, "heft").schedule is None
+    less = replace(problem, capacity=np.array([min(peak for peak, _ in peaks) - 1]))
+    assert po.solve(less, "cp-sat", workers=2, time_limit=60).termination is po.Termination.INFEASIBLE

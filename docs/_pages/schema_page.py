@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 TITLES = {
+    "AddressesSpec": "addresses",
     "BestKnown": "best_known",
     "CurrentSpec": "current",
     "DeviceSpec": "a device",

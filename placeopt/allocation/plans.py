@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from placeopt.allocation.problem import Buffers, build_buffers
 from placeopt.allocation.solving import Allocation, allocate
 from placeopt.errors import UsageError
+from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_at, memory_capacity
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule, check_schedule
+from placeopt.model.schedule import BUFFERS, Offsets, Schedule, check_schedule
 
 
-def plan_buffers(problem: Problem, schedule: Schedule, device: int, *, alignment: int = 1) -> Buffers:
+def plan_buffers(problem: Problem, schedule: Schedule, device: int, *, alignment: int | None = None) -> Buffers:
     """The buffers of a device, with the lifetimes of `memory_model: peak` in ticks.
 
     Resident bytes are live from 0 to the end of the schedule, scratch while its task runs, and an output from the start
     of its task until its last consumer has it. Buffers of 0 bytes, and those that are live for no tick, are left out.
+    The alignment is in bytes; by default, that of the problem, or 1.
 
     Raises
     ------
@@ -30,22 +33,14 @@ def plan_buffers(problem: Problem, schedule: Schedule, device: int, *, alignment
         raise UsageError("the lifetimes of buffers of a pipeline depend on its runs; expected a problem without one")
     if isinstance(device, bool) or not isinstance(device, int) or not 0 <= device < problem.n_devices:
         raise UsageError(f"device is {device!r}; expected a number from 0 to {problem.n_devices - 1}")
-    tasks = np.flatnonzero(schedule.device == device)
-    start = schedule.start[tasks]
-    end = start + problem.duration[tasks, device]
-    freed = freed_at(problem, schedule)
-    last = max(int(freed.max(initial=0)), 1)
-    kinds = (
-        ("resident", np.zeros_like(start), np.full_like(start, last), problem.resident[tasks]),
-        ("scratch", start, end, problem.scratch[tasks]),
-        ("output", start, freed[tasks], problem.output[tasks]),
-    )
-    lower, upper, size = (np.concatenate([kind[axis] for kind in kinds]) for axis in (1, 2, 3))
-    names = [f"{problem.task_names[task]}:{kind[0]}" for kind in kinds for task in tasks.tolist()]
-    kept = np.flatnonzero((size > 0) & (upper > lower))
+    rows = _rows(problem, schedule, device)
+    step = problem.alignment or 1 if alignment is None else alignment
     return build_buffers(
-        lower=lower[kept], upper=upper[kept], size=size[kept], alignment=np.full(len(kept), alignment),
-        buffer_names=[names[k] for k in kept.tolist()],
+        lower=rows.lower, upper=rows.upper, size=rows.size, alignment=np.full(len(rows.task), step),
+        buffer_names=[
+            f"{problem.task_names[task]}:{BUFFERS[kind]}"
+            for task, kind in zip(rows.task.tolist(), rows.kind.tolist(), strict=True)
+        ],
     )  # fmt: skip
 
 
@@ -53,7 +48,7 @@ def allocate_plan(
     problem: Problem,
     schedule: Schedule,
     *,
-    alignment: int = 1,
+    alignment: int | None = None,
     time_limit: float = 10.0,
     seed: int = 0,
     workers: int | None = None,
@@ -72,3 +67,43 @@ def allocate_plan(
         )
         for d, each in used.items()
     }  # fmt: skip
+
+
+def plan_offsets(problem: Problem, schedule: Schedule, found: Mapping[int, Allocation]) -> Offsets:
+    """The offsets by task that `allocate_plan` found for a schedule; every device has some."""
+    offsets = {kind: np.zeros(problem.n_tasks, dtype=np.int64) for kind in BUFFERS}
+    for d, each in found.items():
+        assert each.offset is not None
+        rows = _rows(problem, schedule, d)
+        for place, kind in enumerate(BUFFERS):
+            mine = rows.kind == place
+            offsets[kind][rows.task[mine]] = each.offset[mine]
+    return Offsets(**offsets)
+
+
+class _Rows(NamedTuple):
+    """The buffers of a device, one entry each: the task, the place in BUFFERS, the lifetime in ticks, the bytes."""
+
+    task: Int
+    kind: Int
+    lower: Int
+    upper: Int
+    size: Int
+
+
+def _rows(problem: Problem, schedule: Schedule, device: int) -> _Rows:
+    tasks = np.flatnonzero(schedule.device == device)
+    start = schedule.start[tasks]
+    end = start + problem.duration[tasks, device]
+    freed = freed_at(problem, schedule)
+    last = max(int(freed.max(initial=0)), 1)
+    lives = {
+        "resident": (np.zeros_like(start), np.full_like(start, last)),
+        "output": (start, freed[tasks]),
+        "scratch": (start, end),
+    }
+    lower, upper = (np.concatenate([lives[kind][side] for kind in BUFFERS]) for side in (0, 1))
+    size = np.concatenate([getattr(problem, kind)[tasks] for kind in BUFFERS])
+    kept = (size > 0) & (upper > lower)
+    kinds = np.repeat(np.arange(len(BUFFERS)), len(tasks))
+    return _Rows(*(column[kept] for column in (np.tile(tasks, len(BUFFERS)), kinds, lower, upper, size)))

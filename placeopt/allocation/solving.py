@@ -7,6 +7,7 @@ finds offsets or proves that the capacity is too small.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +24,7 @@ from placeopt.allocation.sections import Sections, components, sections_of
 from placeopt.allocation.verification import AllocationReport, verify_allocation
 from placeopt.engine import Stop, StoppedError, first_fit, fit_buffers, improve_fit
 from placeopt.errors import InternalError, UsageError
-from placeopt.model.arrays import Int, checked_whole
-from placeopt.orchestration.settings import make_options
+from placeopt.model.arrays import Int, checked_number, checked_whole
 
 MOST_SEARCHED = 20_000
 """Parts with more buffers are not searched completely: conflicts are sets of buffers."""
@@ -142,8 +142,10 @@ def allocate(
         raise UsageError(f"problem is a {type(problem).__name__}; expected Buffers, as build_buffers returns them")
     if capacity is not None:
         capacity = checked_whole("capacity", capacity, 0, 2**62)
-    options = make_options(time_limit=time_limit, seed=seed, workers=workers)
-    return _Solve(problem, capacity, time_limit, seed, options.workers, should_stop).run()
+    checked_number("time_limit", time_limit, positive=True)
+    seed = checked_whole("seed", seed, 0)
+    workers = checked_whole("workers", os.cpu_count() or 1 if workers is None else workers, 1, most=1000)
+    return _Solve(problem, capacity, time_limit, seed, workers, should_stop).run()
 
 
 class _Solve:

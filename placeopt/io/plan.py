@@ -9,6 +9,8 @@
       "transfers": [{"producer": "n1", "consumer": "n2", "start": 4}, ...]
     }
 
+A problem with addresses has `"offset": {"resident": 0, "output": 4096}` at each task: bytes of its buffers.
+
 Starts are ticks. `transfers` is there only under port contention and in pipelines. YAML with the same keys is read too.
 
 A pipeline has more keys:
@@ -24,7 +26,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from json.encoder import encode_basestring_ascii
@@ -52,7 +54,7 @@ from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem
-from placeopt.model.schedule import Schedule, Stages, Transfers, check_schedule, edge_transfers
+from placeopt.model.schedule import BUFFERS, Offsets, Schedule, Stages, Transfers, check_schedule, edge_transfers
 from placeopt.model.stages import trivial_stages
 from placeopt.model.units import exact, is_number, shown
 
@@ -83,10 +85,17 @@ class _Model(BaseModel):
 Tick = Annotated[Whole, Field(ge=-_LATEST, le=_LATEST)]
 
 
+class _TaskOffsets(_Model):
+    resident: Tick | None = None
+    output: Tick | None = None
+    scratch: Tick | None = None
+
+
 class _PlacedTask(_Model):
     device: str
     start: Tick
     stage: Tick | None = None
+    offset: _TaskOffsets | None = None
 
 
 class _StartedTransfer(_Model):
@@ -138,6 +147,8 @@ def plan_document(
         for name, device, start in zip(problem.task_names, devices, starts, strict=True)
     }
     document |= _transfer_rows(problem, schedule)
+    for name, offset in _offset_keys(problem, schedule):
+        document["tasks"][name]["offset"] = offset
     if schedule.stages is not None:
         for entry, stage in zip(document["tasks"].values(), schedule.stages.number.tolist(), strict=True):
             entry["stage"] = stage
@@ -171,6 +182,17 @@ def _transfer_rows(problem: Problem, schedule: Schedule) -> dict[str, Any]:
     for row, sent in zip(rows, [] if table.sent is None else table.sent.tolist(), strict=False):
         row["sent"] = sent
     return {"transfers": rows}
+
+
+def _offset_keys(problem: Problem, schedule: Schedule) -> Iterator[tuple[str, dict[str, int]]]:
+    """The key `offset` of each task that has buffers, if the schedule has offsets."""
+    if schedule.offsets is None:
+        return
+    places = {kind: getattr(schedule.offsets, kind).tolist() for kind in BUFFERS}
+    for i, name in enumerate(problem.task_names):
+        kinds = [kind for kind in BUFFERS if getattr(problem, kind)[i]]
+        if kinds:
+            yield name, {kind: places[kind][i] for kind in kinds}
 
 
 def _team_keys(problem: Problem, stages: Stages) -> dict[str, Any]:
@@ -237,7 +259,7 @@ def write_plan(path: StrPath, plan: Planned | Mapping[str, Any]) -> None:
 
 def _result_text(problem: Problem, schedule: Schedule, solver: str, objective: Sequence[Value] | None) -> str:
     """The text of a plan file, the same as of its document; a million tasks take a tenth of the time."""
-    if schedule.stages is not None:
+    if schedule.stages is not None or schedule.offsets is not None:
         return _text(plan_document(problem, schedule, solver=solver, objective=objective))
     check_schedule("write_plan", problem, schedule)
     on = [f'{{"device": {json.dumps(name)}, "start": ' for name in problem.device_names]
@@ -327,7 +349,25 @@ class _Reader:
             what = "a task of the problem is" if len(missing) == 1 else f"{len(missing)} tasks of the problem are"
             self._add(f"{what} missing: {listing(missing)}", ("tasks",))
         transfers = None if plan.transfers is None else self._transfers(plan.transfers, device)
-        return Schedule(device, start, transfers, self._stages(device))
+        return Schedule(device, start, transfers, self._stages(device), self._offsets())
+
+    def _offsets(self) -> Offsets | None:
+        """The offsets of all buffers; None if the plan has none."""
+        plan, problem = self._plan, self._problem
+        if self.issues or all(task.offset is None for task in plan.tasks.values()):
+            return None
+        found = {kind: np.zeros(problem.n_tasks, dtype=np.int64) for kind in BUFFERS}
+        for i, name in enumerate(problem.task_names):
+            if (task := plan.tasks.get(name)) is None:
+                continue
+            for kind in BUFFERS:
+                size, offset = int(getattr(problem, kind)[i]), getattr(task.offset, kind, None)
+                if offset is not None:
+                    found[kind][i] = offset
+                elif size:
+                    message = f"the {kind} of the task, {size} B, has no offset, which other buffers have"
+                    self._add(message, ("tasks", name, "offset"))
+        return Offsets(**found)
 
     def _stages(self, device: Int) -> Stages | None:
         """The stages of a pipeline; None if the plan has none."""

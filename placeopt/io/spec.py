@@ -578,6 +578,13 @@ class LimitsSpec(Strict):
     """Number of devices that run a task."""
 
 
+class AddressesSpec(Strict):
+    """The addresses that a plan must state."""
+
+    alignment: Memory = 1
+    """Offsets are multiples of it. Default: 1 byte."""
+
+
 class GraphSpec(Strict):
     """Reference to a file with the tasks of a large graph."""
 
@@ -639,6 +646,8 @@ class Spec(Strict):
     `half_duplex`: a device sends or receives at most one transfer at a time."""
     memory_model: MemoryModel = "sum"
     """`sum`: adds up the memory of all tasks on a device. `peak`: adds up only memory in use at the same time."""
+    addresses: Annotated[AddressesSpec | None, widen(_as_mapping, AddressesSpec | None)] = None
+    """A plan states offsets of all buffers in the memory of their devices; needs `memory_model: peak`."""
 
     def __repr__(self) -> str:
         name = f" {visible(self.name)}" if self.name else ""

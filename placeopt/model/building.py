@@ -12,10 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from placeopt import engine
 from placeopt.errors import UsageError, listing, visible
-from placeopt.model.arrays import Bool, Int, checked_share, choice, flags, names, task_pairs, whole_numbers
+from placeopt.model.arrays import (
+    Bool,
+    Int,
+    checked_share,
+    checked_whole,
+    choice,
+    flags,
+    names,
+    task_pairs,
+    whole_numbers,
+)
 from placeopt.model.graph import find_cycle
 from placeopt.model.pipeline import Pipeline, build_pipeline
 from placeopt.model.problem import (
+    LARGEST_ALIGNMENT,
     NANO,
     UNLIMITED,
     Contention,
@@ -76,6 +87,7 @@ def build_problem(
     objective: Objective | None = None,
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
+    alignment: int | None = None,
     tiers: Tiers | None = None,
     unavailable: Unavailability | None = None,
     setups: Setups | None = None,
@@ -92,7 +104,8 @@ def build_problem(
 
     Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels. Ratios are
     reduced to lowest terms. Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
-    `pipeline` holds the arguments of `build_pipeline`, for the objective `period`. With `tiers`, from
+    `alignment` asks for addresses of all buffers, and requires the memory model `peak`. `pipeline` holds the arguments
+    of `build_pipeline`, for the objective `period`. With `tiers`, from
     `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers. `unavailable` is from
     `placeopt.model.unavailability.build_unavailability`, `setups` from `placeopt.model.setups.build_setups`,
     `shared_links` from
@@ -112,6 +125,8 @@ def build_problem(
     """
     choice("contention", contention, get_args(Contention))
     choice("memory_model", memory_model, get_args(MemoryModel))
+    if alignment is not None and memory_model != "peak":
+        raise UsageError(f"memory_model is {memory_model}; expected peak with alignment, which asks for addresses")
     if objective is not None and not isinstance(objective, Objective):
         raise UsageError(f"objective is a {type(objective).__name__}; expected an Objective")
     if not isinstance(resolution, int | Fraction) or resolution <= 0:
@@ -270,6 +285,7 @@ def build_problem(
         objective=goal,
         contention=contention,
         memory_model=memory_model,
+        alignment=None if alignment is None else checked_whole("alignment", alignment, 1, LARGEST_ALIGNMENT),
         tiers=tiers,
         unavailable=unavailable,
         setups=setups,

@@ -129,6 +129,8 @@ def problem_header(problem: Problem) -> dict[str, Any]:
         document["pipeline"] = _pipeline(problem.pipeline)
     document["contention"] = problem.contention
     document["memory_model"] = problem.memory_model
+    if problem.alignment is not None:
+        document["addresses"] = {"alignment": problem.alignment}
     return document
 
 

@@ -18,6 +18,7 @@ from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.memory import (
     member_memory,
     memory_capacity,
+    memory_heights,
     peak_memory,
     sum_memory,
     swap_times,
@@ -275,6 +276,8 @@ class DeviceUse:
     """Bytes in each memory tier; empty without memory tiers."""
     swap: int = 0
     """Ticks of swapping before the first task."""
+    height: int | None = None
+    """Bytes up to the end of the topmost buffer; None without addresses."""
 
 
 def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
@@ -315,6 +318,7 @@ def compiled_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]
             tasks, ticks, used = (each[schedule.stages.leader] for each in (tasks, ticks, used))
     tasks, busy, memory = tasks.tolist(), ticks.tolist(), used.tolist()
     swap = swap_times(problem, schedule.device).tolist()
+    heights = memory_heights(problem, schedule)
     tiers = [[]] * problem.n_devices if problem.tiers is None else tier_bytes(problem, schedule.device).tolist()
     return tuple(
         DeviceUse(
@@ -326,6 +330,7 @@ def compiled_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]
             capacity=None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d]),
             tiers=tuple(tiers[d]),
             swap=swap[d],
+            height=None if heights is None else int(heights[d]),
         )
         for d in range(problem.n_devices)
     )

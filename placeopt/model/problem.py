@@ -45,6 +45,9 @@ Metric = Literal[
 UNLIMITED = int(np.iinfo(np.int64).max)
 """Capacity of a device without a memory limit, and deadline of a task without a deadline."""
 
+LARGEST_ALIGNMENT = 2**30
+"""Bytes; for all buffers together, alignments and sizes then stay below 2^62."""
+
 NANO = 10**9
 PARTS = 10**6
 """memory_balance is counted in parts per million of a capacity."""
@@ -255,6 +258,9 @@ class Problem:
         it does not affect feasibility or value, and only passes use it.
     pipeline
         How runs follow each other, if the objective contains `period`; else None.
+    alignment
+        Bytes of which the offsets of buffers are multiples (`placeopt.model.schedule.Offsets`); None if schedules need
+        no offsets.
     tiers
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     unavailable
@@ -330,6 +336,7 @@ class Problem:
     objective: Objective
     contention: Contention
     memory_model: MemoryModel
+    alignment: int | None
     tiers: Tiers | None
     unavailable: Unavailability | None
     setups: Setups | None
@@ -478,6 +485,7 @@ class Problem:
         idle = {"name", "description", "forward", "consolidate", "rounding", "efficiency", "notes", "provenance"}
         idle |= {name for name in ("relocation", "price") if not getattr(self, name).any()}
         idle |= set() if self.limits else {"limits"}
+        idle |= set() if self.alignment is not None else {"alignment"}
         idle |= {"due", "due_weight"} if (self.due == UNLIMITED).all() else set()
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
         if self.pipeline is None:

@@ -10,6 +10,9 @@ from placeopt.errors import UsageError, counted, visible
 from placeopt.model.arrays import Int, abbreviated, whole_numbers
 from placeopt.model.problem import UNLIMITED, Problem, check_problem
 
+BUFFERS = ("resident", "output", "scratch")
+"""The buffers of a task."""
+
 
 def _read_only_fields(instance: object, *names: str) -> None:
     for name in names:
@@ -75,6 +78,27 @@ class Stages:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Offsets:
+    """Where the buffers of each task lie in the memory of its device.
+
+    Attributes
+    ----------
+    resident, output, scratch
+        (n,) bytes from the begin of the memory; of no meaning for buffers of 0 bytes.
+    """
+
+    resident: Int
+    output: Int
+    scratch: Int
+
+    def __post_init__(self) -> None:
+        _read_only_fields(self, *BUFFERS)
+
+    def __repr__(self) -> str:
+        return "<Offsets: " + ", ".join(f"{kind} {abbreviated(getattr(self, kind))}" for kind in BUFFERS) + ">"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Schedule:
     """A device and a start for every task.
 
@@ -90,12 +114,15 @@ class Schedule:
         producer ends.
     stages
         The stages of a pipeline; None if they do not matter and no device has replicas.
+    offsets
+        The addresses of buffers; None unless the problem asks for them.
     """
 
     device: Int
     start: Int
     transfers: Transfers | None = None
     stages: Stages | None = None
+    offsets: Offsets | None = None
 
     def __post_init__(self) -> None:
         _read_only_fields(self, "device", "start")
@@ -126,6 +153,9 @@ def check_schedule(caller: str, problem: Problem, schedule: Schedule) -> None:
         last = problem.n_edges - 1
         if len(outside := table.edge[(table.edge < 0) | (table.edge > last)]):
             raise UsageError(f"transfers: edge {outside[0]} does not exist; expected an index from 0 to {last}")
+    if schedule.offsets is not None:
+        found = {kind: getattr(schedule.offsets, kind) for kind in BUFFERS}
+        _check_shapes(counted(problem.n_tasks, "task"), problem.n_tasks, **found)
     if stages is not None:
         _check_shapes(counted(problem.n_tasks, "task"), problem.n_tasks, number=stages.number)
         of_devices = {"leader": stages.leader, "recompute": stages.recompute, "synchronise": stages.synchronise}

@@ -15,12 +15,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from placeopt import engine
 from placeopt.bounding.quick import Bound, best_bound, prove_infeasible
 from placeopt.errors import InternalError, UsageError, listing
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, checked_call, checked_number
 from placeopt.model.metrics import device_uses
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
@@ -34,6 +35,7 @@ from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.protocol import Answer, Clock, Options, Progress, Solver, Termination
 from placeopt.protocol.cluster import pool_at
 from placeopt.protocol.connection import CONNECTING
+from placeopt.protocol.registry import default_solver, find_solver
 from placeopt.verifier import Report
 
 GRACE = 0.05
@@ -120,24 +122,42 @@ def solve(
         If a claim contradicts a verified schedule (`placeopt.orchestration.crosscheck`); carries a dump that reproduces
         it.
     """
+    options: dict[str, Any] = {
+        "gap_limit": gap_limit,
+        "seed": seed,
+        "workers": workers,
+        "bound_time": bound_time,
+        "strict": strict,
+        "consolidate": consolidate,
+        "dask": dask,
+        "connect_limit": connect_limit,
+        "settings": settings,
+    }
+    reported: dict[str, Any] = {"initial": initial, "on_progress": on_progress, "passes": passes}
+    if not isinstance(problem, Problem) or problem.alignment is None:
+        return _solved(problem, solver, time_limit=time_limit, should_stop=should_stop, **reported, **options)
+    from placeopt.orchestration.addresses import Addressing
+
+    checked_number("time_limit", time_limit, positive=True)
+    checked_call("should_stop", should_stop)
+    found = find_solver(default_solver(problem) if solver is None else solver)
+    with stopped_by_keyboard() as pressed:
+        addressing = Addressing(problem, partial(_solved, solver=found, **options), time_limit, should_stop or pressed)
+        return addressing.result(found, gap_limit, **reported)
+
+
+def _solved(
+    problem: Problem,
+    solver: str | Solver | None,
+    *,
+    should_stop: Callable[[], bool] | None,
+    dask: str | None,
+    connect_limit: float,
+    **arguments: Any,
+) -> Result:
+    """Solve a problem without addresses, or with a solver that finds them; see `solve`."""
     begun = time.monotonic()
-    run = prepare(
-        problem,
-        solver,
-        time_limit=time_limit,
-        gap_limit=gap_limit,
-        seed=seed,
-        workers=workers,
-        initial=initial,
-        on_progress=on_progress,
-        should_stop=should_stop,
-        passes=passes,
-        bound_time=bound_time,
-        strict=strict,
-        consolidate=consolidate,
-        dask=dask,
-        settings=settings,
-    )
+    run = prepare(problem, solver, should_stop=should_stop, dask=dask, **arguments)
     with pool_at(dask, connect_limit, should_stop) as pool:
         if pool is not None:
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())

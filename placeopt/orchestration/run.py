@@ -76,7 +76,7 @@ class Run:
     @property
     def consolidates(self) -> bool:
         """Whether the schedule of the solver is consolidated."""
-        return self.consolidate > 0 and self.problem.pipeline is None
+        return self.consolidate > 0 and self.problem.pipeline is None and self.problem.alignment is None
 
     def disagreement(self, claim: str, schedule: Schedule | None = None) -> InternalError:
         """The error to raise, with a dump that reproduces the run; `schedule` refutes the claim."""
@@ -217,7 +217,8 @@ def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
         check_schedule("solve", problem, initial)
     except UsageError as error:
         raise UsageError(f"the initial schedule does not fit the problem: {error}") from None
-    return initial
+    without = problem.alignment is None and initial.offsets is not None
+    return replace(initial, offsets=None) if without else initial
 
 
 def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:

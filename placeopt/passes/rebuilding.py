@@ -19,7 +19,7 @@ from placeopt.model.unavailability import Unavailability
 
 SETTINGS = (
     "name", "description", "resolution", "runs_before_next_change", "objective", "consolidate", "contention",
-    "memory_model", "limits",
+    "memory_model", "alignment", "limits",
 )  # fmt: skip
 TASK_FIELDS = ("resident", "output", "scratch", "release", "deadline", "due", "due_weight", "group")
 DEVICE_FIELDS = ("device_names", "device_types", "capacity", "power_num", "power_den")

@@ -287,6 +287,9 @@ class Info:
         Whether it uses `Options.pool`.
     clusters
         Whether it places clusters of tasks as a whole, and its answers state them.
+    addresses
+        Whether it finds offsets itself if a problem has an alignment. It gets such a problem after it solved the one
+        that counts bytes, and may rely on the offsets of `Options.initial`. Other solvers only get the latter.
     """
 
     summary: str
@@ -305,6 +308,7 @@ class Info:
     bounding: bool = False
     distributed: bool = False
     clusters: bool = False
+    addresses: bool = False
 
     def __repr__(self) -> str:
         return f"<Info: {self.summary}; guarantee {self.guarantee}>"

@@ -16,6 +16,7 @@
     port           `port`: a device sends one transfer at a time and receives one at a time; `half_duplex`: one in all
     link           a shared link carries one transfer at a time; an uplink with full duplex one in each direction
     memory         no device needs more than its capacity, under the problem's memory model
+    address        addresses: every buffer is aligned and within its device, apart from those live at the same time
     colocation     the tasks of a group share a device
     separation     the tasks of a separated pair do not
     stage          pipelines: stages, replicas and recomputation are as the pipeline allows

@@ -26,6 +26,7 @@ class Rule(enum.StrEnum):
     PORT = "port"
     LINK = "link"
     MEMORY = "memory"
+    ADDRESS = "address"
     COLOCATION = "colocation"
     SEPARATION = "separation"
     STAGE = "stage"

@@ -10,6 +10,7 @@ import numpy as np
 from placeopt.model.arrays import Bool
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers
+from placeopt.verifier.addresses import address
 from placeopt.verifier.objective import METRICS
 from placeopt.verifier.pipeline import needed_memory
 from placeopt.verifier.pipeline_rules import repetition, stage
@@ -411,6 +412,7 @@ RULES: tuple[Callable[[View], Iterator[Violation]], ...] = (
     _port,
     _link,
     _memory,
+    address,
     _colocation,
     _separation,
     stage,

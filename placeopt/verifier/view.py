@@ -150,10 +150,7 @@ def used_memory(view: View) -> list[tuple[int, int]]:
     problem = view.problem
     if problem.memory_model == "sum":
         return [(used, 0) for used in per_device(view, problem.resident, problem.output, problem.scratch)]
-    freed = view.end.copy()
-    held = np.where(view.moves, view.arrival, view.end[problem.edge_target])
-    np.maximum.at(freed, problem.edge_source[view.known], held[view.known])
-
+    freed = freed_ticks(view)
     tasks = np.flatnonzero(view.placed)
     most = total(problem.scratch[tasks]) + total(problem.output[tasks])
     scratch, output = exact(problem.scratch[tasks], most), exact(problem.output[tasks], most)
@@ -173,6 +170,14 @@ def used_memory(view: View) -> list[tuple[int, int]]:
             most, when = int(live.max()), int(tick[events[live.argmax()]])
         needs.append((resident + most, when))
     return needs
+
+
+def freed_ticks(view: View) -> Exact:
+    """(n,) the first tick at which no consumer needs a task's output any more."""
+    freed, problem = view.end.copy(), view.problem
+    held = np.where(view.moves, view.arrival, view.end[problem.edge_target])
+    np.maximum.at(freed, problem.edge_source[view.known], held[view.known])
+    return freed
 
 
 def resource_uses(view: View, r: int) -> dict[int, int]:

@@ -139,6 +139,8 @@ def device_cells(use: DeviceUse, makespan: int, resolution: Fraction) -> tuple[s
     memory = size_text(use.memory)
     if use.swap:
         memory += f", {size_text(sum(use.tiers[1:]))} swapped in {time_text(use.swap, resolution)}"
+    if use.height is not None:
+        memory += f", height {size_text(use.height)}"
     return (
         visible(use.name, 40), visible(use.type, 20), f"{use.tasks:,}", time_text(use.busy, resolution),
         f"{share:.1%}", memory, capacity,

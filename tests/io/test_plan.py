@@ -193,7 +193,7 @@ class TestEditsByHand:
               "6:36: tasks.n2.start: expected a whole number, got nan"]),
             ([(', "start": 0}', "}"), ('"device": "gpu", "start": 6', '"devise": "gpu", "start": 6, "end": 7')],
              ["5:3: tasks.n1: start is missing", "6:10: tasks.n2.devise: unknown key; did you mean device?",
-              "6:39: tasks.n2.end: unknown key; known are device, stage, start"]),
+              "6:39: tasks.n2.end: unknown key; known are device, offset, stage, start"]),
             ([('{"device": "core0", "start": 0}', "3"), ('"core1", "start": 20', '"core9", "start": 20')],
              ["5:9: tasks.n1: expected a mapping, got 3",
               '8:23: tasks.n 4.x.device: the problem has no device "core9"; did you mean core1?']),

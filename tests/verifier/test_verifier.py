@@ -42,6 +42,8 @@ PIPELINES = {Rule.STAGE, Rule.PERIOD}
 """Rules of pipelines, which test_pipeline_rules.py tests."""
 TIERED = {Rule.SWAP}
 """Rules of memory tiers."""
+ADDRESSED = {Rule.ADDRESS}
+"""Rules of addresses, which test_address_rule.py tests."""
 
 
 def small(**changes: Any) -> Problem:
@@ -822,7 +824,7 @@ def test_all_violations_are_reported_at_once_in_order() -> None:
     ]
     assert verify(problem, plan) == report
     rules = {v.rule for v in verify(small(**arrays), plan, [7]).violations}
-    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY} - PIPELINES - TIERED
+    assert rules == set(Rule) - {Rule.PLACEMENT, Rule.FEASIBILITY} - PIPELINES - TIERED - ADDRESSED
     nowhere = schedule([0, 1, 2], [-1, -1, -1], [(0, -1), (1, -1)])
     rules = {v.rule for v in verify(problem, nowhere).violations}
     assert rules == {
@@ -1490,7 +1492,7 @@ def test_agrees_with_the_naive_checker(contention: Contention, memory_model: Mem
             verdicts[report.feasible] += 1
     # The mutants cover all rules: some are still valid, many are not.
     assert min(verdicts.values()) > 50
-    expected = set(Rule) - {Rule.OBJECTIVE} - PIPELINES - ({Rule.PORT} if contention == "none" else set())
+    expected = set(Rule) - {Rule.OBJECTIVE} - PIPELINES - ADDRESSED - ({Rule.PORT} if contention == "none" else set())
     assert seen[Rule.LINK] >= 20
     expected -= TIERED if memory_model == "peak" else set()
     assert {rule for rule, count in seen.items() if count >= 5} == expected

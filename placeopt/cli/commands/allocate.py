@@ -37,7 +37,10 @@ def allocate(
     plan: Annotated[
         Path | None, input_option("--plan", help="Place the buffers of this plan, on each device of the problem.")
     ] = None,
-    alignment: Annotated[int, Option(help="With --plan: offsets are multiples of this number of bytes.")] = 1,
+    alignment: Annotated[
+        int | None,
+        Option(help="With --plan: offsets are multiples of this number of bytes; by default, as the problem states."),
+    ] = None,
     capacity: Annotated[
         str | None, Option("--capacity", metavar="BYTES", help="Fit into this memory, such as 1048576 or 256KiB.")
     ] = None,
@@ -68,7 +71,7 @@ def allocate(
             if given is not None:
                 raise UsageError(f"{option} does not apply to plans; capacities are those of the devices")
         _allocate_plan(buffers, plan, alignment, limit, seed, workers, out, as_json)
-    if alignment != 1:
+    if alignment is not None:
         raise UsageError("--alignment applies to plans; the file of buffers states theirs")
     if buffers.suffix in (".yaml", ".yml"):
         raise UsageError(f"{buffers} is a problem, of which a plan has buffers; expected --plan FILE, or CSV or JSON")
@@ -109,7 +112,7 @@ def allocate(
 def _allocate_plan(
     path: Path,
     plan: Path,
-    alignment: int,
+    alignment: int | None,
     limit: float,
     seed: int,
     workers: int | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -150,7 +151,7 @@ def simulate(
         }  # fmt: skip
     if out is not None:  # before printing, which may fail
         try:
-            write_plan(out, plan_document(compiled, executed))
+            write_plan(out, plan_document(compiled, replace(executed, offsets=schedule.offsets)))
         except OSError as error:
             raise UsageError(unwritable(out, error)) from None
     if as_json:

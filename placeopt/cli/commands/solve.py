@@ -203,9 +203,10 @@ def solve(
 def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...]:
     """The command that says more: why a problem is infeasible, or whether a schedule can be improved."""
     if result.termination.value == "infeasible":
-        return (explaining(problem, result.problem),)
+        return (explaining(problem, result.problem),) if result.problem.alignment is None else ()
     if result.termination.value in ("completed", "failed") and not result.feasible:
-        return ("--solver auto searches for a schedule that keeps all rules",)
+        better = "auto" if result.problem.alignment is None else "cp-sat"
+        return (f"--solver {better} searches for a schedule that keeps all rules",)
     if not chosen and result.feasible and result.gap != 0:
         return (f"--solver auto searches for better schedules and bounds than {result.solver}",)
     return ()

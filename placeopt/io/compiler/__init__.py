@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
-from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
+from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows, stated_alignment
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
@@ -256,6 +256,7 @@ class Compilation:
 
         due, due_weight = due_dates(tasks, scales)
         limits = metric_limits(spec, scales, issues)
+        alignment = stated_alignment(spec, scales, issues)
         duration = table.finished()
         setups = setup_times(parts, duration, table.feasible)
         members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
@@ -296,6 +297,7 @@ class Compilation:
             objective=shared_out(objective, self.current.runs),
             contention=spec.contention,
             memory_model=spec.memory_model,
+            alignment=alignment,
             tiers=tiers,
             unavailable=unavailable,
             setups=setups,

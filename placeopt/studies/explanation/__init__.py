@@ -161,7 +161,7 @@ def explain(
     SpecError
         If the spec is wrong, or contains a contradiction that the compiler finds; lists every issue.
     UsageError
-        If an argument is invalid.
+        If an argument is invalid, or the problem has addresses.
     """
     if time_limit is None:
         raise UsageError("time_limit is None; expected a positive number of seconds")
@@ -170,6 +170,8 @@ def explain(
     report = on_progress or (lambda _line: None)
     with collection_paused():
         system = System(begin_compilation(document_of(spec), files=files))
+    if system.problem.alignment is not None:
+        raise UsageError("explain does not support addresses; without this key, it explains what counted bytes lack")
     clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -102,8 +102,14 @@ def bounded_devices(problem: Problem) -> list[int]:
     limited = np.flatnonzero(problem.capacity != UNLIMITED).tolist()
     if "memory_balance" in counted(problem):
         return limited
-    memory = problem.memory.astype(object)
+    memory = aligned_memory(problem)
     return [d for d in limited if memory[problem.feasible[:, d]].sum() > int(problem.capacity[d])]
+
+
+def aligned_memory(problem: Problem) -> Any:
+    """Return the bytes (n,) of each task as Python integers, its buffers rounded up to the alignment."""
+    step, parts = problem.alignment or 1, (problem.resident, problem.output, problem.scratch)
+    return sum((-(-part.astype(object) // step) * step for part in parts), np.zeros(problem.n_tasks, dtype=object))
 
 
 def needs_times(problem: Problem) -> bool:

@@ -126,4 +126,4 @@ def _divided(num: Int, den: Int, by_num: int, by_den: int) -> tuple[Int, Int] | 
 def _scaled(schedule: Schedule, change: Callable[[Int], Int]) -> Schedule:
     moved = schedule.transfers
     transfers = None if moved is None else Transfers(moved.edge, change(moved.start))
-    return Schedule(schedule.device, change(schedule.start), transfers)
+    return replace(schedule, start=change(schedule.start), transfers=transfers)

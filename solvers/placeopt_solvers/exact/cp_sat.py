@@ -2,10 +2,11 @@
 
 A task has one start, shared by one optional interval per feasible device. A literal per pair of groups says whether
 they are on different devices, and implies the transfers between them (`_cp_sat.placement`, `timing`, `transfers`).
-Memory is a knapsack or a cumulative resource (`_cp_sat.memory`), like other resources (`_cp_sat.resources`). CP-SAT is
-that of OR-Tools (L. Perron, F. Didier, S. Gay: The CP-SAT-LP solver, CP 2023, doi:10.4230/LIPIcs.CP.2023.3). Complete
-hints, symmetry breaking between interchangeable devices, and heads, tails and bounds from `placeopt.bounding.quick`
-make it fast.
+Memory is a knapsack or a cumulative resource (`_cp_sat.memory`), like other resources (`_cp_sat.resources`). With
+addresses, buffers are rectangles of ticks and bytes that do not overlap (`_cp_sat.addresses`). CP-SAT is that of
+OR-Tools (L. Perron, F. Didier, S. Gay: The CP-SAT-LP solver, CP 2023, doi:10.4230/LIPIcs.CP.2023.3). Complete hints,
+symmetry breaking between interchangeable devices, and heads, tails and bounds from `placeopt.bounding.quick` make it
+fast.
 
 Forks, joins and fork-joins have a model of their own (`_forks`): with the devices of the source and the sink fixed, the
 other tasks are independent. It runs first, for most of the time limit at most.
@@ -48,6 +49,7 @@ class CpSat:
         metrics=(*ALL_METRICS, "period"),
         combined=True,
         distributed=True,
+        addresses=True,
     )
     settings_type: ClassVar[type[Settings]] = CpSatSettings
 

@@ -65,7 +65,7 @@ class Pools:
             if len(devices) > 1:
                 tasks = np.flatnonzero(schedule.device == d)
                 device[tasks] = self._coloured(tasks, schedule.start[tasks], d)
-        return Schedule(device, schedule.start, schedule.transfers)
+        return replace(schedule, device=device)
 
     def _coloured(self, tasks: Int, start: Int, d: int) -> list[int]:
         """Return a device of the pool for each task."""

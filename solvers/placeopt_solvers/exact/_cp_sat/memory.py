@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from placeopt.model.problem import PARTS
 
 from ..._runs.exact_run import TooLargeError, View, bounded_devices, counted
-from .base import Expression
+from .base import Expression, Literal
 from .limits import LARGEST
 from .placement import Placement
 from .timing import Interval, Timing, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory of a task that is live for a part of the time, if the task is on the device of the interval."""
+
+    task: int
+    kind: str
+    interval: Interval
+    present: Literal
+    length: Variable | None = None  # of the interval; None if it is not 0
 
 
 class Memory:
@@ -23,7 +35,8 @@ class Memory:
 
     Variables: f[i], when the output of task i is released, and h[i], for how long it is held; room[d], the capacity
     that the resident bytes of device d leave; used[d], if the objective needs it. `magnitude` is the largest number
-    in the rows, `area` the largest sum of bytes times ticks under the model `peak`, in units.
+    in the rows, `area` the largest sum of bytes times ticks under the model `peak`, in units. `live` are the buffers
+    of each device whose capacity is limited under `peak`, other than the resident ones.
     """
 
     def __init__(self, placement: Placement, timing: Timing | None) -> None:
@@ -39,6 +52,7 @@ class Memory:
         self.used: dict[int, Expression] = {}
         self.magnitude = sum(amounts) // self.unit if bounded else 0
         self.area = 0
+        self.live: dict[int, list[Buffer]] = {}
         if problem.memory_model == "sum":
             self._limit_sums(bounded)
         elif timing is not None and bounded:
@@ -78,19 +92,18 @@ class Memory:
             limit = capacity
             room = self.base.integer(0, capacity, lambda view: capacity - stays(view) // unit)
         cp.add(room + resident <= limit)
-        intervals: list[Interval] = []
-        demands: list[int] = []
+        live = self.live[d] = list[Buffer]()
         for i, interval in timing.running[d].items():
+            x = self.placement.at[self.placement.group[i]][d]
             # Scratch memory of a task without duration is never live.
             if problem.scratch[i] and problem.duration[i, d]:
-                intervals.append(interval)
-                demands.append(int(problem.scratch[i]) // unit)
+                live.append(Buffer(i, "scratch", interval, x))
             if i in held:
                 freed, length = held[i]
-                x = self.placement.at[self.placement.group[i]][d]
-                intervals.append(cp.new_optional_interval_var(timing.starts[i], length, freed, x, ""))
-                demands.append(int(problem.output[i]) // unit)
-        cp.add_cumulative(intervals, demands, room)
+                interval = cp.new_optional_interval_var(timing.starts[i], length, freed, x, "")
+                live.append(Buffer(i, "output", interval, x, length))
+        demands = [int(getattr(problem, each.kind)[each.task]) // unit for each in live]
+        cp.add_cumulative([each.interval for each in live], demands, room)
 
     def _hold(self, i: int, timing: Timing) -> tuple[Variable, Variable]:
         """Add when a task's output is released, and for how long it is held: until its last consumer has it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +19,7 @@ from placeopt.model.schedule import Schedule, edge_transfers
 
 from ..._constructive.sequences import heft_on_homes
 from ..._runs.exact_run import Level, TooLargeError, View, counted, needs_times, transfers_of
+from .addresses import Addresses
 from .base import Base, Expression, Literal
 from .limits import LARGEST, Limits
 from .memory import Memory
@@ -60,6 +62,9 @@ class Model:
             several[problem.resources.parallel] = problem.n_tasks
         self.timing = Timing(self.moves, limits, several.tolist()) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
+        self.addresses: Addresses | None = None
+        if problem.alignment is not None:
+            self.addresses = Addresses(self.memory, problem.alignment, limits.horizon)
         self.uses = None if problem.resources is None else Uses(self.placement, self.timing, problem.resources)
         swapping = None
         if problem.tiers is not None and self.timing is not None:
@@ -71,6 +76,7 @@ class Model:
                 self.base.cp.add(metrics[metric] <= most)
         # The largest number in any row, the rows of the metrics included.
         self.magnitude = max(self.memory.magnitude, limits.horizon if self.timing is not None else 0)
+        self.magnitude = max(self.magnitude, 0 if self.addresses is None else self.addresses.magnitude)
         self.magnitude = max(self.magnitude, 0 if swapping is None else swapping.magnitude)
         self.magnitude = max(self.magnitude, 0 if self.uses is None else self.uses.magnitude)
         self.levels: list[Level[Expression]] = []
@@ -134,18 +140,23 @@ class Model:
     ) -> cp_sat.Outcome:
         """Minimise a level of the objective from a schedule; `options` are those of `cp_sat.run`."""
         self.base.cp.minimize(level.expression)
+        areas = [0 if part is None else part.area for part in (self.memory, self.uses, self.addresses)]
         if start is not None:
             self.base.hint(start)
         return cp_sat.run(
             self.base.cp,
             largest=self.magnitude,
-            area=max(self.memory.area, 0 if self.uses is None else self.uses.area),
+            area=max(areas),
             on_solution=lambda read: on_schedule(self.schedule(read)),
             **options,
         )
 
     def schedule(self, read: Callable[[Literal], int]) -> Schedule:
         """Return the schedule of a solution; HEFT gives the times if none are modelled."""
+        found = self._timed(read)
+        return found if self.addresses is None else replace(found, offsets=self.addresses.offsets(read, found.device))
+
+    def _timed(self, read: Callable[[Literal], int]) -> Schedule:
         problem = self.problem
         home = np.array([next(d for d, x in row.items() if read(x)) for row in self.placement.at], dtype=np.int64)
         device = home[problem.group]

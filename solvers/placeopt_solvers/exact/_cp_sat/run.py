@@ -77,13 +77,17 @@ class CpSatRun(ExactRun["Expression"]):
 
     def __init__(self, problem: Problem, options: Options, settings: CpSatSettings) -> None:
         super().__init__(problem, options, "cp-sat", "CP-SAT")
+        if problem.alignment is not None:  # schedules of heuristics and of other models have no offsets
+            settings = settings.model_copy(update=dict.fromkeys(("hint", "series", "pool", "forks"), False))
         self.settings = settings
         if options.workers > 1 and not settings.deterministic:
             self.varies_by = "threads"
 
     def answer(self) -> Answer:
         """Return the best schedule and bound, and why the run ended."""
-        start = best_start(self.problem, self.options.initial, self.settings.hint, self.stopped)
+        start = self.options.initial
+        if self.problem.alignment is None:
+            start = best_start(self.problem, start, self.settings.hint, self.stopped)
         least = best_bound(self.problem).value
         if start is not None:
             self.best.offer(start, "start")
