@@ -103,6 +103,7 @@ class _Search:
         if self.problem.steps is None:
             self._cheapest_stages(self.problem, patterns, self._left() / 4)
         else:
+            self._try(self.problem.counts, self._left() / 10)
             bound = max(bound, self._cheapest_of_times())
         if self.found is None:
             self._try(self.problem.counts, self._left() / 4)

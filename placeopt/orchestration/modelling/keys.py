@@ -245,6 +245,12 @@ class LimitsKeys(TypedDict, total=False):
     devices: int | None
 
 
+class AddressesKeys(TypedDict, total=False):
+    """The addresses that a plan must state."""
+
+    alignment: Amount
+
+
 class GraphKeys(TypedDict, total=False):
     """Reference to a file with the tasks of a large graph."""
 
@@ -278,3 +284,4 @@ class ProblemKeys(TypedDict, total=False):
     pipeline: PipelineKeys | None
     contention: Contention
     memory_model: MemoryModel
+    addresses: AddressesKeys | None
