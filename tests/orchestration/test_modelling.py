@@ -43,7 +43,8 @@ def everything() -> po.Model:
     """A model that states every key of the spec; no such problem could be compiled."""
     m = po.Model(
         "all", description="each key", source="a test", resolution="1 us", precision="fp16", contention="none",
-        memory_model="sum", addresses={"alignment": "16 B"}, consolidate="1%", best_known={"objective": 9, "bound": 8}, graph={"file": "graph.json"},
+        memory_model="sum", addresses={"alignment": "16 B"}, consolidate="1%",
+        best_known={"objective": 9, "bound": 8}, graph={"file": "graph.json"},
         units={"time": "ms", "memory": "MiB", "bandwidth": "GB/s", "work": "GFLOP", "speed": "TFLOP/s"},
         links={"default": {"like": "nvlink-4", "bandwidth": "1 GB/s", "latency": "1 us", "energy": "60 pJ/B"}},
         pipeline={
