@@ -61,20 +61,29 @@ def whatif_serving(
     UsageError
         If an argument is out of range.
     """
-    found: list[ServingGain] = []
-    for change, changed in _changes(problem, factor):
-        first = found[0].result if found else None
-        result = solve_serving(
+
+    def solved(changed: Serving, known: ServingResult | None) -> ServingResult:
+        plan = None if known is None else known.plan
+        return solve_serving(
             changed, time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers, should_stop=should_stop,
-            start=None if first is None or first.plan is None else _intervals_of(changed, problem, first.plan),
+            start=None if known is None or plan is None else _intervals_of(changed, known.problem, plan),
         )  # fmt: skip
-        first = first or result
-        least = result.rate / first.bound - 1 if first.bound else None
-        most = result.bound / first.rate - 1 if first.rate else None
-        found.append(ServingGain(change, result, least, most))
+
+    found: dict[str, ServingResult] = {}
+    for change, changed in _changes(problem, factor):
+        found[change] = solved(changed, found.get("none"))
+        if found[change].rate > found["none"].rate and changed.n_nodes < problem.n_nodes:
+            found["none"] = solved(problem, found[change])  # a plan of fewer nodes is one of all
         if should_stop():
             break
-    return found
+    first = found["none"]
+    return [
+        ServingGain(
+            change, result, result.rate / first.bound - 1 if first.bound else None,
+            result.bound / first.rate - 1 if first.rate else None,
+        )
+        for change, result in found.items()
+    ]  # fmt: skip
 
 
 def _intervals_of(changed: Serving, problem: Serving, plan: ServingPlan) -> tuple[Int, Int]:
@@ -86,13 +95,13 @@ def _intervals_of(changed: Serving, problem: Serving, plan: ServingPlan) -> tupl
 
 def _changes(problem: Serving, factor: int) -> Iterator[tuple[str, Serving]]:
     yield "none", problem
-    for kind, name in enumerate(problem.kind_names):
-        nodes = np.flatnonzero(problem.kind == kind)
-        if not len(nodes):
-            continue
-        yield f"one {name} more", _with_copy(problem, int(nodes[0]))
-        if problem.n_nodes > 1:
+    of_kind = [(name, np.flatnonzero(problem.kind == kind)) for kind, name in enumerate(problem.kind_names)]
+    for name, nodes in of_kind:
+        if len(nodes) and problem.n_nodes > 1:
             yield f"one {name} less", problem.part(np.delete(np.arange(problem.n_nodes), nodes[-1]))
+    for name, nodes in of_kind:
+        if len(nodes):
+            yield f"one {name} more", _with_copy(problem, int(nodes[0]))
     sites = find_sites(problem).of_node
     between = sites[:, None] != sites[None, :]
     for what, links in ((" between sites", between), ("", np.ones_like(between))):
@@ -110,7 +119,13 @@ def _with_copy(problem: Serving, node: int) -> Serving:
     link = more.link.copy()
     others = np.delete(problem.link[node], node)
     link[node, -1] = link[-1, node] = others.max(initial=0) if len(others) else UNLIMITED
-    return replace(more, node_names=(*problem.node_names, name), link=link)
+    steps = more.steps
+    if steps is not None:
+        delay = steps.delay.copy()
+        others = np.delete(delay[node, :-1], node)
+        delay[node, -1] = delay[-1, node] = others.min() if len(others) else 0
+        steps = replace(steps, delay=delay)
+    return replace(more, node_names=(*problem.node_names, name), link=link, steps=steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -108,4 +108,11 @@ def test_commands(tmp_path: Path) -> None:
     after.write_text("devices: {slow: {count: 3}}")  # the rates of the lost kind remain in the problem file
     assert "layers to load" in run("replace", problem, plan, "--devices", after, "-t", "2s").out
     assert "does not apply to serving problems" in run("whatif", problem, "-c", "devices").err
+    wrong = run("replace", problem, plan, "--devices", "l4:2")
+    assert wrong.err == (
+        "placeopt: --devices l4:2: nodes of the same name keep their layers, so that serving problems need a file with "
+        "devices\n"
+    )
+    missed = run("solve", problem, "-t", "1s", "--require-gap", "0")
+    assert missed.code == ("the gap is not at most 0.00%" in missed.err)
     assert "--bandwidth-factor does not apply" in run("whatif", problem, "--bandwidth-factor", "10").err

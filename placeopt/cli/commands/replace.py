@@ -28,6 +28,7 @@ from placeopt.cli.options import (
 )
 from placeopt.cli.output import print_json, print_notes, stderr_console, stdout_console
 from placeopt.cli.progress import watched
+from placeopt.errors import UsageError
 
 
 def replace(
@@ -82,6 +83,9 @@ def replace(
             "--out-problem": out_problem, "--time-limit none": limit is None,
         })  # fmt: skip
         assert limit is not None
+        if devices != "-" and not names_file(devices):
+            what = "nodes of the same name keep their layers, so that serving problems need a file with devices"
+            raise UsageError(f"--devices {devices}: {what}")
         replace_serving_file(document, plan, devices, limit=limit, seed=seed, workers=workers, out=out, as_json=as_json)
     is_file = devices == "-" or names_file(devices)
     network, notes = (input_path(devices), ()) if is_file else network_of(devices)

@@ -80,6 +80,9 @@ def solve_serving_file(
         print_notes(unsaved)
         if result.plan is not None and not as_json:
             print_json(serving_plan_document(problem, result.plan))
+    if require_gap is not None and result.plan is not None and (result.gap is None or result.gap > require_gap):
+        proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
+        print_notes(f"the gap is not at most {require_gap:.2%}: {proved}")
     drawn = True
     if result.plan is not None:
         drawn = save_plots(pictures, lambda _: result.plot())
