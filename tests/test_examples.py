@@ -143,6 +143,13 @@ def four_stages(output: str) -> None:
     assert cost == pytest.approx(100 * (period / bound - 1), abs=0.1)
 
 
+def microcontroller(output: str) -> None:
+    assert "heft:   False" in output
+    assert "cp-sat: True optimal" in output
+    height, capacity = re.findall(r"height ([\d,]+) of ([\d,]+) bytes", output)[0]
+    assert int(height.replace(",", "")) <= int(capacity.replace(",", "")) == 256 * 1024
+
+
 def serving(output: str) -> None:
     price, least, whole = map(float, re.findall(r"less than (\d+) an hour, and at least (\d+); .* ([\d.]+)", output)[0])
     assert least < price < whole
@@ -185,7 +192,7 @@ CLAIMS: dict[str, Callable[[str], None]] = {
     claims.__name__: claims
     for claims in (
         transformer, edge_pipeline, workflow, heuristic_gaps, own_solver, embedding, lost_device, infeasible,
-        robustness, what_if, language_model, four_stages, tensor_parallel, quantisation, serving,
+        robustness, what_if, language_model, four_stages, tensor_parallel, quantisation, serving, microcontroller,
     )
 }  # fmt: skip
 

@@ -39,12 +39,13 @@ EXAMPLES = (
     "quantisation",
     "four_stages",
     "serving",
+    "microcontroller",
 )
 """The examples in the order of the index; each is a script of that name."""
 _MARK = "\x1e"  # the ASCII record separator, between the outputs of two blocks of code
 _INDEX = """# Examples
 
-This gallery has fifteen worked examples. Each is one script: download it, or copy it from its page. The pictures need
+This gallery has sixteen worked examples. Each is one script: download it, or copy it from its page. The pictures need
 matplotlib (`pip install 'placeopt[plots]'`), and the script about your own solver needs a checkout of the repository.
 The tests run all scripts and compare their output with the output shown here.
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from placeopt.allocation.verification import AllocationReport, verify_allocation
 from placeopt.engine import Stop, StoppedError, first_fit, fit_buffers, improve_fit
 from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int, checked_number, checked_whole
+
+if TYPE_CHECKING:
+    from placeopt.views.plots.canvas import Picture
 
 MOST_SEARCHED = 20_000
 """Parts with more buffers are not searched completely: conflicts are sets of buffers."""
@@ -89,6 +93,28 @@ class Allocation:
         if self.capacity is None:
             return None
         return True if self.offset is not None else False if self.bound > self.capacity else None
+
+    def plot(self, path: str | PathLike[str] | None = None, *, title: str = "memory") -> Picture:
+        """Draw the buffers over time and offset; with a path, also write the picture, as PNG, SVG or PDF by its suffix.
+
+        Raises
+        ------
+        UsageError
+            If there are no offsets, the format is unknown, or the file cannot be written.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from placeopt.views.plots import drawn
+
+        if self.offset is None:
+            raise UsageError("plot: no offsets were found")
+
+        def draw() -> Picture:
+            from placeopt.allocation.pictures import draw_memory
+
+            return draw_memory(self, title)
+
+        return drawn(draw, path)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON."""

@@ -52,19 +52,18 @@ class ServingResult:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from placeopt.views.plots import checked_file, need_plots
+        from placeopt.views.plots import drawn
 
-        if self.plan is None:
+        plan = self.plan
+        if plan is None:
             raise UsageError("plot: the result has no plan")
-        if path is not None:
-            checked_file(path)
-        need_plots()
-        from placeopt.serving.pictures import draw_layers
 
-        picture = draw_layers(self.problem, self.plan, bound=self.bound)
-        if path is not None:
-            picture.write(path)
-        return picture
+        def draw() -> Picture:
+            from placeopt.serving.pictures import draw_layers
+
+            return draw_layers(self.problem, plan, bound=self.bound)
+
+        return drawn(draw, path)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON; rates in tokens per second."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -141,3 +143,13 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_given_offsets_must_not_overlap() -> None:
     with pytest.raises(po.UsageError, match="fixed: 0 and 1 are live together"):
         po.allocate(lower=[0, 0], upper=[1, 1], size=[4, 4], fixed=[0, 3])
+
+
+def test_plots(tmp_path: Path) -> None:
+    found = po.allocate(lower=[0, 1], upper=[2, 3], size=[5, 6])
+    found.plot(tmp_path / "memory.svg", title="two buffers")
+    assert "two buffers" in (tmp_path / "memory.svg").read_text()
+    with pytest.raises(po.UsageError, match=r"expected one of \.png"):
+        found.plot(tmp_path / "memory.txt")
+    with pytest.raises(po.UsageError, match="no offsets were found"):
+        replace(found, offset=None).plot()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.views.plots.targets import checked_file as checked_file
+from placeopt.views.plots.targets import drawn as drawn
 from placeopt.views.plots.targets import need_plots as need_plots
 
 if TYPE_CHECKING:
