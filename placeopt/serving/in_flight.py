@@ -87,7 +87,9 @@ def best_rates_of_groups(times: Times, limit: Floats, worth: Floats, period: flo
     with np.errstate(divide="ignore", invalid="ignore"):
         # Requests in steps are the larger of g (a + b g period) and g (c + d g period), where a >= c.
         change = np.where(d > b, (a - c) / (d - b) / period, np.inf)
-        first, second = ((worth - fixed) / (2 * each * period) for fixed, each in ((a, b), (c, d)))
+        first, second = (
+            np.where(fixed < worth, (worth - fixed) / (2 * each * period), 0.0) for fixed, each in ((a, b), (c, d))
+        )
     return _best_of_two(first, second, change, limit)
 
 

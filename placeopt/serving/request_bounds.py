@@ -94,7 +94,7 @@ class TimeBounds:
         high = float((self._counts * (limit * self._sizes).max(axis=1)).sum()) / self.problem.layers
         high = min(high, self.most_requests * PER / max(least, 1.0))
         low, worth = min(float(above), high), 0.0
-        period = least / groups[1]
+        period = _least_period(least, groups)
         while high - low > precision * high:
             middle = (low + high) / 2
             refuted, worth = self._refuted(middle, limit, min(most, self.most_time), period)
@@ -105,12 +105,16 @@ class TimeBounds:
         """Whether no plan passes a rate, as far as ranges of times show in short time."""
         at = self.shortest()
         while at <= self.most_time and not should_stop():
-            if self.bound(at, np.inf, ALL, rate, 1e-2).bound < rate:
+            if self._refutes(rate, at, np.inf):
                 return True
-            if self.bound(at, at * STEP, ALL, rate, 1e-2).bound >= rate:
+            if not self._refutes(rate, at, at * STEP):
                 return False
             at *= STEP
         return at > self.most_time
+
+    def _refutes(self, rate: int, least: float, most: float) -> bool:
+        limit = self._limits(least, most, ALL)
+        return self._refuted(rate, limit, min(most, self.most_time), _least_period(least, ALL))[0]
 
     def least_prices(
         self, rate: int, prices: Sequence[int], should_stop: Callable[[], bool]
@@ -119,11 +123,10 @@ class TimeBounds:
         that do, given the price of a node of each group."""
         at = self.shortest()
         while at <= self.most_time and not should_stop():
-            rest = self.bound(at, np.inf, ALL, rate, 1e-2)
-            if rest.bound < rate:
+            if self._refutes(rate, at, np.inf):
                 return
-            found = self.bound(at, at * STEP, ALL, rate, 1e-2)
-            if found.bound >= rate:
+            if not self._refutes(rate, at, at * STEP):
+                found = self.bound(at, at * STEP, ALL, rate, 1e-2)
                 patterns = self._patterns(found, should_stop)
                 # With a price of requests, nodes and requests cost at least as much; the requests are subtracted.
                 scaled, trials = [price * FINER for price in prices], [0]
@@ -158,7 +161,7 @@ class TimeBounds:
         most = min(found.most, self.most_time)
         in_flight = None
         if np.isfinite(most) or np.isfinite(self.most_requests):
-            period = found.least / found.groups[1]
+            period = _least_period(found.least, found.groups)
             in_flight = InFlight(self._times, self._ways[:, 0], most, self.most_requests, period)
         classes = layer_classes(self.problem, limit.astype(np.int64))
         return PatternBound(
@@ -201,3 +204,8 @@ class TimeBounds:
         gain = np.minimum(gain, limit / PER * np.maximum(worth * _SAFE - np.maximum(a + b, c + d) / _SAFE, 0.0))
         gain = np.where((self._rate > 0) & (gain > 0), gain, 0.0)
         return float((self._counts * gain.max(axis=1)).sum()) * _SAFE
+
+
+def _least_period(least: float, groups: tuple[int, int]) -> float:
+    """The least period of groups with a time between tokens of at least `least`; more groups than are tried may be."""
+    return 0.0 if groups[1] >= MOST_GROUPS else least / groups[1]

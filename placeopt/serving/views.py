@@ -33,7 +33,8 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
     if result.plan is None:
         held = int(((result.problem.rate > 0).any(axis=1).sum(axis=1) * result.problem.counts).sum())
         lack = f"the nodes hold at most {held:,} of {result.problem.layers:,} layers"
-        lack = "no plan was found" if held >= result.problem.layers else lack
+        if held >= result.problem.layers:
+            lack = "no plan was found" if result.bound else "no plan exists"
         facts.append(("rate", lack))
     else:
         facts.append(("rate", tokens_text(result.rate)))
