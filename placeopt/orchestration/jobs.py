@@ -1,6 +1,7 @@
 """Jobs: solves that run beside the program, in a thread or in a process of their own.
 
-A process is sent the problem and runs the job in a thread. It sends reports and incumbents back, and the result last.
+A process gets the arguments of a job on stdin and runs it in a thread. It sends reports with incumbents back, and at
+last the result or an error. The end of its stdin cancels the job.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
-from concurrent import futures
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
@@ -35,29 +36,23 @@ from placeopt.orchestration.keyboard import stopped_by_keyboard
 from placeopt.orchestration.pipeline import solve, solve_run
 from placeopt.orchestration.result import Result
 from placeopt.orchestration.run import prepare
+from placeopt.passes import Chain
 from placeopt.protocol import Progress, Solver
 
 GRACE = 30.0
 """Seconds after `cancel` in which the process of a job may end by itself; then it is killed."""
 
 LEAVING = 5.0
-"""Seconds that the end of the program waits for each job that it has cancelled."""
+"""Seconds that the end of the program waits for each job, which it cancels."""
 
 # The process imports the same packages as this one.
-_START = """\
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from placeopt.orchestration.jobs import serve
-serve()"""
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from placeopt.orchestration.jobs import serve; serve()"
+)
 
 
 class Job:
     """A solve that runs beside the program; `placeopt.start` returns it. All methods may be called from any thread.
-
-        job = po.start(problem, "auto", time_limit=60)
-        for report in job:
-            print(report.elapsed, report.objective, report.bound)
-        result = job.wait()
 
     Iteration, also with `async for`, yields a `Progress` for every new incumbent and bound, from the first one on, and
     ends with the job. Behind passes that may lose the optimum, the reports state no values and no bounds.
@@ -67,13 +62,11 @@ class Job:
 
     def __init__(self, problem: Problem, solver: str | Solver | None, options: Mapping[str, Any]) -> None:
         self.problem = problem
-        self._reports: list[Progress] = []
-        self._changed = threading.Condition()
-        self._wakers: list[Callable[[], object]] = []
         self._cancelled = threading.Event()
-        self._future: futures.Future[Result] = futures.Future()
-        self._future.set_running_or_notify_cancel()
-        self._finding = threading.Lock()
+        self._future: Future[Result] = _running()
+        self._latest = Progress(0.0)
+        self._reports: list[Future[Progress | None]] = [_running()]  # the last one is still to come
+        self._verifying = threading.Lock()
         self._stated: Schedule | None = None
         self._incumbent: Schedule | None = None
         arguments: dict[str, Any] = {"on_progress": self._hear, "should_stop": self._cancelled.is_set}
@@ -84,9 +77,9 @@ class Job:
         self._run = prepare(**call.arguments)
 
     def __repr__(self) -> str:
-        state = "running" if not self.done else "failed" if self._future.exception() else "ended"
-        name, values = self.problem.name or "a problem", f"objective {self.objective}, bound {self.bound}"
-        return f"<Job of {self._run.solver.name} on {name}: {state}, {values}>"
+        state = "running" if not self.done else "failed" if self._result is None else "ended"
+        of = f"{self._run.solver.name} on {self.problem.name or 'a problem'}"
+        return f"<Job of {of}: {state}, objective {self.objective}, bound {self.bound}>"
 
     @property
     def done(self) -> bool:
@@ -96,30 +89,31 @@ class Job:
     @property
     def objective(self) -> Value | None:
         """The best reported value of the objective's first level; None if there is none yet."""
-        result = self._result()
-        return self._latest.objective if result is None else result.objective
+        return (self._result or self._latest).objective
 
     @property
     def bound(self) -> Value | None:
         """The best proven lower bound of the objective's first level; None if there is none yet."""
-        result = self._result()
-        return self._latest.bound if result is None else result.bound
+        return (self._result or self._latest).bound
 
     def incumbent(self) -> Schedule | None:
         """Return the best schedule so far, verified as feasible; None if there is none yet.
 
-        It is verified by this call, once for each schedule; the solver goes on meanwhile. Heuristics that do not search
-        have their first schedule at the end. After an error, this is the last incumbent before it.
+        This call verifies it, once for each schedule, while the solver goes on. Heuristics that do not search have
+        their first schedule at the end. After an error, this is the last incumbent before it.
         """
-        result = self._result()
-        if result is not None:
-            return result.schedule if result.feasible else None
-        with self._finding:
-            self._find()
+        if self._result is not None:
+            return self._result.schedule if self._result.feasible else None
+        with self._verifying:
+            stated = self._run.announcer.latest.schedule
+            if stated is not None and stated is not self._stated:
+                self._stated = stated
+                schedule, report = mapped_back(self._run, self._run.chains[0], stated)
+                self._incumbent = schedule if report.feasible else self._incumbent
             return self._incumbent
 
     def cancel(self) -> None:
-        """Ask the solver to stop; `wait` returns its best schedule so far. It may be called again, and at any time.
+        """Ask the solver to stop; `wait` returns its best schedule so far. It may be called at any time, also again.
 
         A process that has not ended after 30 seconds is killed; the job then ends with an `ExecutionError`.
         """
@@ -128,117 +122,70 @@ class Job:
     def wait(self, timeout: float | None = None) -> Result:
         """Return the result, once the job has ended.
 
-        In the main thread, Ctrl-C cancels the job and returns its incumbent, unless the program handles SIGINT itself.
-        Another Ctrl-C within two seconds raises KeyboardInterrupt.
+        In the main thread, Ctrl-C cancels the job, unless the program handles SIGINT itself. Another Ctrl-C within two
+        seconds raises KeyboardInterrupt.
 
         Parameters
         ----------
         timeout
-            Seconds to wait; None for no limit. The job runs on after a TimeoutError.
+            Seconds to wait; None for no limit.
 
         Raises
         ------
         TimeoutError
-            If the job has not ended within the timeout.
+            If the job has not ended within the timeout. It runs on.
         ExecutionError
-            If the process of the job has ended without a result: the solver crashed, or somebody killed it.
-        UsageError
-            If the timeout is not a number of seconds.
+            If the process of the job has ended without a result: the solver crashed, or the process was killed.
         Exception
             Any exception of `placeopt.solve` and of the solver.
         """
         seconds = checked_number("timeout", timeout)
         with stopped_by_keyboard(self.cancel):
-            futures.wait([self._future], seconds)
+            wait([self._future], seconds)
         if not self.done:
             raise TimeoutError(f"the job has not ended within {timeout} s; expected a longer timeout, or job.cancel()")
         return self._future.result()
 
     def __await__(self) -> Generator[Any, None, Result]:
-        return self._awaited().__await__()
-
-    async def _awaited(self) -> Result:
         try:
-            return await asyncio.wrap_future(self._future)
+            return (yield from asyncio.wrap_future(self._future))
         except asyncio.CancelledError:
             self.cancel()
             raise
 
     def __iter__(self) -> Iterator[Progress]:
-        seen = 0
-        while True:
-            with self._changed:
-                while not self.done and len(self._reports) == seen:
-                    self._changed.wait()
-                reports = self._reports[seen:]
-            if not reports:
-                return
-            yield from reports
-            seen += len(reports)
+        for coming in self._reports:  # the list grows
+            if (report := coming.result()) is not None:
+                yield report
 
     async def __aiter__(self) -> AsyncIterator[Progress]:
-        loop, woken, seen = asyncio.get_running_loop(), asyncio.Event(), 0
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(woken.set)
-
-        with self._changed:
-            self._wakers.append(wake)
-        try:
-            while True:
-                woken.clear()
-                done = self.done  # if so, all reports are there
-                for report in self._reports[seen:]:
-                    seen += 1
-                    yield report
-                if done:
-                    return
-                await woken.wait()
-        finally:
-            with self._changed:
-                self._wakers.remove(wake)
+        for coming in self._reports:
+            if (report := await asyncio.wrap_future(coming)) is not None:
+                yield report
 
     @property
-    def _latest(self) -> Progress:
-        return self._reports[-1] if self._reports else Progress(0.0)
-
     def _result(self) -> Result | None:
         """The result; None before the end and after an error."""
         return self._future.result() if self.done and self._future.exception() is None else None
 
     def _hear(self, report: Progress) -> None:
-        """Keep a report and tell all that wait for it."""
+        if self.done:  # from a thread that the solver has left
+            return
         if not all(chain.exact for chain in self._run.chains):
             report = replace(report, objective=None, bound=None)
-        self._reports.append(report)
-        self._tell()
-
-    def _tell(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
-            for wake in self._wakers:
-                wake()
+        self._latest = report
+        self._reports.append(_running())
+        self._reports[-2].set_result(report)
 
     def _work(self) -> None:
         try:
             self._future.set_result(self._solve())
         except BaseException as error:  # noqa: BLE001 - `wait` raises it
             self._future.set_exception(error)
-        self._tell()
+        self._reports[-1].set_result(None)
 
     def _solve(self) -> Result:
         return solve_run(self._run, self._cancelled.is_set, time.monotonic())
-
-    def _find(self) -> None:
-        """Map the latest schedule that the solver stated back to the problem, and verify it."""
-        stated = self._run.announcer.latest.schedule
-        if stated is None or stated is self._stated:
-            return
-        self._stated = stated
-        schedule, report = mapped_back(self._run, self._run.chains[0], stated)
-        if report.feasible:
-            self._incumbent = schedule
 
 
 class ProcessJob(Job):
@@ -246,11 +193,11 @@ class ProcessJob(Job):
 
     def __init__(self, problem: Problem, solver: str | Solver | None, options: Mapping[str, Any]) -> None:
         super().__init__(problem, solver, options)
+        self._run.chains.append(Chain(problem))  # the process maps its schedules back
         try:
-            self._sent = pickle.dumps((problem, solver, options), pickle.HIGHEST_PROTOCOL)
+            self._arguments = pickle.dumps((problem, solver, options))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise UsageError(f"process=True: the arguments cannot be pickled: {error}; expected a thread") from error
-        self._killed = ""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, json.dumps(list(map(str, sys.path)))],
             stdin=subprocess.PIPE,
@@ -259,53 +206,50 @@ class ProcessJob(Job):
         )
 
     def _solve(self) -> Result:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        commands, answers = self._process.stdin, self._process.stdout
+        assert commands is not None
+        assert answers is not None
         try:
-            with suppress(BrokenPipeError):  # the process has ended, as its output will
-                self._process.stdin.write(self._sent)
-                self._process.stdin.flush()
-            threading.Thread(target=self._stop, args=(self._process.stdin,), daemon=True).start()
-            while isinstance(message := self._received(self._process.stdout), tuple):
-                report, schedule = message
-                self._incumbent = schedule or self._incumbent
-                self._hear(report)
-            if isinstance(message, Result):
-                return replace(message, problem=self.problem)
-            raise message
+            with suppress(BrokenPipeError):  # the process has ended, and so will its answers
+                commands.write(self._arguments)
+                commands.flush()
+            threading.Thread(target=self._stop, args=(commands,), daemon=True).start()
+            while isinstance(message := self._received(answers), Progress):
+                self._run.announcer(message)
         finally:
             self._cancelled.set()
-            self._process.kill()  # it has sent all that it has to say
+            self._process.kill()
             self._process.wait()
-            self._process.stdout.close()
+            answers.close()
+        if isinstance(message, Result):
+            return replace(message, problem=self.problem)
+        raise message
 
     def _received(self, answers: IO[bytes]) -> Any:
-        """The next message of the process: a report and perhaps a schedule, or at last a result or an exception."""
         try:
             return pickle.load(answers)
         except (EOFError, pickle.UnpicklingError):
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(LEAVING)
-            how = self._killed or _death(self._process.poll())
-            raise ExecutionError(f"the process of the job {how}") from None
+            code = self._process.wait(LEAVING)
+            how = f"ended with exit code {code}" if code >= 0 else f"died of signal {-code}: {signal.strsignal(-code)}"
+            return ExecutionError(f"the process of the job {how}{' after cancel()' * self._cancelled.is_set()}")
 
     def _stop(self, commands: IO[bytes]) -> None:
-        """Once the job is cancelled, tell the process, and kill it if it does not end."""
+        """Once the job is cancelled or has ended, end its process."""
         self._cancelled.wait()
         with suppress(OSError):  # the process has ended
             commands.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            self._killed = f"was killed: it had not ended {GRACE:g} s after it was cancelled"
-            self._process.kill()
-
-    def _find(self) -> None:
-        """The process sends its incumbents itself."""
+        self._process.kill()
 
 
 def start(problem: Problem, solver: str | Solver | None = None, *, process: bool = False, **options: Any) -> Job:
     """Start to solve a problem beside the program, and return the job at once.
+
+        job = po.start(problem, "auto", time_limit=60)
+        for report in job:
+            print(report.elapsed, report.objective, report.bound)
+        result = job.wait()
 
     Parameters
     ----------
@@ -313,51 +257,41 @@ def start(problem: Problem, solver: str | Solver | None = None, *, process: bool
         As in `placeopt.solve`.
     process
         Whether the solver runs in a process of its own instead of a thread: a crash then ends only the job. The
-        process needs some tenths of a second to start. The arguments are pickled; a solver object must be of a class
-        that the process can import.
+        arguments are pickled; the class of a solver object must be one that the process can import.
     **options
-        Further arguments of `placeopt.solve`, except `on_progress` and `should_stop`. With several jobs, `workers=1` is
-        a good choice, because each job uses all cores otherwise.
+        Further arguments of `placeopt.solve`, except `on_progress` and `should_stop`. Unless `workers` is given, each
+        job uses all cores.
 
     Raises
     ------
-    UsageError, UnsupportedError, MissingExtraError
-        As `placeopt.solve`, for arguments that are wrong; or if the arguments cannot be pickled for a process.
+    UsageError, UnsupportedError
+        As `placeopt.solve`, for arguments that are wrong; or if they cannot be pickled for a process.
     """
     if not isinstance(process, bool):
         raise UsageError(f"process is {process!r}; expected True or False")
     job = (ProcessJob if process else Job)(problem, solver, options)
-    thread = threading.Thread(target=job._work, name="job", daemon=True)
-    with _lock:
-        _running.add(job)
-    thread.start()
+    _jobs.add(job)
+    threading.Thread(target=job._work, name="job", daemon=True).start()
     return job
 
 
-_running: WeakSet[Job] = WeakSet()
-_lock = threading.Lock()
+_jobs: WeakSet[Job] = WeakSet()
 
 
 @atexit.register
 def _end_all() -> None:
-    """Cancel all jobs, because threads must not run on while Python ends."""
-    with _lock:
-        left = [job for job in _running if not job.done]
-    for job in left:
+    """Cancel all jobs: no thread may run on while Python ends."""
+    for job in (left := list(_jobs)):
         job.cancel()
     for job in left:
-        futures.wait([job._future], LEAVING)
+        wait([job._future], LEAVING)
 
 
-def _death(code: int | None) -> str:
-    """How a process ended, for a message."""
-    if code is None:
-        return "closed its output"
-    if code >= 0:
-        return f"ended with exit code {code}"
-    with suppress(ValueError):
-        return f"died of {signal.Signals(-code).name}" + (" (out of memory?)" if -code == signal.SIGKILL else "")
-    return f"died of signal {-code}"
+def _running() -> Future[Any]:
+    """A future that whoever waits for it cannot cancel."""
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()
+    return future
 
 
 def serve() -> None:
@@ -368,27 +302,25 @@ def serve() -> None:
     faulthandler.enable()
 
     def say(message: object) -> None:
-        text = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        answers.write(text)
+        answers.write(pickle.dumps(message))
         answers.flush()
 
     def obey(job: Job) -> None:
-        commands.read()  # ends once the job is cancelled, or with the program
+        commands.read()
         job.cancel()
-        futures.wait([job._future], GRACE)
-        if not job.done:
-            os._exit(1)  # the program is gone, else it would have killed this process
+        wait([job._future], GRACE)
+        os._exit(1) if not job.done else None  # the program is gone, else it would have killed this process
 
     try:
         try:
             problem, solver, options = pickle.load(commands)
             job = start(problem, solver, **options)
             threading.Thread(target=obey, args=(job,), daemon=True).start()
-            last = None
+            sent = None
             for report in job:
                 found = job.incumbent()
-                say((report, None if found is last else found))
-                last = found
+                say(replace(report, schedule=None if found is sent else found))
+                sent = found
             say(job.wait())
         except BaseException as error:  # noqa: BLE001 - the program raises it
             error.add_note(traceback.format_exc())
@@ -399,9 +331,7 @@ def serve() -> None:
 
 def _sendable(error: BaseException) -> Exception:
     """An exception that the program can unpickle and that does not end it."""
-    try:
+    with suppress(Exception):  # the class belongs to a third party
         if isinstance(error, Exception) and type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
-    except Exception:  # noqa: BLE001 - the class belongs to a third party
-        pass
     return ExecutionError(f"the solver raised {type(error).__name__}: {error}")
