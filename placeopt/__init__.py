@@ -108,6 +108,8 @@ if TYPE_CHECKING:
     from placeopt.orchestration.consolidation import Consolidation as Consolidation
     from placeopt.orchestration.consolidation import Pieces as Pieces
     from placeopt.orchestration.consolidation import consolidate as consolidate
+    from placeopt.orchestration.jobs import Job as Job
+    from placeopt.orchestration.jobs import start as start
     from placeopt.orchestration.modelling.builder import Model as Model
     from placeopt.orchestration.pipeline import solve as solve
     from placeopt.orchestration.result import Result as Result
@@ -237,6 +239,7 @@ _NAMES = {
     "placeopt.protocol": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",
     "placeopt.protocol.registry": "Setting SolverInfo solver_info solver_names=solvers",
     "placeopt.orchestration.consolidation": "Consolidation Pieces consolidate",
+    "placeopt.orchestration.jobs": "Job start",
     "placeopt.orchestration.modelling.builder": "Model",
     "placeopt.orchestration.pipeline": "solve",
     "placeopt.orchestration.result": "Result WallTime",

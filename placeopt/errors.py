@@ -93,7 +93,7 @@ class UnsupportedError(PlaceoptError):
 
 
 class ExecutionError(PlaceoptError):
-    """A plan cannot be run to its end: a task or a process of the runtime fails, ends or does not answer.
+    """A plan or a job cannot be run to its end: a task, a process of the runtime or that of a job fails or ends.
 
     The exception of a task is its cause.
     """

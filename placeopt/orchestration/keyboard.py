@@ -17,8 +17,8 @@ _latest = float("-inf")
 
 
 @contextmanager
-def stopped_by_keyboard() -> Iterator[Callable[[], bool]]:
-    """Yield a `should_stop` that is true after Ctrl-C.
+def stopped_by_keyboard(then: Callable[[], object] = lambda: None) -> Iterator[Callable[[], bool]]:
+    """Yield a `should_stop` that is true after Ctrl-C, which also calls a function.
 
     It stays false in threads, and where the program handles SIGINT itself.
     """
@@ -35,6 +35,7 @@ def stopped_by_keyboard() -> Iterator[Callable[[], bool]]:
             signal.default_int_handler(number, frame)
         _latest = now
         pressed.set()
+        then()
 
     signal.signal(signal.SIGINT, handle)
     try:

@@ -151,17 +151,19 @@ def _solved(
     solver: str | Solver | None,
     *,
     should_stop: Callable[[], bool] | None,
-    dask: str | None,
-    connect_limit: float,
     **arguments: Any,
 ) -> Result:
     """Solve a problem without addresses, or with a solver that finds them; see `solve`."""
     begun = time.monotonic()
-    run = prepare(problem, solver, should_stop=should_stop, dask=dask, **arguments)
-    with pool_at(dask, connect_limit, should_stop) as pool:
+    return solve_run(prepare(problem, solver, should_stop=should_stop, **arguments), should_stop, begun)
+
+
+def solve_run(run: Run, should_stop: Callable[[], bool] | None, begun: float) -> Result:
+    """Solve with checked arguments; `begun` is the time at which the call began. See `solve`."""
+    with pool_at(run.dask, run.connect_limit, should_stop) as pool:
         if pool is not None:
             run = replace(run, options=replace(run.options, pool=pool), since=time.monotonic())
-        elif dask is not None:
+        elif run.dask is not None:
             return _stopped(run, begun)
         if should_stop is not None or not (run.solver.info.anytime or run.solver.info.exact or run.consolidates):
             return _solve(run, begun)
@@ -245,6 +247,7 @@ def _run(run: Run) -> _Attempt:
             proof = prove_infeasible(run.problem)
             if proof is None:
                 chain = apply_passes(run.problem, run.passes)
+                run.chains.append(chain)
                 proof = prove_infeasible(chain.problem) if chain.steps and chain.exact else None
             least = _bound_beside(run) if proof is None else None
             answer = _answer(run, chain) if proof is None else Answer(Termination.INFEASIBLE, message=proof.reason)

@@ -21,7 +21,7 @@ from placeopt.model.ranges import check_ranges
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
-from placeopt.passes.chain import found_passes
+from placeopt.passes.chain import Chain, found_passes
 from placeopt.protocol import Announcer, Options, Progress, Settings, Solver
 from placeopt.protocol.registry import check_supported, default_solver, find_solver, solvers_for
 
@@ -61,10 +61,16 @@ class Run:
     initial_solver: str | None
     """The solver that makes the initial schedule first."""
     progress: list[Progress]
-    """Every report of the solver so far."""
+    """Every report of the solver so far, without schedules."""
+    announcer: Announcer
+    """Receives the reports of the solver, and keeps its best schedule."""
+    chains: list[Chain]
+    """The passes that were applied, once they are: one chain."""
     since: float
     """The time of `time.monotonic` from which the time limit counts."""
     versions: Mapping[str, str]
+    dask: str | None
+    connect_limit: float
     reserve: float = 0.0
     """Seconds of the time limit after those of the solver, for consolidation."""
 
@@ -138,6 +144,7 @@ def prepare(
     consolidate: float | None,
     time_limit: float | None,
     dask: str | None,
+    connect_limit: float,
     settings: Mapping[str, Any],
     **options: Any,
 ) -> Run:
@@ -160,10 +167,12 @@ def prepare(
     progress: list[Progress] = []
 
     def hear(report: Progress) -> None:
+        report = replace(report, schedule=None)
         progress.append(report)
         if on_progress is not None:
             on_progress(report)
 
+    announcer = Announcer(hear)
     run = Run(
         problem=problem,
         solver=found,
@@ -172,7 +181,7 @@ def prepare(
             time_limit=time_limit,
             nominal_limit=time_limit,
             initial=None if isinstance(initial, str) else _initial(problem, initial),
-            on_progress=Announcer(hear),
+            on_progress=announcer,
             should_stop=should_stop or (lambda: False),
             **options,
         ),
@@ -181,8 +190,12 @@ def prepare(
         consolidate=problem.consolidate if consolidate is None else checked_share("consolidate", consolidate),
         initial_solver=find_solver(initial).name if isinstance(initial, str) else None,
         progress=progress,
+        announcer=announcer,
+        chains=[],
         since=since,
         versions=_versions(),
+        dask=dask,
+        connect_limit=connect_limit,
     )
     if run.consolidates and run.options.time_limit is not None:
         reserve = CONSOLIDATING * run.options.time_limit

@@ -69,6 +69,11 @@ class Progress:
     objective: Value | None = None
     bound: Value | None = None
     message: str = ""
+    schedule: Schedule | None = field(default=None, repr=False, compare=False)
+    """The schedule with this value, of the problem that the solver was given; None if it is not stated.
+
+    `placeopt.solve` keeps it for `placeopt.Job.incumbent` and passes reports on without it.
+    """
 
 
 class Announcer:
@@ -93,12 +98,14 @@ class Announcer:
         with self._lock:
             last = self.latest
             objectives = [each.objective for each in (last, progress) if each.objective is not None]
+            best = min(objectives, default=None)
             bounds = [each.bound for each in (last, progress) if each.bound is not None]
             self.latest = Progress(
                 elapsed=max(last.elapsed, progress.elapsed),
-                objective=min(objectives, default=None),
+                objective=best,
                 bound=max(bounds, default=None),
                 message=progress.message,
+                schedule=(progress.schedule if progress.objective == best else None) or last.schedule,
             )
             if self._on_progress is not None:
                 self._on_progress(self.latest)

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
 from operator import attrgetter
-from typing import Any, Concatenate, ParamSpec, Self, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -32,6 +32,8 @@ from placeopt.model.documents import number
 from placeopt.model.problem import Metric, Problem, check_problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import exact, shown
+from placeopt.orchestration.jobs import Job
+from placeopt.orchestration.jobs import start as start_problem
 from placeopt.orchestration.modelling.keys import (
     Amount,
     DeviceKeys,
@@ -49,6 +51,7 @@ from placeopt.orchestration.result import Result
 from placeopt.protocol.registry import find_solver
 
 P = ParamSpec("P")
+R = TypeVar("R", bound=Result | Job)
 
 _Place = tuple[str, int]
 """The file and the line of a caller."""
@@ -86,17 +89,17 @@ def _caller() -> _Place:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _of_model(function: Callable[Concatenate[Problem, P], Result]) -> Callable[Concatenate[Model, P], Result]:
+def _of_model(function: Callable[Concatenate[Problem, P], R]) -> Callable[Concatenate[Model, P], R]:
     """A method that solves the compiled model with the arguments of a function of problems."""
 
     @wraps(function)
-    def method(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+    def method(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> R:
         problem = self.problem()
         start = self._start(problem, args[0] if args else kwargs.get("solver"), kwargs)
         if start is not None:
             kwargs["initial"] = start
-        self._last = function(problem, *args, **kwargs)
-        return self._last
+        self._last = found = function(problem, *args, **kwargs)
+        return found
 
     return method
 
@@ -148,7 +151,7 @@ class Model:
         self._document: dict[str, Any] = {"placeopt": 1}
         self._places: dict[Path, _Place] = {}
         self._problem: Problem | None = None
-        self._last: Result | None = None
+        self._last: Result | Job | None = None
         if name:
             self.set(name=name)
         self.set(**keys)
@@ -360,15 +363,24 @@ class Model:
     `initial`, for solvers that support warm starts.
     """
 
+    start = _of_model(start_problem)  # type: ignore[arg-type]
+    """Start to solve the model: `placeopt.start` with the compiled problem, whose arguments and errors it has.
+
+    The default of `initial` is that of `solve`. The last schedule may be the incumbent of a job that still runs.
+    """
+
     def _start(self, problem: Problem, solver: Any, options: Mapping[str, Any]) -> Schedule | None:
         """The last schedule, if the model has changed since but not its tasks and devices, and the solver uses it."""
         last, names = self._last, attrgetter("task_names", "device_names")
-        if last is None or last.schedule is None or last.problem is problem or "initial" in options or solver is None:
+        if last is None or last.problem is problem or "initial" in options or solver is None:
+            return None
+        schedule = last.incumbent() if isinstance(last, Job) else last.schedule
+        if schedule is None:
             return None
         if names(last.problem) != names(problem) or not find_solver(solver).info.warm_start:
             return None
         ends = [(each.edge_source.tolist(), each.edge_target.tolist()) for each in (last.problem, problem)]
-        return last.schedule if ends[0] == ends[1] else replace(last.schedule, transfers=None)
+        return schedule if ends[0] == ends[1] else replace(schedule, transfers=None)
 
     def _add(self, path: tuple[Any, ...], value: Any) -> tuple[str, Self, Any]:
         """State a new part at a path; return its name, this model and what is stated."""

@@ -73,7 +73,7 @@ class Incumbent:
     def _report(self, message: str) -> None:
         if self._on_progress is not None:
             objective = self.values[0] if self.values else None
-            self._on_progress(Progress(self._clock.elapsed, objective, self.bound, message))
+            self._on_progress(Progress(self._clock.elapsed, objective, self.bound, message, self.schedule))
 
 
 class SolveRun:

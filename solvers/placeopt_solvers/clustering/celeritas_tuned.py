@@ -104,7 +104,8 @@ class CeleritasTuned:
                 best = attempt, stats, fusion
                 missing, over, late, span = attempt.badness
                 if options.on_progress is not None and not (missing or over or late):
-                    options.on_progress(Progress(clock.elapsed, objective=span))
+                    schedule = as_answer(problem, attempt.found).schedule
+                    options.on_progress(Progress(clock.elapsed, objective=span, schedule=schedule))
         assert best is not None
         attempt, stats, fusion = best
         answer = as_answer(problem, attempt.found)

@@ -32,6 +32,7 @@ class Standings(Incumbent):
         super().__init__(problem, options, clock)
         self._entries: dict[str, Entry] = {}
         self._reported: Value | None = None
+        self._shown: Schedule | None = None
 
     def offer(self, schedule: Schedule, message: str = "") -> bool:
         """Keep a schedule of the member named by the message if it is better; return whether it is."""
@@ -61,7 +62,7 @@ class Standings(Incumbent):
             with self._lock:
                 best = self._best_value()
                 if value is not None and len(self.problem.objective.levels) == 1 and (best is None or value < best):
-                    self._reported = value
+                    self._reported, self._shown = value, progress.schedule
                     self._report(name)
 
         return report
@@ -79,7 +80,9 @@ class Standings(Incumbent):
 
     def _report(self, message: str) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(self._clock.elapsed, self._best_value(), self.bound, message))
+            best = self._best_value()
+            schedule = self.schedule if self.values is not None and self.values[0] == best else self._shown
+            self._on_progress(Progress(self._clock.elapsed, best, self.bound, message, schedule))
 
 
 def _plain(value: Value | None) -> int | float | None:

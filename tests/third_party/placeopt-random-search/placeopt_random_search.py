@@ -75,7 +75,7 @@ class RandomSearch:
             if best is None or (late, value) < best:
                 best, schedule = (late, value), candidate
                 if options.on_progress is not None and late == 0:
-                    options.on_progress(Progress(clock.elapsed, objective=value[0]))
+                    options.on_progress(Progress(clock.elapsed, objective=value[0], schedule=schedule))
         if schedule is None and termination is Termination.COMPLETED:
             return Answer(Termination.FAILED, message=f"none of {tried:,} random placements is possible")
         return Answer(termination, schedule, stats={"samples": tried})
