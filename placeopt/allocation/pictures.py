@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from placeopt.allocation.bounds import live_sums
-from placeopt.allocation.solving import Allocation
-from placeopt.errors import UsageError, counted
+from placeopt.allocation.problem import Buffers
+from placeopt.errors import counted
+from placeopt.model.arrays import Int
 from placeopt.model.units import size_text
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
@@ -28,25 +29,19 @@ NAMED = 60
 
 
 @styled()
-def draw_memory(found: Allocation, title: str = "memory") -> Picture:
-    """Draw where buffers lie over time, what is live at each time, the height and the capacity.
-
-    Raises
-    ------
-    UsageError
-        If there are no offsets.
-    """
-    if found.offset is None or found.height is None:
-        raise UsageError("there are no offsets to draw: none were found within the capacity")
-    problem = found.problem
-    proved = "least" if found.height == found.bound else f"at least {size_text(found.bound)} is needed"
-    notes = f"{counted(len(problem), 'buffer')} in {size_text(found.height)} ({proved})"
+def draw_memory(
+    problem: Buffers, offset: Int, *, bound: int, capacity: int | None = None, title: str = "memory"
+) -> Picture:
+    """Draw where buffers lie over time, what is live at each time, the height and the capacity."""
+    height = int((offset + problem.size).max(initial=0))
+    proved = "least" if height == bound else f"at least {size_text(bound)} is needed"
+    notes = f"{counted(len(problem), 'buffer')} in {size_text(height)} ({proved})"
     picture = new_picture(4.2, title, notes)
     axes = picture.subplots()
-    top = max(found.height, found.capacity or 0)
+    top = max(height, capacity or 0)
     name, unit = size_unit(top)
     start, end = problem.lower.astype(np.float64), problem.upper.astype(np.float64)
-    low, high = found.offset / unit, (found.offset + problem.size) / unit
+    low, high = offset / unit, (offset + problem.size) / unit
     # The colour states the lifetime: short ones differ from those that stay.
     length = end - start
     level = np.searchsorted(np.sort(length), length) * 4 // max(len(problem), 1)
@@ -62,14 +57,14 @@ def draw_memory(found: Allocation, title: str = "memory") -> Picture:
             axes.text(*place, problem.names[k][:12], ha="center", va="center", fontsize=6)
     times, sums = live_sums(problem.lower, problem.upper, problem.size)
     axes.step(times, sums / unit, where="post", color=palette.INK, linewidth=1.0)
-    axes.axhline(found.height / unit, color=palette.MUTED, linewidth=1.0)
+    axes.axhline(height / unit, color=palette.MUTED, linewidth=1.0)
     entries: list[tuple[Any, str]] = [
         (patch_sample(color, alpha=0.8), text)
         for color, text in zip(colors, ("shortest lifetimes", "short", "long", "longest"), strict=True)
     ]
     entries += [(line_sample(palette.INK), "live bytes"), (line_sample(palette.MUTED), "height")]
-    if found.capacity is not None:
-        axes.axhline(found.capacity / unit, color=palette.LIMIT, linewidth=1.2, linestyle=(0, (5, 2)))
+    if capacity is not None:
+        axes.axhline(capacity / unit, color=palette.LIMIT, linewidth=1.2, linestyle=(0, (5, 2)))
         entries.append((line_sample(palette.LIMIT, dashes=(5, 2)), "capacity"))
     if len(problem):
         axes.set_xlim(start.min(), end.max())

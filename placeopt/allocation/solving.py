@@ -106,13 +106,14 @@ class Allocation:
         """
         from placeopt.views.plots import drawn
 
-        if self.offset is None:
+        offset = self.offset
+        if offset is None:
             raise UsageError("plot: no offsets were found")
 
         def draw() -> Picture:
             from placeopt.allocation.pictures import draw_memory
 
-            return draw_memory(self, title)
+            return draw_memory(self.problem, offset, bound=self.bound, capacity=self.capacity, title=title)
 
         return drawn(draw, path)
 

@@ -100,9 +100,7 @@ def allocate(
         print_notes(unsaved)
     drawn = True
     if pictures and found.offset is not None:
-        from placeopt.allocation.pictures import draw_memory
-
-        drawn = save_plots(pictures, lambda _: draw_memory(found, buffers.name))
+        drawn = save_plots(pictures, lambda _: found.plot(title=buffers.name))
     if stop.is_set():
         raise typer.Exit(stop.code)
     missed = found.offset is None

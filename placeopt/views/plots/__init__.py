@@ -5,13 +5,13 @@ Needs matplotlib (`pip install 'placeopt[plots]'`), which is imported when somet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from os import PathLike
 from typing import TYPE_CHECKING, Protocol
 
 from placeopt.errors import UsageError, listing, suggestion
 from placeopt.views.plots.targets import checked_file as checked_file
-from placeopt.views.plots.targets import drawn as drawn
 from placeopt.views.plots.targets import need_plots as need_plots
 
 if TYPE_CHECKING:
@@ -62,6 +62,17 @@ def checked_kind(kind: str, known: tuple[str, ...] = KINDS) -> str:
     if kind not in known:
         raise UsageError(f'unknown plot "{kind}"; expected {listing(known)}{suggestion(kind, known)}')
     return kind
+
+
+def drawn(draw: Callable[[], Picture], path: str | PathLike[str] | None) -> Picture:
+    """Draw a picture, and with a path also write it. The path and the extra are checked before."""
+    if path is not None:
+        checked_file(path)
+    need_plots()
+    picture = draw()
+    if path is not None:
+        picture.write(path)
+    return picture
 
 
 def draw_schedule(

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from placeopt.errors import MissingExtraError, UsageError, visible
-
-if TYPE_CHECKING:
-    from placeopt.views.plots.canvas import Picture
 
 SUFFIXES = ("png", "svg", "pdf")
 
@@ -24,17 +19,6 @@ def checked_file(path: str | PathLike[str]) -> tuple[Path, str]:
         found = f'its name ends in ".{visible(suffix)}"' if suffix else "its name has no suffix"
         raise UsageError(f"cannot draw {visible(str(target))}: {found}; expected one of .png, .svg, .pdf")
     return target, suffix
-
-
-def drawn(draw: Callable[[], Picture], path: str | PathLike[str] | None) -> Picture:
-    """Draw a picture, and with a path also write it. The path and the extra are checked before."""
-    if path is not None:
-        checked_file(path)
-    need_plots()
-    picture = draw()
-    if path is not None:
-        picture.write(path)
-    return picture
 
 
 def need_plots() -> None:
