@@ -27,6 +27,9 @@ from placeopt.serving.sites import one_site
 from placeopt.serving.solving import solve_serving
 from placeopt.serving.stages import StagePlanner
 
+LEAST = 1.0
+"""Seconds in which a plan of all nodes is searched at least; it ends with the first one."""
+
 MOST_CHOICES = 1_000_000
 """Most numbers of nodes by kind that are looked at. Beyond it, the bound is that of the cheapest patterns alone."""
 
@@ -109,6 +112,8 @@ class _Search:
             self._try(self.problem.counts, self._left() / 4)
         if prod((self.problem.counts + 1).tolist()) <= MOST_CHOICES:
             bound = max(bound, self._look_through(bound))
+        if self.found is None:
+            self._try(self.problem.counts, LEAST)
         whole = self.found or solve_serving(self.problem, time_limit=0.1, seed=self.seed, workers=self.workers)
         bound = bound if self.least is None else min(bound, self.least)
         whole.seconds = time.monotonic() - self._begun

@@ -13,6 +13,7 @@ from placeopt.serving.cheapest import CheapestResult
 from placeopt.serving.in_flight import node_steps
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
 from placeopt.serving.problem import SECOND, TOKEN, Serving, tokens_text
+from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ServingResult
 from placeopt.serving.steady_state import SteadyState
 from placeopt.serving.verification import ServingReport
@@ -34,7 +35,7 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
         held = int(((result.problem.rate > 0).any(axis=1).sum(axis=1) * result.problem.counts).sum())
         lack = f"the nodes hold at most {held:,} of {result.problem.layers:,} layers"
         if held >= result.problem.layers:
-            lack = "no plan was found" if result.bound else "no plan exists"
+            lack = "no plan was found" if result.bound else _why_none(result.problem)
         facts.append(("rate", lack))
     else:
         facts.append(("rate", tokens_text(result.rate)))
@@ -61,6 +62,12 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
         facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
     facts.append(("time", f"{result.seconds:.2f} s"))
     return facts
+
+
+def _why_none(problem: Serving) -> str:
+    if problem.steps is None or problem.steps.token_time is None:
+        return "no plan exists"
+    return f"no plan exists: a token needs at least {TimeBounds(problem).shortest() / SECOND * 1e3:,.3g} ms"
 
 
 def _requests_text(plan: ServingPlan) -> str:
