@@ -181,7 +181,7 @@ class PatternBound:
         """
         high = min(self.area(), high)
         while high - low > precision * high and not self.should_stop():
-            middle = (low + high) // 2
+            middle = (low + high + 1) // 2
             refuted = self.refuted(middle)
             low, high = (middle, high) if refuted is None else (low, refuted - 1)
         return high

@@ -95,7 +95,7 @@ class TimeBounds:
         high = min(high, self.most_requests * PER / max(least, 1.0))
         low, worth = min(float(above), high), 0.0
         period = _least_period(least, groups)
-        while high - low > precision * high:
+        while high - low > max(precision * high, 1.0):  # rates are whole numbers
             middle = (low + high) / 2
             refuted, worth = self._refuted(middle, limit, min(most, self.most_time), period)
             low, high = (low, middle) if refuted else (middle, high)
