@@ -182,8 +182,10 @@ def grouped(problem: Serving, begin: Int, end: Int, groups: int, longest: int) -
     ways = _Ways(problem, plan)
     number = ways.rate // unit
     period = ways.period(Fraction(number), groups)[0] if number else 0
-    for flow, most in zip(plan.flow.tolist(), edge_limits(problem, plan.edges).tolist(), strict=True):
-        period = max(period, -(-flow // unit * PER // most))
+    passed, rates = ways.passed(), node_rates(problem, begin, end).tolist()
+    limits = edge_limits(problem, plan.edges).tolist()
+    for flow, most in [*zip(plan.flow.tolist(), limits, strict=True), *((x, rates[n]) for n, x in passed.items())]:
+        period = max(period, -(-(flow // unit * PER) // most))
     if not number or (steps.token_time is not None and period * groups > steps.token_time):
         return replace(plan, edges=plan.edges[:0], flow=plan.flow[:0])
     period = max(period, 1)
@@ -198,7 +200,9 @@ def _group_sizes(problem: Serving, begin: Int, end: Int, groups: int, longest: i
     for fixed, each in ((reading, token), (overhead, work)):
         size = np.minimum(size, np.where(each > 0, (longest - fixed) // np.maximum(each, 1), size))
         size = np.where(fixed > longest, 0, size)
-    return np.maximum(size, 0)
+    # Nodes with measured rates take no time for steps; the period is made long enough for all rates later.
+    most = node_rates(problem, begin, end) * (longest / PER) * (1 + 1e-5) + 1e-5
+    return np.maximum(np.minimum(size, most.astype(np.int64)), 0)
 
 
 def best_groups(problem: Serving, begin: Int, end: Int) -> ServingPlan:
@@ -270,6 +274,10 @@ class _Ways:
         order = sorted(range(len(edges)), key=ends.__getitem__)
         each = token_times(problem, plan.edges).tolist()
         self.edges = [(*edges[e], flow[e], delay[e], each[e]) for e in order if flow[e]]
+
+    def passed(self) -> dict[int, int]:
+        """What each node passes."""
+        return {n: passed for n, (passed, *_) in self.nodes.items()}
 
     def largest(self, groups: int) -> Fraction:
         """The most requests in a group, on average: all groups together have a whole number."""

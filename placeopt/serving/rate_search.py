@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
-from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.serving.bounds import (
     COARSE,
@@ -25,12 +23,11 @@ from placeopt.serving.bounds import (
 from placeopt.serving.exact import is_small, solve_exactly
 from placeopt.serving.flow import best_flow
 from placeopt.serving.improving import CoverageSearch
-from placeopt.serving.plan import ServingPlan, without_idle
-from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.problem import Serving
 from placeopt.serving.result import ServingResult
-from placeopt.serving.sites import find_sites, one_site
+from placeopt.serving.search import Search, SearchOptions
+from placeopt.serving.sites import one_site
 from placeopt.serving.stages import StagePlanner
-from placeopt.serving.verification import verify_serving
 
 COPIED = 30
 """Of more than twice as many nodes in one site, about as many are planned, and the plan is repeated."""
@@ -60,37 +57,20 @@ def first_plans(problem: Serving, bound: int, seed: int) -> Iterator[tuple[Int, 
         yield search.search(none, none, max(int(share * bound), 1), 2 * len(nodes), warm=0)[:2]
 
 
-class RateSearch:
-    """Solves a problem without requests within `limit` seconds."""
+class RateSearch(Search):
+    """Solves a problem without requests."""
 
-    def __init__(
-        self,
-        problem: Serving,
-        limit: float,
-        gap: float,
-        seed: int,
-        workers: int,
-        should_stop: Callable[[], bool],
-        enough: int | None = None,
-        start: tuple[Int, Int] | None = None,
-    ) -> None:
-        self.problem, self.gap, self.seed, self.workers = problem, gap, seed, workers
-        self._enough = UNLIMITED * problem.n_nodes + 1 if enough is None else enough
-        self._begun, self._limit, self._asked = time.monotonic(), limit, should_stop
-        self._until = self._begun + limit
-        self.sites = find_sites(problem)
+    def __init__(self, problem: Serving, options: SearchOptions, start: tuple[Int, Int] | None = None) -> None:
+        super().__init__(problem, options)
         self.groups, self.classes = find_groups(problem, self.sites), layer_classes(problem)
         self.patterns = self._patterns(range(self.sites.number))
-        self.plan: ServingPlan | None = None
-        self.rate = 0
-        self.bound, self.source = self.patterns.area(), "area"
-        self.history: list[tuple[float, int]] = []
+        self.bound = self.patterns.area()
         if start is not None:
             self._take(*start)
 
     def run(self) -> ServingResult:
         self._first_plans()
-        with self._within(self._limit / 4):
+        with self._within(self.options.limit / 4):
             found = self._patterns(None).bound(PRECISION)
         if found < self.bound:
             self.bound, self.source = found, "patterns"
@@ -104,42 +84,13 @@ class RateSearch:
         while self.sites.number > 1 and self.rate > before and not self._done():
             before = self.rate
             self._part(tuple(range(self.sites.number)), before, self._left())
-        if self.plan is not None:
-            self.plan = without_idle(self.plan)
-        report = None if self.plan is None else verify_serving(self.problem, self.plan)
-        if report is not None and (not report.feasible or not report.largest or report.rate > self.bound):
-            raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
-        return ServingResult(
-            self.problem, self.plan, report, self.bound, self.source, time.monotonic() - self._begun, self.sites,
-            self.history,
-        )  # fmt: skip
-
-    def _stopped(self) -> bool:
-        return self._asked() or time.monotonic() > self._until
-
-    @contextmanager
-    def _within(self, seconds: float) -> Iterator[None]:
-        """Stop what runs in the `with` block after some seconds."""
-        before, self._until = self._until, min(time.monotonic() + seconds, self._until)
-        try:
-            yield
-        finally:
-            self._until = before
-
-    def _left(self) -> float:
-        return max(self._until - time.monotonic(), 0.01)
-
-    def _done(self) -> bool:
-        return self._stopped() or self.rate >= self._enough or self.bound - self.rate <= self.gap * self.rate
+        return self._result()
 
     def _take(self, begin: Int, end: Int) -> None:
-        plan = best_flow(self.problem, begin, end)
-        if plan.rate > self.rate:
-            self.plan, self.rate = plan, plan.rate
-            self.history.append((time.monotonic() - self._begun, plan.rate))
+        self._keep(best_flow(self.problem, begin, end))
 
     def _first_plans(self) -> None:
-        for begin, end in first_plans(self.problem, self.bound, self.seed):
+        for begin, end in first_plans(self.problem, self.bound, self.options.seed):
             self._take(begin, end)
             if self._stopped():
                 return
@@ -150,9 +101,8 @@ class RateSearch:
         counts = self.problem.counts // copies
         of_kind = [np.flatnonzero(self.problem.kind == kind) for kind in range(len(counts))]
         first = np.concatenate([nodes[:count] for nodes, count in zip(of_kind, counts, strict=True)])
-        found = RateSearch(
-            self.problem.part(first), self._left() / 4, self.gap, self.seed, self.workers, self._asked
-        ).run()
+        options = replace(self.options, limit=self._left() / 4, enough=None)
+        found = RateSearch(self.problem.part(first), options).run()
         if found.plan is None:
             return
         begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
@@ -162,7 +112,7 @@ class RateSearch:
         self._take(begin, end)
         rest = np.concatenate([of[copies * count :] for of, count in zip(of_kind, counts, strict=True)])
         if len(rest):
-            search = CoverageSearch(self.problem, rest, self.seed)
+            search = CoverageSearch(self.problem, rest, self.options.seed)
             for share in SHARES:
                 wanted = max(int(share * (self.bound - self.rate)), 1)
                 self._take(*search.search(begin, end, wanted, 50 * len(rest), self._stopped)[:2])
@@ -170,13 +120,13 @@ class RateSearch:
     def _plan_parts(self) -> None:
         """Each site alone, all together, and then pairs of parts that gain from serving together."""
         number = self.sites.number
-        parts = [self._part((site,), 0, self._limit / (4 * number)) for site in range(number)]
+        parts = [self._part((site,), 0, self.options.limit / (4 * number)) for site in range(number)]
         self._take_parts(parts)
         if number > 1 and not self._done():
-            self._part(None, self.rate, self._limit / 6)  # as if the links between sites were fast
-            with self._within(self._limit / 6):
+            self._part(None, self.rate, self.options.limit / 6)  # as if the links between sites were fast
+            with self._within(self.options.limit / 6):
                 self._bound_crossings()
-            joint = self._part(tuple(range(number)), self.rate, self._limit / 3)
+            joint = self._part(tuple(range(number)), self.rate, self.options.limit / 3)
             self._take_parts([joint])
         tried: set[tuple[int, ...]] = set()
         while len(parts) > 2 and not self._done():
@@ -189,10 +139,10 @@ class RateSearch:
             if not pairs:
                 return
             gain, members, one, other = max(pairs, key=lambda pair: pair[:2])
-            if gain <= self.gap * self.rate:
+            if gain <= self.options.gap * self.rate:
                 return
             tried.add(members)
-            joint = self._part(members, one.rate + other.rate, self._limit / 10)
+            joint = self._part(members, one.rate + other.rate, self.options.limit / 10)
             if joint.rate > one.rate + other.rate:
                 parts = [part for part in parts if part not in (one, other)] + [joint]
                 self._take_parts(parts)
@@ -201,7 +151,7 @@ class RateSearch:
         """The best plan of a small problem, or at least a better bound."""
         seconds = 3 / 4 * self._left()
         intervals, bound = solve_exactly(
-            self.problem, self.bound, self.plan, seconds, self.seed, self.workers, self._stopped
+            self.problem, self.bound, self.plan, seconds, self.options.seed, self.options.workers, self._stopped
         )
         if intervals is not None:
             self._take(*intervals)
@@ -224,7 +174,7 @@ class RateSearch:
         bound = min(patterns.bound(1e-2), self.bound)
         sites = one_site(self.problem) if members is None else self.sites
         planner = StagePlanner(
-            self.problem, sites, members or (0,), patterns, self.seed, self.workers, self._stopped
+            self.problem, sites, members or (0,), patterns, self.options.seed, self.options.workers, self._stopped
         )  # fmt: skip
         until = time.monotonic() + seconds
         found = _Part(members or (), 0, *np.zeros((2, self.problem.n_nodes), dtype=np.int64))
@@ -250,7 +200,7 @@ class RateSearch:
         number = self.sites.number
         parts = [np.flatnonzero(self.sites.of_node == site) for site in range(number)]
         parts += [np.arange(self.problem.n_nodes)] if number > 1 else []
-        searches = [CoverageSearch(self.problem, nodes, self.seed + k) for k, nodes in enumerate(parts)]
+        searches = [CoverageSearch(self.problem, nodes, self.options.seed + k) for k, nodes in enumerate(parts)]
         begin, end = self.plan.begin, self.plan.end
         searches = [search for search in searches if search.coverage(begin, end).all()]
         part, effort = 0.5, 1

@@ -8,23 +8,20 @@ until the bound meets the plan.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import GROUPS, NEAR, best_groups, grouped, step_lengths, sustained, with_token_time
-from placeopt.serving.plan import ServingPlan, node_rates, without_idle
-from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.plan import ServingPlan, node_rates
+from placeopt.serving.problem import Serving
 from placeopt.serving.rate_search import COPIED, RateSearch, first_plans
 from placeopt.serving.request_bounds import ALL, TimeBounds, TimeRange
 from placeopt.serving.result import ServingResult
-from placeopt.serving.sites import find_sites
-from placeopt.serving.verification import verify_serving
+from placeopt.serving.search import Search, SearchOptions
 
 WIDTH = 1.1
 """The longest time of a first range, divided by its shortest."""
@@ -71,32 +68,15 @@ class _Range:
         return self.times.most <= self.times.least * NARROW and self.times.groups[0] == self.times.groups[1]
 
 
-class RequestSearch:
-    """Solves a problem with requests within `limit` seconds."""
+class RequestSearch(Search):
+    """Solves a problem with requests."""
 
-    def __init__(
-        self,
-        problem: Serving,
-        limit: float,
-        gap: float,
-        seed: int,
-        workers: int,
-        should_stop: Callable[[], bool],
-        enough: int | None = None,
-        start: tuple[Int, Int] | None = None,
-    ) -> None:
-        self.problem, self.gap, self.seed, self.workers = problem, gap, seed, workers
-        self._enough = UNLIMITED * problem.n_nodes + 1 if enough is None else enough
-        self._begun, self._limit, self._asked = time.monotonic(), limit, should_stop
+    def __init__(self, problem: Serving, options: SearchOptions, start: tuple[Int, Int] | None = None) -> None:
+        super().__init__(problem, options)
         self.bounds = TimeBounds(problem)
-        self.sites = find_sites(problem)
-        self.plan: ServingPlan | None = None
-        self.rate = 0
-        self.source = "area"
-        self.history: list[tuple[float, int]] = []
         self.ranges: list[_Range] = []
         self._planned, self._turn = 0.0, 0
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(options.seed)
         if start is not None:
             self._keep(best_groups(problem, *start))
 
@@ -106,6 +86,7 @@ class RequestSearch:
         if self.sites.number > 1 or self.problem.n_nodes > 2 * COPIED:
             self._plan_parts()
         self._first_ranges()
+        self._set_bound()
         while not self._done():
             top = max(self.ranges, key=lambda each: each.times.bound)
             if top.near and not top.patterns:
@@ -129,11 +110,8 @@ class RequestSearch:
             of_kind = [nodes[self.problem.kind[nodes] == kind] for kind in range(len(self.problem.counts))]
             counts = [len(each) // copies for each in of_kind]
             part = np.concatenate([each[:count] for each, count in zip(of_kind, counts, strict=True)])
-            seconds = self._limit / (2 * self.sites.number)
-            search = RequestSearch(
-                self.problem.part(part), seconds, self.gap, self.seed, self.workers, self._asked
-            )  # fmt: skip
-            plan = search.run().plan
+            options = replace(self.options, limit=self.options.limit / (2 * self.sites.number), enough=None)
+            plan = RequestSearch(self.problem.part(part), options).run().plan
             if plan is None or self._stopped():
                 continue
             found.append(plan)
@@ -150,33 +128,12 @@ class RequestSearch:
         ranges = [each for each in self.ranges if each.times.bound > self.rate]
         self._turn += 1
         if self.plan is not None and self.problem.n_nodes <= SMALL and self._turn % 2:
-            self._change_at_random(self._limit / 20)
+            self._change_at_random(self.options.limit / 20)
         else:
-            self._plan(min(ranges, key=lambda each: (each.plans, -each.times.bound)), self._limit / 20)
+            self._plan(min(ranges, key=lambda each: (each.plans, -each.times.bound)), self.options.limit / 20)
 
-    def _result(self) -> ServingResult:
-        bound = max(self._bound(), self.rate)
-        if self.plan is not None:
-            self.plan = without_idle(self.plan)
-        report = None if self.plan is None else verify_serving(self.problem, self.plan)
-        if report is not None and not report.feasible:
-            raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
-        return ServingResult(
-            self.problem, self.plan, report, bound, self.source, self._elapsed(),
-            self.sites, self.history,
-        )  # fmt: skip
-
-    def _bound(self) -> int:
-        return max((each.times.bound for each in self.ranges), default=0)
-
-    def _elapsed(self) -> float:
-        return time.monotonic() - self._begun
-
-    def _stopped(self) -> bool:
-        return self._asked() or self._elapsed() > self._limit
-
-    def _done(self) -> bool:
-        return self._stopped() or self.rate >= self._enough or self._bound() - self.rate <= self.gap * self.rate
+    def _set_bound(self) -> None:
+        self.bound = max((each.times.bound for each in self.ranges), default=0)
 
     def _take(self, plan: ServingPlan) -> bool:
         """Keep the plan with the proportions of another one if it is the best so far."""
@@ -207,17 +164,10 @@ class RequestSearch:
             found |= self._take_groups(begin, end, float(self.plan.period * number), [number])
         return found
 
-    def _keep(self, plan: ServingPlan) -> bool:
-        if plan.rate <= self.rate:
-            return False
-        self.plan, self.rate = plan, plan.rate
-        self.history.append((self._elapsed(), plan.rate))
-        return True
-
     def _first_ranges(self) -> None:
         """Ranges of all times, and plans in milliseconds for each; no range if there is no plan."""
         alone = replace(self.problem, steps=None)
-        search = RateSearch(alone, self._limit / 10, 0.1, self.seed, self.workers, self._asked).run()
+        search = RateSearch(alone, replace(self.options, limit=self.options.limit / 10, gap=0.1, enough=None)).run()
         if search.plan is not None:
             self._take(search.plan)
         elif not search.bound:
@@ -226,12 +176,14 @@ class RequestSearch:
         while at <= self.bounds.most_time:
             rest = self.bounds.bound(at, np.inf, ALL, self.rate, COARSE)
             found = self.bounds.bound(at, at * WIDTH, ALL, self.rate, COARSE)
-            if self._stopped() or (rest.bound <= found.bound and rest.bound <= self.rate * (1 + max(self.gap, COARSE))):
+            if self._stopped() or (
+                rest.bound <= found.bound and rest.bound <= self.rate * (1 + max(self.options.gap, COARSE))
+            ):
                 self.ranges.append(_Range(rest))
                 return
             self.ranges.append(_Range(found))
             plain = self._plain(found, WORTHS[1])
-            for begin, end in first_plans(plain, found.bound, self.seed):
+            for begin, end in first_plans(plain, found.bound, self.options.seed):
                 self._take(best_flow(plain, begin, end))
                 if self.problem.n_nodes <= SMALL:
                     self._take_groups(begin, end, at * WIDTH)
@@ -247,10 +199,11 @@ class RequestSearch:
         if found.bound < top.times.bound:
             self.source = "patterns"
         top.times, top.patterns = found, True
+        self._set_bound()
 
     def _precision(self, top: _Range) -> float:
         """The relative precision that is useful for the bound of a range."""
-        return max(self.gap / 2, (top.times.bound - self.rate) / max(20 * self.rate, 1))
+        return max(self.options.gap / 2, (top.times.bound - self.rate) / max(20 * self.rate, 1))
 
     def _divide(self, top: _Range) -> None:
         """Replace a range by two: of times, or of groups, whatever differs by the larger factor."""
@@ -266,17 +219,18 @@ class RequestSearch:
             found = self.bounds.bound(*part, self.rate, self._precision(top))
             same = part[:2] == (least, most) or part[1] <= part[0] * FINE
             self.ranges.append(_Range(replace(found, bound=min(found.bound, top.times.bound)), plans=top.plans * same))
+        self._set_bound()
 
     def _plan(self, top: _Range, seconds: float) -> None:
         """Plans of the problem with rates for a range."""
         factor = WORTHS[top.plans % len(WORTHS)]
         top.plans += 1
-        begun, left = self._elapsed(), self._limit - self._elapsed()
-        plain = self._plain(top.times, factor)
-        search = RateSearch(
-            plain, max(min(seconds, left), 0.01), max(self.gap, 1e-3), self.seed + top.plans, self.workers, self._asked
-        )
-        result = search.run()
+        begun, options = self._elapsed(), self.options
+        options = replace(
+            options, limit=min(seconds, self._left()), gap=max(options.gap, 1e-3), seed=options.seed + top.plans,
+            enough=None,
+        )  # fmt: skip
+        result = RateSearch(self._plain(top.times, factor), options).run()
         if result.plan is not None and self._take(result.plan):
             self._move_borders()
         self._planned += self._elapsed() - begun

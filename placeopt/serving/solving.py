@@ -10,6 +10,7 @@ from placeopt.serving.problem import Serving
 from placeopt.serving.rate_search import RateSearch
 from placeopt.serving.request_search import RequestSearch
 from placeopt.serving.result import ServingResult
+from placeopt.serving.search import SearchOptions
 
 DEFAULT_GAP = 1e-4
 """Gap at which a search ends unless another one is asked for."""
@@ -46,4 +47,5 @@ def solve_serving(
     """
     options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
     search = RateSearch if problem.steps is None else RequestSearch
-    return search(problem, time_limit, gap_limit, seed, options.workers, should_stop, enough, start).run()
+    asked = SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop, enough)
+    return search(problem, asked, start).run()

@@ -1,0 +1,90 @@
+"""What searches for plans share: time, the best plan and its verification."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from placeopt.errors import InternalError
+from placeopt.serving.plan import ServingPlan, without_idle
+from placeopt.serving.problem import Serving
+from placeopt.serving.result import ServingResult
+from placeopt.serving.sites import find_sites
+from placeopt.serving.verification import verify_serving
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Seconds, the gap and the rate at which a search ends, and how it runs; see `solve_serving`."""
+
+    limit: float
+    gap: float
+    seed: int
+    workers: int
+    should_stop: Callable[[], bool]
+    enough: int | None = None
+
+
+class Search:
+    """The best plan so far, and a bound of the rate, within a time limit."""
+
+    def __init__(self, problem: Serving, options: SearchOptions) -> None:
+        self.problem, self.options = problem, options
+        self._begun = time.monotonic()
+        self._until = self._begun + options.limit
+        self.sites = find_sites(problem)
+        self.plan: ServingPlan | None = None
+        self.rate = self.bound = 0
+        self.source = "area"
+        self.history: list[tuple[float, int]] = []
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _left(self) -> float:
+        return max(self._until - time.monotonic(), 0.01)
+
+    def _stopped(self) -> bool:
+        return self.options.should_stop() or time.monotonic() > self._until
+
+    @contextmanager
+    def _within(self, seconds: float) -> Iterator[None]:
+        """Stop what runs in the `with` block after some seconds."""
+        before, self._until = self._until, min(time.monotonic() + seconds, self._until)
+        try:
+            yield
+        finally:
+            self._until = before
+
+    def _done(self) -> bool:
+        enough = self.options.enough is not None and self.rate >= self.options.enough
+        return enough or self._stopped() or self.bound - self.rate <= self.options.gap * self.rate
+
+    def _keep(self, plan: ServingPlan) -> bool:
+        """Keep a plan if it is the best so far."""
+        if plan.rate <= self.rate:
+            return False
+        self.plan, self.rate = plan, plan.rate
+        self.history.append((self._elapsed(), plan.rate))
+        return True
+
+    def _result(self) -> ServingResult:
+        """The verified result.
+
+        Raises
+        ------
+        InternalError
+            If the plan breaks a rule, or passes more than the bound.
+        """
+        if self.plan is not None:
+            self.plan = without_idle(self.plan)
+        report = None if self.plan is None else verify_serving(self.problem, self.plan)
+        if report is not None:
+            largest = report.largest or self.problem.steps is not None
+            if not report.feasible or not largest or report.rate > self.bound:
+                raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
+        return ServingResult(
+            self.problem, self.plan, report, self.bound, self.source, self._elapsed(), self.sites, self.history
+        )  # fmt: skip
