@@ -1,4 +1,4 @@
-"""Jobs: solves that run beside the program, in a thread or in a process of their own.
+"""Jobs: solves that run in the background, in a thread or in a separate process.
 
 A process gets the arguments of a job on stdin and runs it in a thread. It sends reports with incumbents back, and at
 last the result or an error. The end of its stdin cancels the job.
@@ -52,7 +52,7 @@ _START = (
 
 
 class Job:
-    """A solve that runs beside the program; `placeopt.start` returns it. All methods may be called from any thread.
+    """A solve that runs in the background; `placeopt.start` returns it. All methods may be called from any thread.
 
     Iteration, also with `async for`, yields a `Progress` for every new incumbent and bound, from the first one on, and
     ends with the job. Behind passes that may lose the optimum, the reports state no values and no bounds.
@@ -191,7 +191,7 @@ class Job:
 
 
 class ProcessJob(Job):
-    """A job that runs in a process of its own."""
+    """A job that runs in a separate process."""
 
     def __init__(self, problem: Problem, solver: str | Solver | None, options: Mapping[str, Any]) -> None:
         super().__init__(problem, solver, options)
@@ -246,7 +246,7 @@ class ProcessJob(Job):
 
 
 def start(problem: Problem, solver: str | Solver | None = None, *, process: bool = False, **options: Any) -> Job:
-    """Start to solve a problem beside the program, and return the job at once.
+    """Start to solve a problem in the background, and return the job at once.
 
         job = po.start(problem, "auto", time_limit=60)
         for report in job:
@@ -258,7 +258,7 @@ def start(problem: Problem, solver: str | Solver | None = None, *, process: bool
     solver
         As in `placeopt.solve`.
     process
-        Whether the solver runs in a process of its own instead of a thread: a crash then ends only the job. The
+        Whether the solver runs in a separate process instead of a thread: a crash then ends only the job. The
         arguments are pickled; the class of a solver object must be one that the process can import.
     **options
         Further arguments of `placeopt.solve`, except `on_progress` and `should_stop`. Unless `workers` is given, each
@@ -290,7 +290,7 @@ def _end_all() -> None:
 
 
 def _running() -> Future[Any]:
-    """A future that whoever waits for it cannot cancel."""
+    """A future that those who wait for it cannot cancel."""
     future: Future[Any] = Future()
     future.set_running_or_notify_cancel()
     return future

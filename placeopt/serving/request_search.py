@@ -206,7 +206,7 @@ class RequestSearch(Search):
         return max(self.options.gap / 2, (top.times.bound - self.rate) / max(20 * self.rate, 1))
 
     def _divide(self, top: _Range) -> None:
-        """Replace a range by two: of times, or of groups, whatever differs by the larger factor."""
+        """Replace a range by two: of times, or of groups, the one that differs by the larger factor."""
         self.ranges.remove(top)
         (least, most), (few, many) = (top.times.least, top.times.most), top.times.groups
         if many / few > most / least:
