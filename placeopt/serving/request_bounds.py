@@ -27,7 +27,7 @@ ALL = (1, MOST_GROUPS)
 """All numbers of groups."""
 
 STEP = 1.1
-"""The longest time of a range, divided by its shortest, where a rate is refuted in short time."""
+"""The longest time of a first range, divided by its shortest."""
 
 FINER = 2**12
 """Parts of a unit of prices in sums of them."""

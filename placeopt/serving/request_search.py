@@ -19,12 +19,9 @@ from placeopt.serving.in_flight import GROUPS, NEAR, best_groups, grouped, step_
 from placeopt.serving.plan import ServingPlan, node_rates
 from placeopt.serving.problem import Serving
 from placeopt.serving.rate_search import COPIED, RateSearch, first_plans
-from placeopt.serving.request_bounds import ALL, TimeBounds, TimeRange
+from placeopt.serving.request_bounds import ALL, STEP, TimeBounds, TimeRange
 from placeopt.serving.result import ServingResult
 from placeopt.serving.search import Search, SearchOptions
-
-WIDTH = 1.1
-"""The longest time of a first range, divided by its shortest."""
 
 NARROW = 1.0005
 """Ranges whose times differ by this factor at most are not divided."""
@@ -60,7 +57,7 @@ class _Range:
     def near(self) -> bool:
         """Whether the numbers of groups are near each other, and so are the times."""
         few, many = self.times.groups
-        return many <= KNOWN * few and self.times.most <= WIDTH * self.times.least
+        return many <= KNOWN * few and self.times.most <= STEP * self.times.least
 
     @property
     def narrow(self) -> bool:
@@ -175,7 +172,7 @@ class RequestSearch(Search):
         at = self.bounds.shortest()
         while at <= self.bounds.most_time:
             rest = self.bounds.bound(at, np.inf, ALL, self.rate, COARSE)
-            found = self.bounds.bound(at, at * WIDTH, ALL, self.rate, COARSE)
+            found = self.bounds.bound(at, at * STEP, ALL, self.rate, COARSE)
             if self._stopped() or (
                 rest.bound <= found.bound and rest.bound <= self.rate * (1 + max(self.options.gap, COARSE))
             ):
@@ -186,12 +183,12 @@ class RequestSearch(Search):
             for begin, end in first_plans(plain, found.bound, self.options.seed):
                 self._take(best_flow(plain, begin, end))
                 if self.problem.n_nodes <= SMALL:
-                    self._take_groups(begin, end, at * WIDTH)
-            at *= WIDTH
+                    self._take_groups(begin, end, at * STEP)
+            at *= STEP
 
     def _plain(self, times: TimeRange, factor: float) -> Serving:
         """The problem without requests for times in a range."""
-        at = (times.least * min(times.most, times.least * WIDTH)) ** 0.5
+        at = (times.least * min(times.most, times.least * STEP)) ** 0.5
         return with_token_time(self.problem, at, times.worth * factor)
 
     def _bound_by_patterns(self, top: _Range) -> None:
@@ -213,7 +210,7 @@ class RequestSearch(Search):
             middle = int((few * many) ** 0.5)
             parts = [(least, most, (few, middle)), (least, most, (middle + 1, many))]
         else:
-            center = least * (WIDTH**0.5 if np.isinf(most) else (most / least) ** 0.5)
+            center = least * (STEP**0.5 if np.isinf(most) else (most / least) ** 0.5)
             parts = [(least, center, (few, many)), (center, most, (few, many))]
         for part in parts:
             found = self.bounds.bound(*part, self.rate, self._precision(top))
