@@ -7,5 +7,6 @@ called dynamic storage allocation; it is NP-hard (M. R. Garey, D. S. Johnson, Co
 - `problem`: buffers; `files`: CSV and JSON
 - `bounds`: lower bounds of the height; `sections`: buffers as the engine takes them
 - `solving`: all of it within a time limit; `verification`: the rules
+- `shortages`: why buffers do not fit
 - `views`, `pictures`: results in words, and the map of the memory
 """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,8 +70,17 @@ def allocate_plan(
     }  # fmt: skip
 
 
-def plan_offsets(problem: Problem, schedule: Schedule, found: Mapping[int, Allocation]) -> Offsets:
-    """The offsets by task that `allocate_plan` found for a schedule; every device has some."""
+def place_schedule(
+    problem: Problem, schedule: Schedule, **options: Any
+) -> tuple[Schedule | None, dict[int, Allocation]]:
+    """The schedule with offsets, None if some were not found; and the result of `allocate_plan` with the options."""
+    found = allocate_plan(problem, schedule, **options)
+    if any(each.offset is None for each in found.values()):
+        return None, found
+    return replace(schedule, offsets=_offsets(problem, schedule, found)), found
+
+
+def _offsets(problem: Problem, schedule: Schedule, found: Mapping[int, Allocation]) -> Offsets:
     offsets = {kind: np.zeros(problem.n_tasks, dtype=np.int64) for kind in BUFFERS}
     for d, each in found.items():
         assert each.offset is not None

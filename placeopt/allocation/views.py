@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from placeopt.allocation.problem import Buffers
+from placeopt.allocation.shortages import fullest_text
 from placeopt.allocation.solving import Allocation
 from placeopt.errors import counted
 from placeopt.model.problem import Problem
@@ -39,8 +40,17 @@ def devices_grid(problem: Problem, found: Mapping[int, Allocation]) -> Grid:
     return Grid(("device", "buffers", "height", "at least", "memory"), tuple(rows), left=1)
 
 
-def result_facts(found: Allocation) -> list[tuple[str, str]]:
-    """The height, its bound and its proof."""
+def missing_facts(
+    found: Allocation, free: str = "", time: Callable[[int], str] = str, where: str = ""
+) -> list[tuple[str, str]]:
+    """What is missing for buffers that cannot fit, and why; see `result_facts`."""
+    missing = exact_size(found.bound - (found.capacity or 0))
+    facts = [("missing", f"at least {missing}{where}"), ("fullest", fullest_text(found.problem, time))]
+    return [*facts, ("alignment", free)] if free else facts
+
+
+def result_facts(found: Allocation, free: str = "") -> list[tuple[str, str]]:
+    """The height, its bound and its proof; `free` is `alignment_text` for buffers that cannot fit."""
     facts = []
     if found.capacity is not None:
         answer = {True: "the buffers fit", False: "the buffers cannot fit", None: "no offsets found, and none excluded"}
@@ -53,6 +63,6 @@ def result_facts(found: Allocation) -> list[tuple[str, str]]:
     if found.bound != found.live:
         facts.append(("live", f"at most {exact_size(found.live)} at a time"))
     if found.fits is False:
-        facts.append(("missing", f"at least {exact_size(found.bound - (found.capacity or 0))}"))
+        facts += missing_facts(found, free)
     facts.append(("time", f"{found.seconds:.2f} s"))
     return facts

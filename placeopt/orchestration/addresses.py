@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.allocation.plans import allocate_plan, plan_offsets
+from placeopt.allocation.plans import place_schedule
 from placeopt.allocation.solving import Allocation
 from placeopt.errors import InternalError, counted, listing, visible
 from placeopt.model.arrays import Int
@@ -132,14 +132,13 @@ class Addressing:
                 more = cuts.relax()
                 continue
             limit = self._part(0.5)
-            placed = allocate_plan(
+            placed, offsets = place_schedule(
                 self.problem, found.schedule, time_limit=LONGEST if limit is None else min(limit, LONGEST),
                 seed=found.seed, workers=1, should_stop=self._should_stop,
             )  # fmt: skip
-            missed = {d: each for d, each in placed.items() if each.offset is None}
-            if not missed:
-                schedule = replace(found.schedule, offsets=plan_offsets(self.problem, found.schedule, placed))
-                return self._accepted(start, found, schedule)
+            if placed is not None:
+                return self._accepted(start, found, placed)
+            missed = {d: each for d, each in offsets.items() if each.offset is None}
             self._lacking = self._lacking or missed
             self._timed |= any(each.fits is None for each in missed.values())
             more = cuts.deepen(missed)

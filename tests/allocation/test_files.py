@@ -118,3 +118,16 @@ class TestCommand:
         done = run("allocate", str(written(tmp_path)), *options)
         assert done.code == 2
         assert message in done.err
+
+
+def test_what_is_missing(tmp_path: Path) -> None:
+    """At 2, 60, 30 and 9 bytes are live: 99 in all, and 64 + 64 + 9 at multiples of 64."""
+    rows = "id,lower,upper,size,alignment\na,0,3,60,64\nb,1,4,30,64\nc,2,9,9,64\nd,0,1,3,1\n"
+    path = written(tmp_path, rows)
+    found = run("allocate", path, "--capacity", "136B")
+    assert found.code == 1
+    text = " ".join(found.out.split())
+    assert "missing at least 1 B fullest 99 B in 3 buffers at 2: a 60 B, b 30 B, c 9 B" in text
+    assert "alignment without it, the buffers fit" in text
+    assert "without it, at least 1 B are missing" in run("allocate", path, "--capacity", "98B").out
+    assert run("allocate", path, "--capacity", "137B").code == 0

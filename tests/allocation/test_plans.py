@@ -88,7 +88,9 @@ def test_command(tmp_path: Path) -> None:
     assert placed.code == 0
     assert "mcu" in placed.out
     assert len(json.loads(out.read_text())["devices"]["mcu"]["offsets"]) == 5
-    assert run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--alignment", 64).code == 1
+    missed = run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--alignment", 64)
+    assert missed.code == 1
+    assert "missing at least 33 B on mcu" in " ".join(missed.out.split())
     refused = run("allocate", tmp_path / "sram.yaml", "--plan", plan, "--capacity", "9")
     assert "--capacity does not apply to plans" in refused.err
     assert "expected --plan FILE" in run("allocate", tmp_path / "sram.yaml").err

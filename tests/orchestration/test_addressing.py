@@ -191,7 +191,10 @@ class TestCommands:
         proved = run("solve", tmp_path / "sram.yaml", "--solver", "cp-sat")
         assert proved.code == 1
         assert "infeasible" in proved.out
-        assert "explain" not in proved.err
+        assert "placeopt explain" in proved.err
+        explained = run("explain", tmp_path / "sram.yaml")
+        assert explained.code == 1
+        assert "mcu has 98 B of memory" in explained.out
         refused = run("explain", tmp_path / "sram.yaml")
         assert refused.code == 2
         assert refused.err == (

@@ -592,7 +592,7 @@ class TestCommand:
             "text": "gpu has 4 GiB of memory", "needed": True,
             "repair": {
                 "text": "with 5 GiB, 1 GiB more (the minimum)", "amount": 5 * 2**30, "least": True,
-                "devices": [], "whole": True,
+                "devices": [], "whole": True, "detail": "",
             },
         }  # fmt: skip
 

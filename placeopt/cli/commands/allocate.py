@@ -23,7 +23,7 @@ from placeopt.cli.options import (
     plot_option,
 )
 from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
-from placeopt.errors import UsageError, unwritable
+from placeopt.errors import UsageError, unwritable, visible
 
 
 def allocate(
@@ -55,6 +55,7 @@ def allocate(
 ) -> None:
     """Find offsets for buffers with known lifetimes: the least height, or a fit, with a proof."""
     from placeopt.allocation.files import load_buffers, write_allocation
+    from placeopt.allocation.shortages import alignment_text
     from placeopt.allocation.solving import allocate as solve
     from placeopt.allocation.views import problem_line, result_facts
     from placeopt.model import units
@@ -95,7 +96,8 @@ def allocate(
     else:
         from placeopt.cli.terminal.console import facts_table
 
-        console.print(facts_table(result_facts(found)))
+        free = alignment_text(found, time_limit=limit, seed=seed, workers=workers) if found.fits is False else ""
+        console.print(facts_table(result_facts(found, free)))
     if unsaved is not None:
         print_notes(unsaved)
     drawn = True
@@ -119,10 +121,12 @@ def _allocate_plan(
 ) -> None:
     """Place the buffers of each device of a plan."""
     from placeopt.allocation.plans import allocate_plan
-    from placeopt.allocation.views import devices_grid
-    from placeopt.cli.terminal.console import print_grid, print_problem
+    from placeopt.allocation.shortages import alignment_text
+    from placeopt.allocation.views import devices_grid, missing_facts
+    from placeopt.cli.terminal.console import facts_table, print_grid, print_problem
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.files import write_whole
+    from placeopt.model.units import time_text
     from placeopt.verifier import verify
 
     problem = compile_document(document_of(path))
@@ -140,6 +144,12 @@ def _allocate_plan(
     else:
         print_problem(stdout_console(), problem)
         print_grid(stdout_console(), devices_grid(problem, found))
+        for d, each in found.items():
+            if each.fits is False and not stop.is_set():
+                free = alignment_text(each, time_limit=limit / len(found), seed=seed, workers=workers)
+                where = f" on {visible(problem.device_names[d])}"
+                facts = missing_facts(each, free, lambda tick: time_text(tick, problem.resolution), where)
+                stdout_console().print(facts_table(facts))
     if stop.is_set():
         raise typer.Exit(stop.code)
     raise typer.Exit(1 if any(each.offset is None for each in found.values()) else 0 if done else 2)

@@ -203,7 +203,7 @@ def solve(
 def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...]:
     """The command that says more: why a problem is infeasible, or whether a schedule can be improved."""
     if result.termination.value == "infeasible":
-        return (explaining(problem, result.problem),) if result.problem.alignment is None else ()
+        return (explaining(problem, result.problem),)
     if result.termination.value in ("completed", "failed") and not result.feasible:
         better = "auto" if result.problem.alignment is None else "cp-sat"
         return (f"--solver {better} searches for a schedule that keeps all rules",)

@@ -67,6 +67,8 @@ def _print_member(console: Console, member: Member) -> None:
             None: "; whether the file contains another conflict was not decided within the time limit",
         }[change.whole]
         _print_indented(console, f"fix: {change.text}{limited}")
+        if change.detail:
+            _print_indented(console, change.detail)
     elif member.needed:
         _print_indented(console, "fix: none found within the time limit")
     else:

@@ -161,7 +161,7 @@ def explain(
     SpecError
         If the spec is wrong, or contains a contradiction that the compiler finds; lists every issue.
     UsageError
-        If an argument is invalid, or the problem has addresses.
+        If an argument is invalid.
     """
     if time_limit is None:
         raise UsageError("time_limit is None; expected a positive number of seconds")
@@ -170,8 +170,6 @@ def explain(
     report = on_progress or (lambda _line: None)
     with collection_paused():
         system = System(begin_compilation(document_of(spec), files=files))
-    if system.problem.alignment is not None:
-        raise UsageError("explain does not support addresses; without this key, it explains what counted bytes lack")
     clock = Clock(time_limit)
     oracle = Oracle(
         system, clock, solver=solver, seed=seed, workers=workers, should_stop=should_stop or (lambda: False)
@@ -225,9 +223,10 @@ def _file_order(member: Member) -> tuple[str, int, int]:
 
 
 # The order of deletion: capacities and deadlines come last, since they explain more than labels of single tasks.
+# Addresses come first, so that a conflict of counted bytes is stated as one.
 _LAST: tuple[Kind, ...] = (
-    "release", "unavailable", "separate", "colocate", "requires", "devices", "pin", "placement", "in_flight", "stages",
-    "deadline", "resource", "cores", "budget", "pool", "memory",
+    "addresses", "release", "unavailable", "separate", "colocate", "requires", "devices", "pin", "placement",
+    "in_flight", "stages", "deadline", "resource", "cores", "budget", "pool", "memory",
 )  # fmt: skip
 _SHARE = 0.25
 """Share of the remaining time that one question may use."""

@@ -32,11 +32,11 @@ from placeopt.model.resource_use import use_over_time
 from placeopt.model.resources import POOL, Resources
 from placeopt.model.schedule import Schedule
 from placeopt.model.unavailability import build_unavailability
-from placeopt.model.units import size_text, time_text
+from placeopt.model.units import exact_size, size_text, time_text
 
 Kind = Literal[
     "memory", "placement", "pin", "devices", "requires", "colocate", "separate", "deadline", "release", "stages",
-    "in_flight", "unavailable", "resource", "cores", "budget", "pool",
+    "in_flight", "unavailable", "resource", "cores", "budget", "pool", "addresses",
 ]  # fmt: skip
 
 RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires")
@@ -56,7 +56,9 @@ class Constraint:
     task: int | None = None  # the constrained task; None for the memory of devices
     label: str = ""  # the colocation or separation label, the feature, or the key of the devices
     allowed: Bool | None = None  # (m,) the devices that a restriction allows
-    amount: int | None = None  # bytes of `memory`, ticks of `deadline` and `release`, units of a resource
+    amount: int | None = (
+        None  # bytes of `memory` or an alignment, ticks of `deadline` and `release`, units of a resource
+    )
     resources: tuple[int, ...] = ()  # those that a capacity other than `memory` limits
     window: tuple[int, int] | None = None  # ticks from and to which devices are unavailable
 
@@ -116,6 +118,7 @@ class System:
         limits: set[Kind] = set()
         windows: list[list[tuple[int, int]]] = [[] for _ in range(m)]
         amounts: dict[int, int] = {}
+        alignment: int | None = None
         for number in sorted(active):
             constraint = self.constraints[number]
             if constraint.kind in ("stages", "in_flight"):
@@ -135,6 +138,8 @@ class System:
                 labels.setdefault(constraint.label, []).append(constraint.task)
             elif constraint.resources:
                 amounts |= dict.fromkeys(constraint.resources, int(value))
+            elif constraint.kind == "addresses":
+                alignment = int(value)
             elif constraint.kind == "memory":
                 capacity[self.pools[constraint.label]] = value
             else:
@@ -154,6 +159,7 @@ class System:
             release=release,
             deadline=deadline,
             capacity=capacity,
+            alignment=alignment,
             group=group,
             separation=[(a, b) for rows in apart.values() for i, a in enumerate(rows) for b in rows[i + 1 :]],
             relocation=None,
@@ -212,6 +218,9 @@ class System:
             yield from self._windows(pool, members)
         yield from self._limits()
         yield from self._capacities()
+        if problem.alignment is not None:
+            text = f"offsets of buffers are multiples of {exact_size(problem.alignment)}"
+            yield Constraint("addresses", issues.place(("addresses",)), text, amount=problem.alignment)
         fixed = compilation.placement.devices(tasks, self._index, compilation.gaps)
         crowds = {key: _members(tasks, key) for key in ("colocate", "separate")}
         for row, (name, task) in enumerate(tasks.items()):

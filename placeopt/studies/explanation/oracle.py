@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placeopt.allocation.plans import place_schedule
 from placeopt.bounding.quick import prove_infeasible
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import Problem
@@ -17,13 +18,16 @@ from placeopt.protocol import Clock, Options, Termination
 from placeopt.protocol.registry import default_solver, find_solver
 from placeopt.simulation import retime, simulate
 from placeopt.studies.explanation.constraints import Change, System
-from placeopt.verifier import verify
+from placeopt.verifier import Rule, verify
 
 if TYPE_CHECKING:
     from placeopt.studies.explanation._model import Model
 
 _REMEMBERED, _REPAIRED = 50, 3
 """Number of stored schedules, and of those that are repaired if none is valid."""
+
+_PLACING = 0.05
+"""Share of the remaining time for the offsets of one schedule."""
 
 _MODELLING = 0.25
 """Share of the time of a question for each model; the rest is for the exact solver."""
@@ -86,8 +90,9 @@ class Oracle:
         if proof is not None:
             return Verdict(False, reason=proof.reason, core=tuple(sorted(active)))
         for schedule in self._cheap(problem):
-            if verify(problem, schedule).feasible:
-                return self._found(schedule)
+            placed = self.addressed(problem, schedule)
+            if placed is not None:
+                return self._found(placed)
         if modelled and not changed:
             for timed in (False, True):
                 verdict = self._model_verdict(problem, active, timed, share)
@@ -140,9 +145,25 @@ class Oracle:
                 schedule = simulate(problem, found.device)
             else:
                 schedule = retime(problem, Schedule(found.device, found.start))
-            if verify(problem, schedule).feasible:
-                return self._found(schedule)
+            placed = self.addressed(problem, schedule)
+            if placed is not None:
+                return self._found(placed)
         return Verdict(None)
+
+    def addressed(self, problem: Problem, schedule: Schedule) -> Schedule | None:
+        """Return the schedule if the verifier accepts it, with offsets if the problem asks for them; else None.
+
+        Unlimited memory gets offsets of the least height that is found.
+        """
+        if problem.alignment is None and schedule.offsets is not None:
+            schedule = replace(schedule, offsets=None)
+        broken = {violation.rule for violation in verify(problem, schedule).violations}
+        if broken == {Rule.ADDRESS}:
+            placed = place_schedule(
+                problem, schedule, time_limit=self.seconds(_PLACING), seed=self._seed, should_stop=lambda: self.over
+            )[0]
+            return None if placed is None or not verify(problem, placed).feasible else placed
+        return None if broken else schedule
 
     def _cheap(self, problem: Problem) -> Iterator[Schedule]:
         """Return candidate schedules: those found earlier, the latest of them repaired, and the heuristic's."""

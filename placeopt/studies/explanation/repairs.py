@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from placeopt.allocation.plans import plan_buffers
+from placeopt.allocation.shortages import fullest_text, unaligned
+from placeopt.allocation.solving import allocate
 from placeopt.errors import counted, listing, visible
 from placeopt.model.arrays import Int
-from placeopt.model.memory import used_memory
+from placeopt.model.memory import memory_heights, used_memory
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import TIME, exact_size, parse, time_text
 from placeopt.simulation import simulate
 from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
-from placeopt.verifier import verify
 
 _SHARE = 0.2
 """Share of the remaining time that one question may use."""
@@ -41,6 +45,8 @@ class Repair:
         Whether the change makes the whole problem feasible; if not, another conflict remains. None: undecided.
     schedule
         A verified schedule of the changed problem (or set).
+    detail
+        With addresses, what fills the memory in this schedule; else empty.
     """
 
     text: str
@@ -49,12 +55,13 @@ class Repair:
     devices: tuple[str, ...]
     whole: bool | None
     schedule: Schedule
+    detail: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the change as plain data."""
         return {
             "text": self.text, "amount": self.amount, "least": self.least, "devices": list(self.devices),
-            "whole": self.whole,
+            "whole": self.whole, "detail": self.detail,
         }  # fmt: skip
 
 
@@ -74,6 +81,8 @@ def repair_of(system: System, oracle: Oracle, number: int, members: Collection[i
     search = _Search(system, oracle, number, active, whole, witness)
     if constraint.kind in RESTRICTIONS:
         return search.other_devices()
+    if constraint.kind == "addresses":
+        return search.other_alignment()
     if constraint.amount is not None:
         return search.other_amount()
     return search.left_out()
@@ -127,6 +136,17 @@ class _Search:
         text = f"if the task{feature} {verb} on {one}{listing(names, 6)}" + ("" if complete else ", possibly others")
         return self._mend(text, self.witness, devices=names, least=complete)
 
+    def other_alignment(self) -> Repair:
+        """Find the largest divisor of the alignment that suffices; otherwise, bytes that are only counted do."""
+        stated, sure = self.constraint.amount or 1, True
+        for step in _smaller_divisors(stated):
+            verdict = self.oracle.decide(self.active, {self.number: step}, share=_SHARE)
+            if verdict.schedule is not None:
+                text = f"with the alignment {exact_size(step)}" + ("" if sure else " (a larger one may suffice)")
+                return self._mend(text, verdict.schedule, amount=step, least=sure)
+            sure &= verdict.feasible is False
+        return self._mend("without addresses, if bytes are only counted", self.witness, least=sure)
+
     def other_amount(self) -> Repair:
         """Find the sufficient amount nearest to the stated one by bisection between a bound and a schedule's need.
 
@@ -136,12 +156,13 @@ class _Search:
         assert constraint.amount is not None
         sign = -1 if constraint.kind == "release" else 1
         need = self._need()
-        best, schedule = sign * need(self.witness), self.witness
+        rest = self.system.relaxed([number for number in self.active if number != self.number])
+        schedule = self._lowest(rest, self.witness)
+        best = sign * need(schedule)
         bound, placed = self._bound()
         if placed is not None:
-            rest = self.system.relaxed([number for number in self.active if number != self.number])
-            found = simulate(rest, placed)
-            if verify(rest, found).feasible and sign * need(found) < best:
+            found = self.oracle.addressed(rest, simulate(rest, placed))
+            if found is not None and sign * need(found) < best:
                 best, schedule = sign * need(found), found
         stated = sign * constraint.amount + 1
         least = stated if bound is None else max(stated, sign * bound)
@@ -150,14 +171,46 @@ class _Search:
         while least < best and sure:
             verdict = self.oracle.decide(self.active, {self.number: sign * probe}, share=_SHARE)
             if verdict.schedule is not None:
-                best, schedule = min(probe, sign * need(verdict.schedule)), verdict.schedule
+                schedule = self._lowest(rest, verdict.schedule)
+                best = min(probe, sign * need(schedule))
             elif verdict.feasible is False:
                 least = probe + 1
             else:
                 sure = False
             probe = (least + best) // 2
         amount = sign * best
-        return self._mend(self._amount_text(amount, sure), schedule, amount=self._stated(amount), least=sure)
+        repair = self._mend(self._amount_text(amount, sure), schedule, amount=self._stated(amount), least=sure)
+        memory = constraint.kind == "memory" and rest.alignment is not None
+        return replace(repair, detail=self._filling(rest, schedule)) if memory else repair
+
+    def _lowest(self, rest: Problem, schedule: Schedule) -> Schedule:
+        """Return the schedule with offsets for unlimited memory if memory is searched, else as it is."""
+        if self.constraint.kind != "memory" or rest.alignment is None:
+            return schedule
+        found = self.oracle.addressed(rest, replace(schedule, offsets=None))
+        return schedule if found is None or self._height(found) > self._height(schedule) else found
+
+    def _height(self, schedule: Schedule) -> int:
+        return int(self._heights(schedule).max())
+
+    def _heights(self, schedule: Schedule) -> Int:
+        """Return what each device of the constraint needs in bytes, up to the end of its topmost buffer."""
+        pool = self.system.pools[self.constraint.label]
+        heights = memory_heights(self.system.problem, schedule)
+        assert heights is not None
+        return heights[pool]
+
+    def _filling(self, rest: Problem, schedule: Schedule) -> str:
+        """State what is live when the device with the least room holds most, and what the alignment costs."""
+        d = self.system.pools[self.constraint.label][int(np.argmax(self._heights(schedule)))]
+        found = allocate(plan_buffers(rest, schedule, d), time_limit=self.oracle.seconds(_SHARE))
+        text = f"then {visible(rest.device_names[d])} holds up to "
+        text += fullest_text(found.problem, lambda tick: _time(tick, rest.resolution))
+        free = unaligned(found, time_limit=self.oracle.seconds(_SHARE))
+        if free is None or free.height is None or free.height >= self._height(schedule):
+            return text
+        less = self._height(schedule) - free.height
+        return f"{text}; without alignment, these tasks need {exact_size(less)} less"
 
     def _need(self) -> Callable[[Schedule], int]:
         """Return a function that computes the amount that a schedule needs."""
@@ -168,6 +221,8 @@ class _Search:
         if constraint.kind == "memory":
             pool = self.system.pools[constraint.label]
             unlimited = self.system.relaxed([n for n in self.active if self.system.constraints[n].kind != "memory"])
+            if unlimited.alignment is not None:
+                return self._height
             return lambda schedule: int(used_memory(unlimited, schedule)[pool].max())
         if constraint.kind == "release":
             return lambda schedule: int(schedule.start[self.task])
@@ -216,6 +271,12 @@ class _Search:
         devices: tuple[str, ...] = (),
     ) -> Repair:
         return Repair(text, amount, least, devices, self.whole, schedule)
+
+
+def _smaller_divisors(number: int) -> list[int]:
+    """Return the divisors of a number below it, the largest first."""
+    small = [k for k in range(1, math.isqrt(number) + 1) if number % k == 0]
+    return sorted({*small, *(number // k for k in small)} - {number}, reverse=True)
 
 
 def _time(ticks: int, resolution: Fraction) -> str:
