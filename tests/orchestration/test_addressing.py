@@ -195,9 +195,3 @@ class TestCommands:
         explained = run("explain", tmp_path / "sram.yaml")
         assert explained.code == 1
         assert "mcu has 98 B of memory" in explained.out
-        refused = run("explain", tmp_path / "sram.yaml")
-        assert refused.code == 2
-        assert refused.err == (
-            "placeopt: explain does not support addresses; without this key, it explains what counted bytes lack\n"
-        )
-        assert not (tmp_path / "plan.json").exists()
