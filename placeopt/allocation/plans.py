@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from placeopt.allocation.problem import Buffers, build_buffers
 from placeopt.allocation.solving import Allocation, allocate
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int
-from placeopt.model.memory import freed_at, memory_capacity
+from placeopt.model.buffers import live_buffers
+from placeopt.model.memory import memory_capacity
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import BUFFERS, Offsets, Schedule, check_schedule
 
@@ -34,7 +34,8 @@ def plan_buffers(problem: Problem, schedule: Schedule, device: int, *, alignment
         raise UsageError("the lifetimes of buffers of a pipeline depend on its runs; expected a problem without one")
     if isinstance(device, bool) or not isinstance(device, int) or not 0 <= device < problem.n_devices:
         raise UsageError(f"device is {device!r}; expected a number from 0 to {problem.n_devices - 1}")
-    rows = _rows(problem, schedule, device)
+    rows = live_buffers(problem, schedule)
+    rows = rows.part(rows.device == device)
     step = problem.alignment or 1 if alignment is None else alignment
     return build_buffers(
         lower=rows.lower, upper=rows.upper, size=rows.size, alignment=np.full(len(rows.task), step),
@@ -82,38 +83,11 @@ def place_schedule(
 
 def _offsets(problem: Problem, schedule: Schedule, found: Mapping[int, Allocation]) -> Offsets:
     offsets = {kind: np.zeros(problem.n_tasks, dtype=np.int64) for kind in BUFFERS}
+    buffers = live_buffers(problem, schedule)
     for d, each in found.items():
         assert each.offset is not None
-        rows = _rows(problem, schedule, d)
+        rows = buffers.part(buffers.device == d)
         for place, kind in enumerate(BUFFERS):
             mine = rows.kind == place
             offsets[kind][rows.task[mine]] = each.offset[mine]
     return Offsets(**offsets)
-
-
-class _Rows(NamedTuple):
-    """The buffers of a device, one entry each: the task, the place in BUFFERS, the lifetime in ticks, the bytes."""
-
-    task: Int
-    kind: Int
-    lower: Int
-    upper: Int
-    size: Int
-
-
-def _rows(problem: Problem, schedule: Schedule, device: int) -> _Rows:
-    tasks = np.flatnonzero(schedule.device == device)
-    start = schedule.start[tasks]
-    end = start + problem.duration[tasks, device]
-    freed = freed_at(problem, schedule)
-    last = max(int(freed.max(initial=0)), 1)
-    lives = {
-        "resident": (np.zeros_like(start), np.full_like(start, last)),
-        "output": (start, freed[tasks]),
-        "scratch": (start, end),
-    }
-    lower, upper = (np.concatenate([lives[kind][side] for kind in BUFFERS]) for side in (0, 1))
-    size = np.concatenate([getattr(problem, kind)[tasks] for kind in BUFFERS])
-    kept = (size > 0) & (upper > lower)
-    kinds = np.repeat(np.arange(len(BUFFERS)), len(tasks))
-    return _Rows(*(column[kept] for column in (np.tile(tasks, len(BUFFERS)), kinds, lower, upper, size)))

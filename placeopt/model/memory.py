@@ -103,23 +103,6 @@ def peak_memory(problem: Problem, schedule: Schedule) -> Int:
     return resident + peak
 
 
-def memory_heights(problem: Problem, schedule: Schedule) -> Int | None:
-    """(m,) largest end of a live buffer on each device, in bytes; None without offsets."""
-    if schedule.offsets is None:
-        return None
-    ticks = {
-        "resident": np.ones(problem.n_tasks),
-        "output": freed_at(problem, schedule) - schedule.start,
-        "scratch": durations(problem, schedule.device),
-    }
-    height = np.zeros(problem.n_devices, dtype=np.int64)
-    for kind, lasts in ticks.items():
-        size = getattr(problem, kind)
-        ends = np.where((size > 0) & (lasts > 0), getattr(schedule.offsets, kind) + size, 0)
-        np.maximum.at(height, schedule.device, ends)
-    return height
-
-
 def used_memory(problem: Problem, schedule: Schedule) -> Int:
     """(m,) bytes to compare with the capacities, under the problem's own memory model.
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from placeopt.errors import counted
 from placeopt.model.arrays import Int
+from placeopt.model.buffers import memory_heights
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.memory import (
     member_memory,
     memory_capacity,
-    memory_heights,
     peak_memory,
     sum_memory,
     swap_times,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import placeopt as po
+from placeopt.model.buffers import memory_heights
 from placeopt.model.building import with_changes
-from placeopt.model.memory import memory_heights
 from placeopt.studies.explanation import explain
 from tests.support.commandline import run
 from tests.support.exact_addresses import least_makespan, small_problem

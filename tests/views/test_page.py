@@ -55,6 +55,29 @@ def test_the_arrays_are_the_schedule(result: po.Result) -> None:
     assert data["schedule"]["makespan"] == result.makespan == arrays["critical_end"][-1]
 
 
+def test_the_boxes_are_the_buffers_with_their_offsets(result: po.Result) -> None:
+    problem = po.load(PROBLEMS / "microcontroller.yaml")
+    schedule = po.read_plan(PROBLEMS / "plans" / "microcontroller.json", problem).schedule
+    assert schedule.offsets is not None
+    page = plan_page(problem, schedule, po.verify(problem, schedule))
+    data, arrays = embedded(page)
+    assert arrays["box_offset"].tolist() == [0, len(arrays["box_task"])]
+    boxes = {
+        (data["schedule"]["names"][task], kind): (begin, end, low, high)
+        for task, kind, begin, end, low, high in zip(
+            *(arrays[f"box_{name}"].tolist() for name in ("task", "kind", "from", "to", "low", "high")), strict=True
+        )
+    }
+    buffers = po.plan_buffers(problem, schedule, 0)
+    assert len(boxes) == len(buffers)
+    for k, name in enumerate(buffers.names):
+        task, _, kind = name.rpartition(":")
+        low = int(getattr(schedule.offsets, kind)[problem.task_names.index(task)])
+        found = boxes[task, ("resident", "output", "scratch").index(kind)]
+        assert found == (buffers.lower[k], buffers.upper[k], low, low + buffers.size[k])
+    assert "box_task" not in embedded(result_page(result))[1]
+
+
 def test_what_stands_at_the_top(result: po.Result) -> None:
     data, _ = embedded(result_page(result))
     facts = {term: (said, small) for term, said, small in data["summary"]["facts"]}

@@ -340,6 +340,26 @@ def test_memory_is_drawn_as_high_as_it_is(opened: Callable[..., Opened]) -> None
     assert half == pytest.approx(full / 2, abs=1)
 
 
+def test_addresses_tell_which_buffer_lies_there(opened: Callable[..., Opened]) -> None:
+    problem = po.load(PROBLEMS / "microcontroller.yaml")
+    schedule = po.read_plan(PROBLEMS / "plans" / "microcontroller.json", problem).schedule
+    page = opened(plan_page(problem, schedule, po.verify(problem, schedule)))
+    assert schedule.offsets is not None
+    task = problem.task_names.index("conv9")
+    low, tick = int(schedule.offsets.output[task]), int(schedule.start[task]) + 10
+    page.tab.locator("#addresses").scroll_into_view_if_needed()
+    box = page.tab.locator("#addresses").bounding_box()
+    floor, room = 24 + 220 - 3, 220 - 6  # of the only row
+    y = floor - room * (low + 5000) / (1.05 * 256 * 1024)
+    page.tab.mouse.move(box["x"] + page.tab.evaluate(f"report.gantt.xOf({tick})"), box["y"] + y)
+    page.settle()
+    told = page.tab.inner_text("#tip")
+    assert told.startswith("conv9\n")
+    assert f"{low:,} \N{EN DASH} {low + 73728:,}" in told
+    page = opened(striped_page())
+    assert not page.tab.locator("#address-part").is_visible()
+
+
 def shown(name: str) -> str:
     """A name in a tooltip: nothing that controls, spaces as the browser joins them, the beginning of a long one."""
     kept = "".join(

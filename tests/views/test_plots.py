@@ -326,6 +326,23 @@ class TestDrawing:
         ):
             assert draw_schedule(problem, schedule, kind)._repr_png_().startswith(b"\x89PNG")
 
+    def test_memory_with_offsets_is_a_map(self) -> None:
+        problem = po.load(PROBLEMS / "microcontroller.yaml")
+        schedule = po.read_plan(PROBLEMS / "plans" / "microcontroller.json", problem).schedule
+        picture = draw_schedule(problem, schedule, "memory")
+        assert picture._repr_png_().startswith(b"\x89PNG")
+        (drawn,) = collections(picture, PolyCollection)
+        buffers = po.plan_buffers(problem, schedule, 0)
+        areas = [np.ptp(path.vertices, axis=0).prod() for path in drawn.get_paths()]
+        lengths = (buffers.upper - buffers.lower) * float(problem.resolution) * 1e3
+        assert sorted(areas) == pytest.approx(sorted(lengths * buffers.size / 1024))
+        none = po.build_problem(
+            task_names=[], device_names=["d"], duration=np.zeros((0, 1)), memory_model="peak", alignment=1
+        )
+        offsets = po.Offsets(np.empty(0), np.empty(0), np.empty(0))
+        empty = po.Schedule(np.empty(0), np.empty(0), offsets=offsets)
+        assert draw_schedule(none, empty, "memory")._repr_png_().startswith(b"\x89PNG")
+
     def test_runs_are_drawn_also_where_nothing_is_known(self) -> None:
         searched = Course("p", "cp-sat", ((0.01, 9.0, None), (3.0, 7.0, 5.0), (9.0, 7.0, 7.0)))
         single = Course("p", "heft", ((0.02, 8.0, None),))

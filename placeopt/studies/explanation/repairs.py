@@ -15,7 +15,8 @@ from placeopt.allocation.shortages import fullest_text, unaligned
 from placeopt.allocation.solving import allocate
 from placeopt.errors import counted, listing, visible
 from placeopt.model.arrays import Int
-from placeopt.model.memory import memory_heights, used_memory
+from placeopt.model.buffers import memory_heights
+from placeopt.model.memory import used_memory
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import TIME, exact_size, parse, time_text

@@ -29,6 +29,7 @@ import numpy as np
 from placeopt.errors import UsageError, visible
 from placeopt.io.files import StrPath, write_whole
 from placeopt.model.arrays import Int
+from placeopt.model.buffers import live_buffers
 from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import memory_profiles, sum_memory
 from placeopt.model.metrics import DeviceUse, compiled_uses, device_uses
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from placeopt.studies.comparison.result import Comparison
 
 
-SCRIPTS = ("format", "elements", "arrays", "view", "gantt", "memory", "lines", "table", "main")
+SCRIPTS = ("format", "elements", "arrays", "view", "gantt", "memory", "addresses", "lines", "table", "main")
 """Scripts in the order of concatenation; the last one runs the page."""
 
 
@@ -151,6 +152,8 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
     _transfers(problem, schedule, row, packing)
     resources = _resources(problem, schedule, packing)
     _memory(problem, schedule, packing)
+    if schedule.offsets is not None:
+        _addresses(problem, schedule, rank, packing)
     path = critical_path(problem, schedule)
     packing.add("critical_kind", [_STEPS[step.kind] for step in path])
     packing.add("critical_task", [int(rank[step.task]) for step in path])
@@ -272,3 +275,16 @@ def _memory(problem: Problem, schedule: Schedule, packing: Packing) -> None:
     packing.add("memory_offset", [0, *np.cumsum([len(ticks) for ticks, _ in profiles]).tolist()])
     packing.add("memory_ticks", np.concatenate([ticks for ticks, _ in profiles] or [np.empty(0, dtype=np.int64)]))
     packing.add("memory_bytes", np.concatenate([live for _, live in profiles] or [np.empty(0, dtype=np.int64)]))
+
+
+def _addresses(problem: Problem, schedule: Schedule, rank: Int, packing: Packing) -> None:
+    """Pack the buffers of all devices, sorted by device and begin."""
+    found = live_buffers(problem, schedule)
+    found = found.part(np.lexsort((found.lower, found.device)))
+    low = found.low(schedule)
+    packing.add("box_offset", np.searchsorted(found.device, np.arange(problem.n_devices + 1)))
+    for name, values in (
+        ("task", rank[found.task]), ("kind", found.kind), ("from", found.lower), ("to", found.upper), ("low", low),
+        ("high", low + found.size),
+    ):  # fmt: skip
+        packing.add(f"box_{name}", values)

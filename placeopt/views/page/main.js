@@ -49,6 +49,11 @@ function showSchedule(schedule, arrays) {
     const rows = schedule.devices.map((device) => ({ ...device, used: device.memory }));
     makeAmounts(byId("memory"), rows, levels, sizeText, "live", schedule.resolution, view, gantt);
   } else schedule.memory_note = schedule.stages ? schedule.memory_note : "no task states a memory requirement";
+  if (arrays.box_task?.length) {
+    reveal("address-part");
+    const boxes = { offset: arrays.box_offset, task: arrays.box_task, kind: arrays.box_kind, from: arrays.box_from, to: arrays.box_to, low: arrays.box_low, high: arrays.box_high };
+    fillLegend(byId("address-legend"), makeAddresses(byId("addresses"), schedule, boxes, view, gantt));
+  }
   if (schedule.resources?.length) {
     reveal("resource-part");
     const levels = { offset: arrays.resource_offset, ticks: arrays.resource_ticks, amounts: arrays.resource_amounts };

@@ -78,7 +78,7 @@ def drawn(draw: Callable[[], Picture], path: str | PathLike[str] | None) -> Pict
 def draw_schedule(
     problem: Problem, schedule: Schedule | None, kind: str = "gantt", *, title: str = "", bound: float | None = None
 ) -> Picture:
-    """Draw a schedule: "gantt", "memory" or "graph"; the graph also without a schedule.
+    """Draw a schedule: "gantt", "memory" or "graph"; the graph also without a schedule, memory with its offsets.
 
     Raises
     ------
@@ -95,6 +95,10 @@ def draw_schedule(
         return draw_graph(problem, schedule, title=title)
     if schedule is None:
         raise UsageError(f"{kind} needs a schedule and there is none; graph can be drawn without one")
+    if kind == "memory" and schedule.offsets is not None:
+        from placeopt.views.plots.addresses import draw_addresses
+
+        return draw_addresses(problem, schedule, title=title)
     if kind == "memory":
         from placeopt.views.plots.memory import draw_memory
 
