@@ -11,6 +11,7 @@ import pytest
 
 import placeopt as po
 from placeopt.model.documents import problem_document
+from placeopt.model.layout import build_layout
 from placeopt.model.pipeline import UNBOUNDED, build_pipeline
 from placeopt.model.problem import UNLIMITED
 from placeopt.passes.contraction import clusters, contracted
@@ -44,6 +45,9 @@ def full() -> po.Problem:
         objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
         memory_model="peak", consolidate=0.05, unavailable=po.build_unavailability([[(3, 5)], [], [(0, 2), (7, 9)]]),
         limits=[("energy", 2000), ("price", 70)], alignment=64,
+        layout=build_layout(
+            [9, 9, 9, 5], [(2, 0, 0, False), (2, 1, 0, True), (3, 2, 4, True)], [[(0, 8)], [], [(64, 80)]]
+        ),
         setups=po.build_setups(
             ["f", None, "g", "f"], [{}, {"f": 1, "g": {"f": 2, "*": 1}}, {"f": 3}], [None, "g", None]
         ),

@@ -190,7 +190,7 @@ def _offset_keys(problem: Problem, schedule: Schedule) -> Iterator[tuple[str, di
         return
     places = {kind: getattr(schedule.offsets, kind).tolist() for kind in BUFFERS}
     for i, name in enumerate(problem.task_names):
-        kinds = [kind for kind in BUFFERS if getattr(problem, kind)[i]]
+        kinds = [kind for kind in BUFFERS if problem.buffer_bytes(kind)[i]]
         if kinds:
             yield name, {kind: places[kind][i] for kind in kinds}
 
@@ -361,7 +361,7 @@ class _Reader:
             if (task := plan.tasks.get(name)) is None:
                 continue
             for kind in BUFFERS:
-                size, offset = int(getattr(problem, kind)[i]), getattr(task.offset, kind, None)
+                size, offset = int(problem.buffer_bytes(kind)[i]), getattr(task.offset, kind, None)
                 if offset is not None:
                     found[kind][i] = offset
                 elif size:

@@ -141,6 +141,7 @@ def _as_placement(value: Any) -> Any:
 
 
 Names = Annotated[list[Name], widen(_as_list, Name | list[Name])]
+TaskNames = Annotated[list[TaskName], widen(_as_list, TaskName | list[TaskName])]
 DeviceNames = Annotated[list[DeviceName], widen(_as_list, DeviceName | list[DeviceName]), Field(min_length=1)]
 Payloads = Annotated[list[Payload], widen(_as_amounts, Payload | list[Payload])]
 Durations = Annotated[dict[DeviceName, Time], widen(_under(ANY), Time | dict[DeviceName, Time])]
@@ -195,6 +196,15 @@ class MigrationSpec(Strict):
 Migration = Annotated[MigrationSpec, widen(_under("bytes"), Payload | MigrationSpec)]
 
 
+class ViewSpec(Strict):
+    """Where an output lies in that of a producer."""
+
+    of: TaskName
+    """The producer."""
+    at: Memory = 0
+    """The first byte of its output that belongs to the view. Default: 0."""
+
+
 class TaskSpec(Strict):
     """A task (an operator): its durations, its requirements, and its allowed devices."""
 
@@ -220,6 +230,12 @@ class TaskSpec(Strict):
     migration: Migration | None = None
     """Cost of moving the task; a bare amount is `bytes`. `bytes` and `startup` default to those of
     `current.migration`."""
+    in_place: TaskNames = Field(default_factory=list)
+    """Producers whose outputs the task may overwrite with its own, from their first byte on, where no other task needs
+    them any more. Needs `addresses`."""
+    view: Annotated[ViewSpec, widen(_under("of"), TaskName | ViewSpec)] | None = None
+    """The producer whose output contains that of the task, which needs no bytes of its own on the same device. Needs
+    `addresses`."""
     backward_of: TaskName | None = None
     """The forward task whose gradient this task computes. Passes place both tasks together. In pipelines, backward
     tasks form separate stages; where the number of stages is limited, both tasks must share a device."""
@@ -361,6 +377,15 @@ class WindowSpec(Strict):
     """The tick from which it runs tasks again, rounded up."""
 
 
+class RegionSpec(Strict):
+    """Bytes of the memory of a device that no buffer may take."""
+
+    begin: Memory = Field(alias="from")
+    """The first byte."""
+    end: Memory = Field(alias="to")
+    """The first byte after them."""
+
+
 def pool_names(pool: str, count: int) -> list[str]:
     """The names of the devices of a key with a count: core0, core1; t4-0, t4-1 after a digit."""
     stem = f"{pool}-" if pool[-1:].isdigit() else pool
@@ -384,6 +409,8 @@ class DeviceSpec(Strict):
     unavailable: list[WindowSpec] = Field(default_factory=list)
     """Times in which the device runs no task: `[{from: 10 s, to: 12 s}]`. Tasks are not interrupted: each ends before
     or starts after. Transfers go on."""
+    reserved: list[RegionSpec] = Field(default_factory=list)
+    """Bytes of the memory that no buffer may take: `[{from: 0, to: 4 KiB}]`. Needs `addresses`."""
     setup: Setup = Field(default_factory=dict)
     """Time to set up the device for a task of another family than the one before: one for all families, or by family
     of the task, and where it depends on it by family before: `{llm: 2 s, vision: {llm: 1 s, '*': 500 ms}}`."""

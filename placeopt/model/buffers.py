@@ -9,7 +9,7 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_at
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import BUFFERS, Schedule, durations
+from placeopt.model.schedule import BUFFERS, Schedule, arrivals, durations
 
 
 class LiveBuffers(NamedTuple):
@@ -49,7 +49,7 @@ def live_buffers(problem: Problem, schedule: Schedule) -> LiveBuffers:
         "scratch": (start, start + durations(problem, schedule.device)),
     }
     lower, upper = (np.concatenate([lives[kind][side] for kind in BUFFERS]) for side in (0, 1))
-    size = np.concatenate([getattr(problem, kind) for kind in BUFFERS])
+    size = np.concatenate([problem.buffer_bytes(kind) for kind in BUFFERS])
     task, kinds = np.tile(np.arange(n), len(BUFFERS)), np.repeat(np.arange(len(BUFFERS)), n)
     found = LiveBuffers(task, schedule.device[task], kinds, lower, upper, size)
     return found.part((size > 0) & (upper > lower))
@@ -62,3 +62,54 @@ def memory_heights(problem: Problem, schedule: Schedule) -> Int | None:
     found, height = live_buffers(problem, schedule), np.zeros(problem.n_devices, dtype=np.int64)
     np.maximum.at(height, found.device, found.low(schedule) + found.size)
     return height
+
+
+def shared_outputs(problem: Problem, schedule: Schedule) -> dict[int, tuple[int, int]]:
+    """Return which outputs can share bytes in a schedule (`placeopt.model.layout`): by task the base and first byte.
+
+    Views share first, then outputs that overwrite, in topological order and as far as no task needs what they would
+    overwrite. O(k c) for k rows and c outputs that share bytes.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    if problem.layout is None:
+        return found
+    device, start, freed = schedule.device.tolist(), schedule.start.tolist(), freed_at(problem, schedule).tolist()
+    rank, out = np.argsort(problem.order).tolist(), problem.out_start.tolist()
+    target, until = problem.edge_target.tolist(), _until(problem, schedule).tolist()
+
+    def needed(task: int, without: int) -> int:
+        """The first tick at which no consumer but one needs an output."""
+        edges = [e for e in range(out[task], out[task + 1]) if target[e] != without]
+        return max((until[e] for e in edges), default=start[task])
+
+    storage: dict[int, list[int]] = {}  # the outputs that share bytes with one
+    overwriting: set[int] = set()
+    for task, base, at, view in sorted(problem.layout.rows(), key=lambda row: (not row[3], rank[row[0]], row[1])):
+        sizeless = not problem.layout.output[task] or freed[task] <= start[task]
+        if task in found or sizeless or device[task] != device[base] or freed[base] <= start[task]:
+            continue
+        above, below = storage.get(base, [base]), storage.get(task, [task])
+        ancestors, last = {base}, base
+        while last in found:
+            last = found[last][0]
+            ancestors.add(last)
+        writers = overwriting if view else overwriting | {task}
+        clash = any(
+            needed(other, writer) > start[writer]
+            for some, rest in ((below, above), ([each for each in above if each not in ancestors], below))
+            for writer in some
+            if writer in writers
+            for other in rest
+        )
+        if not clash:
+            found[task], overwriting = (base, at), writers
+            together = [*above, *below]
+            storage.update((each, together) for each in together)
+    return found
+
+
+def _until(problem: Problem, schedule: Schedule) -> Int:
+    """(e,) the tick until which an edge needs its data: its consumer ends, or on another device, has the data."""
+    end, target = schedule.start + durations(problem, schedule.device), problem.edge_target
+    same = schedule.device[problem.edge_source] == schedule.device[target]
+    return np.where(same, end[target], arrivals(problem, schedule))

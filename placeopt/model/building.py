@@ -24,6 +24,7 @@ from placeopt.model.arrays import (
     whole_numbers,
 )
 from placeopt.model.graph import find_cycle
+from placeopt.model.layout import Layout, checked_layout
 from placeopt.model.pipeline import Pipeline, build_pipeline
 from placeopt.model.problem import (
     LARGEST_ALIGNMENT,
@@ -88,6 +89,7 @@ def build_problem(
     contention: Contention = "none",
     memory_model: MemoryModel = "sum",
     alignment: int | None = None,
+    layout: Layout | None = None,
     tiers: Tiers | None = None,
     unavailable: Unavailability | None = None,
     setups: Setups | None = None,
@@ -104,8 +106,9 @@ def build_problem(
 
     Edges may be in any order; `payload` and `shared` follow that order. `group` holds arbitrary labels. Ratios are
     reduced to lowest terms. Omitted arguments mean zero, unlimited, feasible on every device, or free of charge.
-    `alignment` asks for addresses of all buffers, and requires the memory model `peak`. `pipeline` holds the arguments
-    of `build_pipeline`, for the objective `period`. With `tiers`, from
+    `alignment` asks for addresses of all buffers, and requires the memory model `peak`. `layout` is from
+    `placeopt.model.layout.build_layout`; it contains the outputs. `pipeline` holds the arguments of `build_pipeline`,
+    for the objective `period`. With `tiers`, from
     `placeopt.model.tiers.build_tiers`, the capacity is that of all tiers. `unavailable` is from
     `placeopt.model.unavailability.build_unavailability`, `setups` from `placeopt.model.setups.build_setups`,
     `shared_links` from
@@ -218,6 +221,7 @@ def build_problem(
     unavailable = checked_unavailability(unavailable, m)
     if unavailable is not None and "period" in goal.metrics:
         raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
+    layout = checked_layout(layout, source, target, capacities, tasks, alignment is not None)
     setups = checked_setups(setups, ticks, allowed, devices)
     if setups is not None and "period" in goal.metrics:
         raise UsageError(f"setups: the objective {goal} contains period; expected one without it")
@@ -244,6 +248,7 @@ def build_problem(
             *(() if pipeline is None else pipeline.columns(d)),
             *(() if tiers is None else tiers.columns(d)),
             *(() if unavailable is None else unavailable.of(d)),
+            *(() if layout is None else layout.reserved(d)),
             *(() if setups is None else setups.columns(d)),
             *(() if shared_links is None else (int(shared_links.label[d]),)),
             *(() if resources is None else resources.columns(d)),
@@ -262,7 +267,7 @@ def build_problem(
         duration=ticks,
         feasible=allowed,
         resident=each_task("resident", resident),
-        output=each_task("output", output),
+        output=each_task("output", output if layout is None else layout.counted),
         scratch=each_task("scratch", scratch),
         release=releases,
         deadline=deadlines,
@@ -286,6 +291,7 @@ def build_problem(
         contention=contention,
         memory_model=memory_model,
         alignment=None if alignment is None else checked_whole("alignment", alignment, 1, LARGEST_ALIGNMENT),
+        layout=layout,
         tiers=tiers,
         unavailable=unavailable,
         setups=setups,

@@ -151,8 +151,13 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
     able = np.flatnonzero(problem.feasible[i]).tolist()
     entry: dict[str, Any] = {
         "time": {problem.device_names[d]: int(problem.duration[i, d]) for d in able},
-        "memory": {key: int(getattr(problem, key)[i]) for key in ("resident", "output", "scratch")},
+        "memory": {key: int(problem.buffer_bytes(key)[i]) for key in ("resident", "output", "scratch")},
     }
+    for _, base, at, view in () if problem.layout is None else problem.layout.of(i):
+        if view:
+            entry["view"] = {"of": problem.task_names[base], "at": at}
+        else:
+            entry.setdefault("in_place", []).append(problem.task_names[base])
     if problem.release[i]:
         entry["release"] = int(problem.release[i])
     if problem.deadline[i] != UNLIMITED:
@@ -200,6 +205,8 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
         entry["tiers"] = [_tier(*tier) for tier in further]
     if problem.unavailable is not None and (windows := problem.unavailable.of(d)):
         entry["unavailable"] = [{"from": begin, "to": end} for begin, end in windows]
+    if problem.layout is not None and (regions := problem.layout.reserved(d)):
+        entry["reserved"] = [{"from": begin, "to": end} for begin, end in regions]
     if problem.setups is not None and (changes := problem.setups.changes(d)):
         entry["setup"] = changes
         if (loaded := problem.setups.label(int(problem.setups.initial[d]))) is not None:

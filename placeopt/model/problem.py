@@ -17,6 +17,7 @@ import numpy as np
 
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
+from placeopt.model.layout import Layout
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.resources import Resources
@@ -261,6 +262,9 @@ class Problem:
     alignment
         Bytes of which the offsets of buffers are multiples (`placeopt.model.schedule.Offsets`); None if schedules need
         no offsets.
+    layout
+        Outputs that may share bytes, which `output` counts as 0, and reserved bytes (`placeopt.model.layout`); None if
+        there are neither.
     tiers
         The memory tiers of the devices (`placeopt.model.tiers`); None if each device has one only.
     unavailable
@@ -337,6 +341,7 @@ class Problem:
     contention: Contention
     memory_model: MemoryModel
     alignment: int | None
+    layout: Layout | None
     tiers: Tiers | None
     unavailable: Unavailability | None
     setups: Setups | None
@@ -461,6 +466,11 @@ class Problem:
         first = np.searchsorted(self.group[members], np.arange(self.n_groups))
         return np.asarray(np.logical_and.reduceat(self.feasible[members], first, axis=0))
 
+    def buffer_bytes(self, kind: str) -> Int:
+        """(n,) bytes of each task's buffer of a kind; for outputs that may share bytes, `output` counts none."""
+        sizes: Int = self.layout.output if kind == "output" and self.layout is not None else getattr(self, kind)
+        return sizes
+
     def to_document(self) -> dict[str, Any]:
         """The problem as a document in the format of problem files: plain data, from which `po.compile` makes it again.
 
@@ -492,7 +502,10 @@ class Problem:
             idle |= {"pipeline"}
         else:
             idle -= {"forward"}
-        records = {"tiers": "tier", **{name: name for name in ("unavailable", "setups", "shared_links", "resources")}}
+        records = {
+            "tiers": "tier",
+            **{name: name for name in ("unavailable", "setups", "shared_links", "resources", "layout")},
+        }
         idle |= {name for name in records if getattr(self, name) is None}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
         if self.pipeline is not None:

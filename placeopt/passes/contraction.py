@@ -135,7 +135,7 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         duration=duration,
         feasible=feasible,
         resident=gathered(problem.resident),
-        output=gathered(problem.output),
+        output=gathered(problem.buffer_bytes("output")),
         scratch=gathered(problem.scratch, scratch),
         release=release,
         deadline=deadline,

@@ -10,6 +10,7 @@ import numpy as np
 
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
+from placeopt.model.layout import Layout
 from placeopt.model.memory import limited
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
@@ -78,6 +79,7 @@ def rebuilt(
     cells, between = () if whole else np.ix_(tasks, devices), np.ix_(devices, devices)
 
     unavailable: Unavailability | None = arrays.pop("unavailable", problem.unavailable)
+    layout: Layout | None = arrays.pop("layout", problem.layout)
     setups: Setups | None = arrays.pop("setups", problem.setups)
     shared_links: SharedLinks | None = arrays.pop("shared_links", problem.shared_links)
 
@@ -101,6 +103,7 @@ def rebuilt(
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
         pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
         tiers=None if problem.tiers is None else problem.tiers.part(devices),
+        layout=None if layout is None else layout.part(tasks, devices),
         unavailable=None if unavailable is None else unavailable.part(devices),
         setups=None if setups is None else setups.part(tasks, devices),
         shared_links=None if shared_links is None else shared_links.part(devices),

@@ -2,13 +2,16 @@
 
 Of a task, the `resident` bytes are live during the whole schedule, `scratch` in [start, end) and `output` in [start,
 freed), as for the rule `memory`. A buffer of 0 bytes, or one that is live at no tick, may lie anywhere.
+
+An output that may share the bytes of another one on its device, its base, shares them if it begins at the stated byte
+of it and both are live at one tick. All outputs that share bytes are one buffer, which is live as long as any of them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +25,7 @@ class _Buffer:
     """A buffer of a task: bytes [low, high) of its device from tick `begin` to before tick `end`."""
 
     task: int
+    kind: str
     name: str
     low: int
     high: int
@@ -35,6 +39,8 @@ class _Buffer:
 def address(view: View) -> Iterator[Violation]:
     """address: if the problem has an alignment a, each buffer of s bytes has an offset o with 0 <= o, o + s <= capacity
     and o = 0 mod a, and [o, o + s) and [o', o' + s') do not overlap for buffers of a device that are live at one tick.
+    No buffer contains a reserved byte. At the start of an output that shares bytes and is not a view, no other task
+    needs any bytes of its buffer.
 
     Of overlaps, each buffer is reported with one that begins no later: the one with which it shares most bytes. The
     amount is the number of these bytes, or of those outside the memory.
@@ -52,8 +58,13 @@ def address(view: View) -> Iterator[Violation]:
         if (found := getattr(offsets, kind).shape) != shape:
             yield Violation(Rule.ADDRESS, f"the offsets of {kind} have shape {found}; expected {shape}")
             return
+    layout = view.problem.layout
     for device, buffers in enumerate(_buffers(view)):
         name, capacity = view.problem.device_names[device], int(view.problem.capacity[device])
+        if layout is not None:
+            bases = _bases(layout.rows(), buffers)
+            yield from _overwritten(view, bases)
+            buffers = _joined(buffers, bases)
         for each in buffers:
             task, where = each.task, f"{each} of {name}"
             if each.low < 0:
@@ -66,6 +77,11 @@ def address(view: View) -> Iterator[Violation]:
             if each.low % alignment:
                 message = f"{where} does not begin at a multiple of {alignment}"
                 yield Violation(Rule.ADDRESS, message, task=task, device=device)
+            for low, high in () if layout is None else layout.reserved(device):
+                taken = min(each.high, high) - max(each.low, low)
+                if taken > 0:
+                    message = f"{where} contains {taken} bytes of [{low}, {high}), which are reserved"
+                    yield Violation(Rule.ADDRESS, message, task=task, device=device, amount=taken)
         for late, other in _overlaps(buffers):
             shared = _shared(late, other)
             message = f"{late} and {other} of {name} are both live at tick {late.begin}: {shared} bytes overlap"
@@ -85,11 +101,93 @@ def _buffers(view: View) -> list[list[_Buffer]]:
         start, end = int(view.start[task]), int(view.end[task])
         lives = {"resident": (first, last), "output": (start, int(freed[task])), "scratch": (start, end)}
         for kind, (begin, until) in lives.items():
-            size, low = int(getattr(problem, kind)[task]), int(getattr(offsets, kind)[task])
+            size, low = int(problem.buffer_bytes(kind)[task]), int(getattr(offsets, kind)[task])
             if size and begin < until:
-                buffer = _Buffer(task, f"the {kind} of {view.task(task)}", low, low + size, begin, until)
+                buffer = _Buffer(task, kind, f"the {kind} of {view.task(task)}", low, low + size, begin, until)
                 found[int(view.device[task])].append(buffer)
     return found
+
+
+def _bases(rows: list[tuple[int, int, int, bool]], buffers: list[_Buffer]) -> dict[int, dict[int, bool]]:
+    """The outputs of a device that share bytes: by task the tasks of its bases, and whether it is a view of each.
+
+    The rows are those of the layout: task, base, first byte, view.
+    """
+    outputs = {each.task: each for each in buffers if each.kind == "output"}
+    found: dict[int, dict[int, bool]] = {}
+    for task, base, at, seen in rows:
+        one, other = outputs.get(task), outputs.get(base)
+        if one is None or other is None or one.low != other.low + at:
+            continue
+        if max(one.begin, other.begin) < min(one.end, other.end):
+            found.setdefault(task, {})[base] = seen
+    return found
+
+
+def _storages(bases: dict[int, dict[int, bool]]) -> list[set[int]]:
+    """The tasks whose outputs share bytes, directly or by way of others.
+
+    An output that begins where several bases allow it shares one of them, a view if there is one: if the others are not
+    the same buffer, they overlap it.
+    """
+    found: list[set[int]] = []
+    for task, own in sorted(bases.items()):
+        joined = {task, min(own, key=lambda base: (not own[base], base))}
+        apart = [each for each in found if not each & joined]
+        found = [*apart, joined.union(*(each for each in found if each & joined))]
+    return found
+
+
+def _derives(bases: dict[int, dict[int, bool]], task: int, base: int) -> bool:
+    """Whether the output of a task is another one, or has its bytes from it."""
+    waiting, seen = [task], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            waiting += bases.get(one, ())
+    return base in seen
+
+
+def _overwritten(view: View, bases: dict[int, dict[int, bool]]) -> Iterator[Violation]:
+    """Outputs that overwrite bytes which another task needs afterwards."""
+    for storage in _storages(bases):
+        for task in sorted(storage & bases.keys()):
+            start = int(view.start[task])
+            for other in () if any(bases[task].values()) else sorted(storage):
+                needed = start if _derives(bases, other, task) else _needed(view, other, task)
+                if needed > start:
+                    message = (
+                        f"the output of {view.task(task)} overwrites at tick {start} that of {view.task(other)}, which "
+                        f"is needed until tick {needed}"
+                    )
+                    yield Violation(Rule.ADDRESS, message, task=task, other_task=other, amount=needed - start)
+
+
+def _needed(view: View, task: int, without: int) -> int:
+    """The first tick at which no consumer, one of them excepted, needs the output of a task any more."""
+    needed = int(view.end[task])
+    for edge in np.flatnonzero(view.known & (view.problem.edge_source == task)).tolist():
+        target = int(view.problem.edge_target[edge])
+        if target != without:
+            needed = max(needed, int(view.arrival[edge] if view.moves[edge] else view.end[target]))
+    return needed
+
+
+def _joined(buffers: list[_Buffer], bases: dict[int, dict[int, bool]]) -> list[_Buffer]:
+    """The buffers of a device, those that share bytes as one."""
+    outputs = {each.task: each for each in buffers if each.kind == "output"}
+    found = [each for each in buffers if each.kind != "output"]
+    for storage in _storages(bases):
+        members = [outputs.pop(task) for task in sorted(storage)]
+        first = next(each for each in members if each.task not in bases)
+        found.append(
+            replace(
+                first, low=min(each.low for each in members), high=max(each.high for each in members),
+                begin=min(each.begin for each in members), end=max(each.end for each in members),
+            )
+        )  # fmt: skip
+    return [*found, *outputs.values()]
 
 
 def _shared(one: _Buffer, other: _Buffer) -> int:

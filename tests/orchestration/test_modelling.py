@@ -61,7 +61,8 @@ def everything() -> po.Model:
     cpu = m.add_device("cpu", count=2, cores=8, parallel=False)
     gpu = m.add_device(
         "gpu", like="h100-sxm", type="big", memory="16 GiB", tiers=[{"memory": "64 GiB", "bandwidth": "3 GB/s"}],
-        unavailable=[{"from": "1 s", "to": "2 s"}], setup={"llm": {"vision": "1 s", "*": "2 s"}}, initial_family="llm",
+        unavailable=[{"from": "1 s", "to": "2 s"}], reserved=[{"from": 0, "to": "1 KiB"}],
+        setup={"llm": {"vision": "1 s", "*": "2 s"}}, initial_family="llm",
         speed={"fp16": "300 TFLOP/s"}, memory_bandwidth="1 TB/s", efficiency={"compute": 0.5, "memory": 0.8},
         overhead="10 us", features=["fp16"], power="250 W", price=2.5,
         pipeline={
@@ -80,6 +81,7 @@ def everything() -> po.Model:
     work = m.add_task(
         "work", time={cpu: "4 ms", gpu: "2 ms"}, flops="2 GFLOP", bytes="8 MB", precision="fp32", output="1 MB",
         memory={"resident": "1 MB", "output": 0, "scratch": "2 MB"}, migration={"bytes": 0, "startup": {gpu: "1 s"}},
+        in_place=[read], view={"of": read, "at": "1 kB"},
         backward_of=read, gradient="1 MB", release="1 ms", deadline="1 s", due={"by": "1 s", "weight": 2}, price=3,
         devices=[cpu, gpu], requires="fp16", pin=gpu, uses={power: {gpu: 300}, error: 0.01}, cores=2, family="llm",
     )  # fmt: skip

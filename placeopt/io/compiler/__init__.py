@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
-from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows, stated_alignment
+from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.layouts import memory_layout, stated_alignment
 from placeopt.io.compiler.modes import Modes, check_modes
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, shared_links, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
@@ -257,6 +258,7 @@ class Compilation:
         due, due_weight = due_dates(tasks, scales)
         limits = metric_limits(spec, scales, issues)
         alignment = stated_alignment(spec, scales, issues)
+        layout = memory_layout(of_file, memory.output, rooms)
         duration = table.finished()
         setups = setup_times(parts, duration, table.feasible)
         members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members
@@ -298,6 +300,7 @@ class Compilation:
             contention=spec.contention,
             memory_model=spec.memory_model,
             alignment=alignment,
+            layout=layout,
             tiers=tiers,
             unavailable=unavailable,
             setups=setups,
@@ -318,6 +321,7 @@ class Compilation:
             issues.add(excess.message, (excess.section,))
         else:
             # Pipelines support no other memory model.
+            memory = memory if layout is None else memory._replace(output=layout.counted)
             check_groups(parts, labels, table, memory, capacity, hint=pipeline is None)
         if len(issues):
             raise issues.error()

@@ -1,4 +1,4 @@
-"""Check a whole problem: times against deadlines, addresses, colocation groups against memory."""
+"""Check a whole problem: times against deadlines, colocation groups against memory."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ import numpy as np
 
 from placeopt.errors import listing
 from placeopt.io.compiler.durations import DurationTable
-from placeopt.io.compiler.issues import Issues
-from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Parts
-from placeopt.io.spec import Spec
 from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_text
-from placeopt.model.problem import COARSE, LARGEST_ALIGNMENT, UNLIMITED
+from placeopt.model.problem import COARSE, UNLIMITED
 from placeopt.model.units import time_text, two_sizes
 
 
@@ -55,22 +52,6 @@ def check_windows(parts: Parts, release: Int, deadline: Int, table: DurationTabl
                 tick = time_text(1, scales.resolution)
                 hint = f"; times are rounded to the {tick} tick, a finer resolution may help"
             issues.add(f"{stated} cannot be met: the task{after} {takes}, {excess} too long{hint}", path)
-
-
-def stated_alignment(spec: Spec, scales: Scales, issues: Issues) -> int | None:
-    """Return the alignment of addresses in bytes; None if the problem asks for no addresses."""
-    if spec.addresses is None:
-        return None
-    path = ("addresses", "alignment")
-    alignment = scales.size(spec.addresses.alignment, path)
-    if not 1 <= alignment <= LARGEST_ALIGNMENT:
-        issues.add(f"{issues.written(path)} is not an alignment; expected 1 B to 1 GiB", path)
-    if any("period" in level for level in spec.objective):
-        issues.add("addresses are not supported with the objective period", ("addresses",), at_key=True)
-    elif spec.memory_model != "peak":
-        message = f"addresses need lifetimes; expected memory_model: peak, not {spec.memory_model}"
-        issues.add(message, ("addresses",), at_key=True)
-    return alignment
 
 
 class TaskMemory(NamedTuple):

@@ -34,6 +34,13 @@ class MigrationKeys(TypedDict, total=False):
     startup: Amount | Entries[Device | str, Amount] | None
 
 
+class ViewKeys(TypedDict, total=False):
+    """Where an output lies in that of a producer."""
+
+    of: Required[Task | str]
+    at: Amount
+
+
 class TaskKeys(TypedDict, total=False):
     """A task (an operator): its durations, its requirements, and its allowed devices."""
 
@@ -46,6 +53,8 @@ class TaskKeys(TypedDict, total=False):
     memory: Amount | MemoryKeys | None
     after: Task | str | Entries[Task | str, Amount | None] | Sequence[Task | str]
     migration: Amount | MigrationKeys | None
+    in_place: Task | str | Sequence[Task | str]
+    view: Task | ViewKeys | str | None
     backward_of: Task | str | None
     gradient: Amount | None
     release: Amount | None
@@ -134,6 +143,17 @@ WindowKeys = TypedDict(
 """A time in which a device runs no task."""
 
 
+RegionKeys = TypedDict(
+    "RegionKeys",
+    {
+        "from": "Required[Amount]",
+        "to": "Required[Amount]",
+    },
+    total=False,
+)
+"""Bytes of the memory of a device that no buffer may take."""
+
+
 class DeviceKeys(TypedDict, total=False):
     """A device, or `count` identical devices."""
 
@@ -143,6 +163,7 @@ class DeviceKeys(TypedDict, total=False):
     memory: Amount | None
     tiers: Sequence[TierKeys]
     unavailable: Sequence[WindowKeys]
+    reserved: Sequence[RegionKeys]
     setup: Amount | Entries[str, Amount | Entries[str, Amount]]
     initial_family: str | None
     cores: int | None

@@ -35,7 +35,7 @@ from placeopt.model.memory import memory_profiles, sum_memory
 from placeopt.model.metrics import DeviceUse, compiled_uses, device_uses
 from placeopt.model.problem import Problem, own_devices
 from placeopt.model.resource_use import channel_use, task_lanes, use_over_time
-from placeopt.model.schedule import Schedule, durations, edge_ticks, makespan
+from placeopt.model.schedule import BUFFERS, Schedule, durations, edge_ticks, makespan
 from placeopt.orchestration.result import Result
 from placeopt.simulation.steady import steady_state
 from placeopt.verifier import Report
@@ -249,8 +249,8 @@ def _tasks(problem: Problem, schedule: Schedule, row: Int, rows: int, packing: P
     rank[order] = np.arange(problem.n_tasks)
     sent, received = task_traffic(problem, schedule.device)
     for name, values in (
-        ("start", schedule.start), ("end", end), ("resident", problem.resident), ("output", problem.output),
-        ("scratch", problem.scratch), ("sent", sent), ("received", received),
+        ("start", schedule.start), ("end", end), *((kind, problem.buffer_bytes(kind)) for kind in BUFFERS),
+        ("sent", sent), ("received", received),
     ):  # fmt: skip
         packing.add(name, values[order])
     packing.add("offset", np.searchsorted(row[order], np.arange(rows + 1)).astype(np.int64))

@@ -15,7 +15,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_at, swap_times, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
 from placeopt.model.problem import UNLIMITED, Metric, Problem
-from placeopt.model.schedule import Schedule, Transfers, arrivals, durations, edge_ticks
+from placeopt.model.schedule import BUFFERS, Schedule, Transfers, arrivals, durations, edge_ticks
 from placeopt.protocol import Options, Settings, Termination
 
 from .device_classes import class_members
@@ -108,7 +108,7 @@ def bounded_devices(problem: Problem) -> list[int]:
 
 def aligned_memory(problem: Problem) -> Any:
     """Return the bytes (n,) of each task as Python integers, its buffers rounded up to the alignment."""
-    step, parts = problem.alignment or 1, (problem.resident, problem.output, problem.scratch)
+    step, parts = problem.alignment or 1, [problem.buffer_bytes(kind) for kind in BUFFERS]
     return sum((-(-part.astype(object) // step) * step for part in parts), np.zeros(problem.n_tasks, dtype=object))
 
 
