@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from placeopt.io.plan import write_plan as write_plan
     from placeopt.io.spec import Spec as Spec
     from placeopt.model.building import build_problem as build_problem
+    from placeopt.model.layout import Layout as Layout
+    from placeopt.model.layout import build_layout as build_layout
     from placeopt.model.memory import fits as fits
     from placeopt.model.metrics import DeviceUse as DeviceUse
     from placeopt.model.metrics import Metrics as Metrics
@@ -209,6 +211,7 @@ _NAMES = {
     "placeopt.io.plan": "Plan plan_document read_plan write_plan",
     "placeopt.io.spec": "Spec",
     "placeopt.model.building": "build_problem",
+    "placeopt.model.layout": "Layout build_layout",
     "placeopt.model.memory": "fits",
     "placeopt.model.metrics": "DeviceUse Metrics critical_path device_uses measure",
     "placeopt.model.objective": "evaluate",

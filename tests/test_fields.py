@@ -44,7 +44,7 @@ def full() -> po.Problem:
         runs_before_next_change=7, group=[0, 0, 1, 2], separation=[(0, 2)], forward=[0, 1, 0, 3],
         objective=po.Objective(((po.Term("energy"),), (po.Term("relocation", Fraction(1, 7)),))), contention="port",
         memory_model="peak", consolidate=0.05, unavailable=po.build_unavailability([[(3, 5)], [], [(0, 2), (7, 9)]]),
-        limits=[("energy", 2000), ("price", 70)], alignment=64,
+        limits=[("energy", 2000), ("price", 70)], alignment=4,
         layout=build_layout(
             [9, 9, 9, 5], [(2, 0, 0, False), (2, 1, 0, True), (3, 2, 4, True)], [[(0, 8)], [], [(64, 80)]]
         ),

@@ -23,10 +23,12 @@ TITLES = {
     "ModeSpec": "mode of a task",
     "PipelineSpec": "pipeline",
     "PoolSpec": "memory that devices share",
+    "RegionSpec": "reserved bytes of a device",
     "SharedLinkSpec": "a shared link",
     "StageSpec": "pipeline of a device",
     "TaskSpec": "a task",
     "TierSpec": "memory tier of a device",
+    "ViewSpec": "view of an output",
     "WindowSpec": "time in which a device is unavailable",
     "UnitsSpec": "units",
 }

@@ -12,7 +12,7 @@ from placeopt.allocation.problem import Buffers, build_buffers
 from placeopt.allocation.solving import Allocation, allocate
 from placeopt.errors import UsageError
 from placeopt.model.buffers import live_buffers, shared_outputs
-from placeopt.model.memory import memory_capacity
+from placeopt.model.memory import memory_capacity, peak_memory
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import BUFFERS, Offsets, Schedule, check_schedule
 
@@ -24,8 +24,8 @@ def plan_buffers(
 
     Resident bytes are live from 0 to the end of the schedule, scratch while its task runs, and an output from the start
     of its task until its last consumer has it. Buffers of 0 bytes, and those that are live for no tick, are left out.
-    With `sharing`, outputs that can share bytes are one buffer. Reserved regions are buffers with given offsets. The
-    alignment is in bytes; by default, that of the problem, or 1.
+    With `sharing`, outputs that can share bytes, or do so in a schedule with offsets, are one buffer. Reserved regions
+    are buffers with given offsets. The alignment is in bytes; by default, that of the problem, or 1.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def allocate_plan(
     If outputs that share bytes do not fit, half of the time is for buffers that share none.
     """
     check_schedule("allocate_plan", problem, schedule)
-    plan = _Plan(problem, schedule, alignment)
+    plan = _Plan(problem, replace(schedule, offsets=None), alignment)
     used = np.unique(plan.rows.device).tolist()
     found = {}
     for d in used:
@@ -68,6 +68,8 @@ def allocate_plan(
             )  # fmt: skip
             if found[d].offset is not None:
                 break
+            if not sharing:  # other outputs could share bytes than those tried, so only what is counted is needed
+                found[d] = replace(found[d], bound=plan.counted(d), bound_source="live")
     return found
 
 
@@ -78,6 +80,7 @@ def place_schedule(
     found = allocate_plan(problem, schedule, **options)
     if any(each.offset is None for each in found.values()):
         return None, found
+    schedule = replace(schedule, offsets=None)
     return replace(schedule, offsets=_Plan(problem, schedule).offsets(found)), found
 
 
@@ -94,6 +97,11 @@ class _Plan:
     def shares(self, d: int) -> bool:
         """Whether outputs on a device can share bytes."""
         return any(self.schedule.device[task] == d for task in self.shared)
+
+    def counted(self, d: int) -> int:
+        """The bytes that a device needs at least, whichever outputs share bytes."""
+        reserved = 0 if self.problem.layout is None else int(self.problem.layout.total[d])
+        return int(peak_memory(self.problem, self.schedule)[d]) + reserved
 
     def buffers(self, d: int, sharing: bool) -> Buffers:
         """The buffers of a device, those that share bytes as one; see `plan_buffers`."""

@@ -67,26 +67,30 @@ def memory_heights(problem: Problem, schedule: Schedule) -> Int | None:
 def shared_outputs(problem: Problem, schedule: Schedule) -> dict[int, tuple[int, int]]:
     """Return which outputs can share bytes in a schedule (`placeopt.model.layout`): by task the base and first byte.
 
-    Views share first, then outputs that overwrite, in topological order and as far as no task needs what they would
-    overwrite. O(k c) for k rows and c outputs that share bytes.
+    Of a schedule with offsets, those that share bytes there. Views share first, then outputs that overwrite, in
+    topological order and as far as no task needs what they would overwrite. O(k c) for k rows and c outputs that share
+    bytes.
     """
     found: dict[int, tuple[int, int]] = {}
     if problem.layout is None:
         return found
     device, start, freed = schedule.device.tolist(), schedule.start.tolist(), freed_at(problem, schedule).tolist()
+    end = (schedule.start + durations(problem, schedule.device)).tolist()
     rank, out = np.argsort(problem.order).tolist(), problem.out_start.tolist()
     target, until = problem.edge_target.tolist(), _until(problem, schedule).tolist()
 
     def needed(task: int, without: int) -> int:
         """The first tick at which no consumer but one needs an output."""
         edges = [e for e in range(out[task], out[task + 1]) if target[e] != without]
-        return max((until[e] for e in edges), default=start[task])
+        return max([end[task], *(until[e] for e in edges)])
 
+    offset = None if schedule.offsets is None else schedule.offsets.output.tolist()
     storage: dict[int, list[int]] = {}  # the outputs that share bytes with one
     overwriting: set[int] = set()
     for task, base, at, view in sorted(problem.layout.rows(), key=lambda row: (not row[3], rank[row[0]], row[1])):
         sizeless = not problem.layout.output[task] or freed[task] <= start[task]
-        if task in found or sizeless or device[task] != device[base] or freed[base] <= start[task]:
+        apart = offset is not None and offset[task] != offset[base] + at
+        if task in found or sizeless or apart or device[task] != device[base] or freed[base] <= start[task]:
             continue
         above, below = storage.get(base, [base]), storage.get(task, [task])
         ancestors, last = {base}, base

@@ -221,7 +221,7 @@ def build_problem(
     unavailable = checked_unavailability(unavailable, m)
     if unavailable is not None and "period" in goal.metrics:
         raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
-    layout = checked_layout(layout, source, target, capacities, tasks, alignment is not None)
+    layout = checked_layout(layout, source, target, capacities, tasks, alignment)
     setups = checked_setups(setups, ticks, allowed, devices)
     if setups is not None and "period" in goal.metrics:
         raise UsageError(f"setups: the objective {goal} contains period; expected one without it")

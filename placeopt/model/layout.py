@@ -64,10 +64,30 @@ class Layout(Record):
         """Return the rows of a task."""
         return self.rows(slice(*np.searchsorted(self.task, (task, task + 1)).tolist()))
 
+    def sets(self) -> list[list[int]]:
+        """Return the tasks of each set of outputs that may share bytes, directly or by way of others."""
+        found: dict[int, list[int]] = {}
+        for task, base, _, _ in self.rows():
+            one, other = found.setdefault(task, [task]), found.setdefault(base, [base])
+            if one is not other:
+                one += other
+                found.update((each, one) for each in other)
+        return [members for first, members in found.items() if members[0] == first]
+
     def reserved(self, d: int) -> list[tuple[int, int]]:
         """Return the reserved regions of a device: begin and end."""
         where = slice(self.row[d], self.row[d + 1])
         return list(zip(self.begin[where].tolist(), self.end[where].tolist(), strict=True))
+
+    @property
+    def total(self) -> Int:
+        """(m,) reserved bytes of each device."""
+        return np.diff(np.concatenate([[0], np.cumsum(self.end - self.begin)])[self.row])
+
+    def top(self, d: int, alignment: int = 1) -> int:
+        """Return the end of the last reserved region of a device, rounded up to a multiple of the alignment."""
+        last = int(self.end[self.row[d + 1] - 1]) if self.row[d + 1] > self.row[d] else 0
+        return -(-last // alignment) * alignment
 
     def part(self, tasks: Int, devices: Int) -> Layout | None:
         """Return the layout of some tasks and devices, by their ascending indices; None if it is a plain one."""
@@ -128,7 +148,7 @@ def build_layout(
 
 
 def checked_layout(
-    layout: Layout | None, source: Int, target: Int, capacity: Int, tasks: Sequence[str], aligned: bool
+    layout: Layout | None, source: Int, target: Int, capacity: Int, tasks: Sequence[str], alignment: int | None
 ) -> Layout | None:
     """Return a layout after checking it against the n tasks, e edges and m devices of its problem."""
     if layout is None:
@@ -139,10 +159,14 @@ def checked_layout(
         or len(layout.row) not in (1, len(capacity) + 1)
     ):
         raise UsageError(f"layout is not one of {len(tasks)} tasks and {len(capacity)} devices; use build_layout")
-    if not aligned:
+    if alignment is None:
         raise UsageError("layout: expected an alignment, which asks for addresses")
     edges = set(zip(source.tolist(), target.tolist(), strict=True))
-    for task, base, _, _ in layout.rows():
+    for task, base, at, _ in layout.rows():
+        if at % alignment:
+            raise UsageError(
+                f"layout: view {visible(tasks[task])} begins at byte {at}; expected a multiple of {alignment}"
+            )
         if (base, task) not in edges:
             raise UsageError(f"layout: {visible(tasks[base])} is not a producer of {visible(tasks[task])}")
     if len(layout.row) == 1:  # no device has a region

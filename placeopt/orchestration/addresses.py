@@ -1,9 +1,10 @@
 """Solve problems with addresses: a schedule whose memory is counted in bytes first, then offsets for its buffers.
 
 The problem that only counts bytes is a relaxation: its lower bounds hold, and if it is infeasible, so is the problem
-with addresses. If no offsets are found for a schedule, the problem is solved again with less memory of the devices that
-lack it, so that fewer bytes are live at a time. The cuts double until offsets are found. Cuts with which the solver
-finds no schedule are halved towards the largest ones for which it found one.
+with addresses. Outputs that may share bytes count as 0; reserved bytes are not in the counted memory. If no offsets are
+found for a schedule, the problem is solved again with less memory of the devices that lack it, so that fewer bytes are
+live at a time. The cuts double until offsets are found. Cuts with which the solver finds no schedule are halved towards
+the largest ones for which it found one.
 
 A solver that models addresses (`Info.addresses`) gets the remaining time for the problem itself, to improve the plan,
 to prove that it is optimal, or that there is none.
@@ -21,6 +22,7 @@ from placeopt.allocation.plans import place_schedule
 from placeopt.allocation.solving import Allocation
 from placeopt.errors import InternalError, counted, listing, visible
 from placeopt.model.arrays import Int
+from placeopt.model.memory import peak_memory
 from placeopt.model.metrics import device_uses
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule
@@ -50,16 +52,19 @@ class _Cuts:
     failed: Int  # the largest with a schedule, but without offsets
     lost: Int | None = None  # the least without a schedule
 
-    def deepen(self, lacking: Mapping[int, Allocation]) -> bool:
-        """Cut more from devices without offsets; return whether there is anything left to try."""
+    def deepen(self, lacking: Mapping[int, Allocation], counted: Int) -> bool:
+        """Cut more from devices without offsets; return whether there is anything left to try.
+
+        (m,) bytes were counted on each device.
+        """
         self.failed = self.tried
         if self.lost is not None:
             return self._halve()
         self.tried = self.tried.copy()
         for d, each in lacking.items():
             assert each.capacity is not None
-            # At least one byte less than what was live, and what alignments and gaps are known to take.
-            least = max(each.capacity - each.live + 1, each.bound - each.live, 2 * int(self.tried[d]))
+            # At least one byte less than what was counted, and what alignments and gaps are known to take.
+            least = max(each.capacity - int(counted[d]) + 1, each.bound - each.live, 2 * int(self.tried[d]))
             self.tried[d] = min(least, each.capacity)
         return not np.array_equal(self.tried, self.failed)
 
@@ -91,6 +96,8 @@ class Addressing:
         self.problem, self._solve, self._should_stop = problem, solve, should_stop
         self._clock = Clock(time_limit)
         self._tries, self._timed = 0, False
+        none = np.zeros(problem.n_devices, dtype=np.int64)
+        self._reserved = none if problem.layout is None else problem.layout.total
         self._lacking: dict[int, Allocation] = {}  # devices without offsets for the first schedule
 
     def result(self, solver: Solver, gap_limit: float | None, *, passes: Any, initial: Any, on_progress: Any) -> Result:
@@ -114,8 +121,7 @@ class Addressing:
 
     def _by_counting(self, passes: Any, first: Mapping[str, Any]) -> Result:
         """Return the result of schedules for counted memory, each with a search for offsets."""
-        none = np.zeros(self.problem.n_devices, dtype=np.int64)
-        cuts, more = _Cuts(none, none), True
+        cuts, more = _Cuts(self._reserved, self._reserved), True
         start: Result | None = None
         while more and self._tries < TRIES and not (self._tries and self._over()):
             given = {"initial": None, "on_progress": None} if self._tries else first
@@ -141,7 +147,7 @@ class Addressing:
             missed = {d: each for d, each in offsets.items() if each.offset is None}
             self._lacking = self._lacking or missed
             self._timed |= any(each.fits is None for each in missed.values())
-            more = cuts.deepen(missed)
+            more = cuts.deepen(missed, peak_memory(self.problem, found.schedule))
         assert start is not None
         return self._refused(start)
 
@@ -195,7 +201,7 @@ class Addressing:
 def _less_memory(problem: Problem, cuts: Int) -> Problem:
     """The problem without addresses and with less memory."""
     capacity = np.where(problem.capacity == UNLIMITED, UNLIMITED, problem.capacity - cuts)
-    return rebuilt(problem, capacity=capacity, alignment=None)[0]
+    return rebuilt(problem, capacity=capacity, alignment=None, layout=None)[0]
 
 
 def _verified(result: Result, schedule: Schedule) -> Result:

@@ -295,8 +295,9 @@ class Info:
     clusters
         Whether it places clusters of tasks as a whole, and its answers state them.
     addresses
-        Whether it finds offsets itself if a problem has an alignment. It gets such a problem after it solved the one
-        that counts bytes, and may rely on the offsets of `Options.initial`. Other solvers only get the latter.
+        Whether it finds offsets itself if a problem has an alignment, and perhaps a layout. It gets such a problem
+        after it solved the one that counts bytes, and may rely on the offsets of `Options.initial`. Other solvers only
+        get the latter.
     """
 
     summary: str

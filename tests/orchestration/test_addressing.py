@@ -116,7 +116,7 @@ def test_cuts_double_and_are_halved() -> None:
     cuts = _Cuts(np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64))
     tried = []
     for deepens in (True, True, False, False, True):
-        assert cuts.deepen(lacking) if deepens else cuts.relax()
+        assert cuts.deepen(lacking, np.array([90, 50])) if deepens else cuts.relax()
         tried.append(cuts.tried.tolist())
     assert tried == [[13, 0], [26, 0], [19, 0], [16, 0], [17, 0]]
     assert not cuts.relax()

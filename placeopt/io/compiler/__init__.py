@@ -258,7 +258,7 @@ class Compilation:
         due, due_weight = due_dates(tasks, scales)
         limits = metric_limits(spec, scales, issues)
         alignment = stated_alignment(spec, scales, issues)
-        layout = memory_layout(of_file, memory.output, rooms)
+        layout = memory_layout(of_file, memory.output, rooms, alignment)
         duration = table.finished()
         setups = setup_times(parts, duration, table.feasible)
         members: list[tuple[int, ...]] = [(d,) for d in range(len(index))] if modes is None else modes.members

@@ -30,9 +30,9 @@ def stated_alignment(spec: Spec, scales: Scales, issues: Issues) -> int | None:
     return alignment
 
 
-def memory_layout(parts: Parts, output: Int, capacity: Int) -> Layout | None:
+def memory_layout(parts: Parts, output: Int, capacity: Int, alignment: int | None) -> Layout | None:
     """Return what outputs (n,) of tasks may share, and what is reserved of devices (m,); None without such keys."""
-    shares = list(_shares(parts, output))
+    shares = list(_shares(parts, output, alignment or 1))
     stated = [key for key, device in parts.spec.devices.items() if device.reserved]
     if stated and parts.spec.addresses is None:
         parts.issues.add(_NEED, ("devices", stated[0], "reserved"), at_key=True)
@@ -47,7 +47,7 @@ def memory_layout(parts: Parts, output: Int, capacity: Int) -> Layout | None:
 _NEED = "needs offsets of buffers; expected addresses: {} in the problem"
 
 
-def _shares(parts: Parts, output: Int) -> Iterator[tuple[int, int, int, bool]]:
+def _shares(parts: Parts, output: Int, alignment: int) -> Iterator[tuple[int, int, int, bool]]:
     """Return the rows of a layout: task, base, first byte, view."""
     issues, tasks, number = parts.issues, parts.tasks, {name: row for row, name in enumerate(parts.tasks)}
     for row, name, task in tasks.stating("in_place", "view"):
@@ -66,6 +66,10 @@ def _shares(parts: Parts, output: Int) -> Iterator[tuple[int, int, int, bool]]:
                 issues.add(f"{shown(base)} is not a producer of the task; expected one of `after`", path)
             elif base in seen:
                 issues.add(f"{shown(base)} is named before; expected either in_place or view", path)
+            elif parts.scales.sound and at % max(alignment, 1):
+                stated = issues.written(("tasks", name, "view", "at"))
+                message = f"{stated} is not a multiple of the alignment, {size_text(alignment)}"
+                issues.add(message, ("tasks", name, "view", "at"))
             elif parts.scales.sound and at + output[row] > output[number[base]]:
                 first = f" from byte {at:,} on" if at else ""
                 sizes = size_text(int(output[row])), size_text(int(output[number[base]]))

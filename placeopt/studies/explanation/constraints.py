@@ -56,9 +56,7 @@ class Constraint:
     task: int | None = None  # the constrained task; None for the memory of devices
     label: str = ""  # the colocation or separation label, the feature, or the key of the devices
     allowed: Bool | None = None  # (m,) the devices that a restriction allows
-    amount: int | None = (
-        None  # bytes of `memory` or an alignment, ticks of `deadline` and `release`, units of a resource
-    )
+    amount: int | None = None  # bytes of `memory`, an alignment, ticks of `deadline` and `release`, units of a resource
     resources: tuple[int, ...] = ()  # those that a capacity other than `memory` limits
     window: tuple[int, int] | None = None  # ticks from and to which devices are unavailable
 
@@ -160,6 +158,7 @@ class System:
             deadline=deadline,
             capacity=capacity,
             alignment=alignment,
+            layout=None if alignment is None else problem.layout,
             group=group,
             separation=[(a, b) for rows in apart.values() for i, a in enumerate(rows) for b in rows[i + 1 :]],
             relocation=None,

@@ -146,7 +146,8 @@ class _Search:
                 text = f"with the alignment {exact_size(step)}" + ("" if sure else " (a larger one may suffice)")
                 return self._mend(text, verdict.schedule, amount=step, least=sure)
             sure &= verdict.feasible is False
-        return self._mend("without addresses, if bytes are only counted", self.witness, least=sure)
+        shared = ", and outputs that may share bytes count as none" if self.system.problem.layout is not None else ""
+        return self._mend(f"without addresses, if bytes are only counted{shared}", self.witness, least=sure)
 
     def other_amount(self) -> Repair:
         """Find the sufficient amount nearest to the stated one by bisection between a bound and a schedule's need.

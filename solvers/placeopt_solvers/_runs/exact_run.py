@@ -103,7 +103,14 @@ def bounded_devices(problem: Problem) -> list[int]:
     if "memory_balance" in counted(problem):
         return limited
     memory = aligned_memory(problem)
-    return [d for d in limited if memory[problem.feasible[:, d]].sum() > int(problem.capacity[d])]
+    return [
+        d for d in limited if memory[problem.feasible[:, d]].sum() + reserved_top(problem, d) > int(problem.capacity[d])
+    ]
+
+
+def reserved_top(problem: Problem, d: int) -> int:
+    """Return the first aligned byte of a device after its last reserved one."""
+    return 0 if problem.layout is None else problem.layout.top(d, problem.alignment or 1)
 
 
 def aligned_memory(problem: Problem) -> Any:

@@ -110,6 +110,8 @@ def model_size(problem: Problem) -> int:
         size += devices[group].sum()
     if problem.resources is not None:
         size += devices[group].sum() * len(problem.resources.names)
+    if problem.layout is not None:
+        size += 6 * sum(len(members) ** 2 for members in problem.layout.sets())
     return int(size)
 
 

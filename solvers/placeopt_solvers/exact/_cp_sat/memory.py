@@ -53,6 +53,7 @@ class Memory:
         self.magnitude = sum(amounts) // self.unit if bounded else 0
         self.area = 0
         self.live: dict[int, list[Buffer]] = {}
+        self.timing, self.freed = timing, dict[int, tuple[Variable, Variable]]()
         if problem.memory_model == "sum":
             self._limit_sums(bounded)
         elif timing is not None and bounded:
@@ -69,14 +70,13 @@ class Memory:
     def _limit_peaks(self, devices: list[int], timing: Timing, balance: bool) -> None:
         problem = self.problem
         resident = np.repeat(problem.resident[:, None] // self.unit, problem.n_devices, axis=1)
-        held = {i: self._hold(i, timing) for i in np.flatnonzero(problem.output).tolist()}
+        for i in np.flatnonzero(problem.output).tolist():
+            self.freed[i] = self.hold(i, timing)
         for d, load in enumerate(self.placement.loads(resident)):
             if d in devices:
-                self._limit_peak(d, load, timing, held, balance)
+                self._limit_peak(d, load, timing, balance)
 
-    def _limit_peak(
-        self, d: int, resident: Expression, timing: Timing, held: dict[int, tuple[Variable, Variable]], balance: bool
-    ) -> None:
+    def _limit_peak(self, d: int, resident: Expression, timing: Timing, balance: bool) -> None:
         problem, cp, unit = self.problem, self.base.cp, self.unit
         capacity = self.capacity[d]
         heavy = np.flatnonzero(problem.resident).tolist()
@@ -98,15 +98,18 @@ class Memory:
             # Scratch memory of a task without duration is never live.
             if problem.scratch[i] and problem.duration[i, d]:
                 live.append(Buffer(i, "scratch", interval, x))
-            if i in held:
-                freed, length = held[i]
+            if i in self.freed:
+                freed, length = self.freed[i]
                 interval = cp.new_optional_interval_var(timing.starts[i], length, freed, x, "")
                 live.append(Buffer(i, "output", interval, x, length))
         demands = [int(getattr(problem, each.kind)[each.task]) // unit for each in live]
         cp.add_cumulative([each.interval for each in live], demands, room)
 
-    def _hold(self, i: int, timing: Timing) -> tuple[Variable, Variable]:
-        """Add when a task's output is released, and for how long it is held: until its last consumer has it."""
+    def hold(self, i: int, timing: Timing, without: int = -1) -> tuple[Variable, Variable]:
+        """Add when a task's output is released, and for how long it is held: until its last consumer has it.
+
+        One consumer may be excepted; the values of schedules are then too late.
+        """
         problem, placement, cp = self.problem, self.placement, self.base.cp
         freed = self.base.integer(0, timing.horizon, lambda view: view.release[i])
         length = self.base.integer(0, timing.horizon, lambda view: view.release[i] - view.start[i])
@@ -114,6 +117,8 @@ class Memory:
         g = placement.group[i]
         for e in range(int(problem.out_start[i]), int(problem.out_start[i + 1])):
             v = int(problem.edge_target[e])
+            if v == without:
+                continue
             h = placement.group[v]
             if not timing.moves.possible(g, h):
                 cp.add(freed >= timing.ends[v])
