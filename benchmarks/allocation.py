@@ -1,8 +1,9 @@
 """Measure memory allocation: MiniMalloc's instances, small problems against all orders, changed plans, growth.
 
-    python benchmarks/allocation.py [minimalloc] [agreement] [mutants] [growth] [--limit 8] [--number 5000] [--seed 0]
+    python benchmarks/allocation.py [minimalloc] [agreement] [mutants] [plans] [growth] [--limit 8] [--number 5000]
+    python benchmarks/allocation.py arenas --wheels FOLDER
 
-All parts run unless some are named.
+All parts but arenas run unless some are named.
 
     minimalloc  the files in minimalloc/ of the folder that PLACEOPT_DATA names (M. D. Moffitt, ASPLOS 2023), in
                 1,048,576 bytes as a whole command, and their least height
@@ -10,6 +11,10 @@ All parts run unless some are named.
                 height, bound, and whether they fit into the least height and into one byte less
     mutants     four times as many plans with one change: the verifier must find exactly the overlaps that a comparison
                 of all pairs finds
+    plans       four times as many plans of problems with addresses, with changed offsets: the verifier must find the
+                faults that all pairs of buffers have; where outputs may share bytes, it must accept no plan in which a
+                simulation of the bytes reads wrong ones
+    arenas      ONNX models against ONNX Runtime's planned arena (benchmarks/arenas.py)
     growth      1,000 to 10,000 buffers: training and inference of networks, and a mixture of short and long lifetimes
 """
 
@@ -22,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -30,7 +36,10 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import placeopt as po
+from placeopt.model.schedule import BUFFERS
 from tests.support.brute_force_allocation import least_height, random_buffers
+from tests.support.sharing import corrupted, sharing_problem
+from tests.verifier.test_address_rule import expected_faults, random_plan
 
 CONSOLE = Console(width=140)
 CAPACITY = 1_048_576
@@ -103,6 +112,52 @@ def mutants(number: int, seed: int) -> bool:
     return not wrong
 
 
+def plans(number: int, seed: int) -> bool:
+    """Plans with changed offsets; whether the verifier found all faults and accepted no plan that reads wrong bytes."""
+    counts: Counter[str] = Counter()
+    k = seed
+    while counts["plans"] < number:
+        k += 1
+        rng = random.Random(k)
+        problem, good = random_plan(rng)
+        for _ in range(20):
+            mutant = replace(good, offsets=changed(problem, good, rng))
+            wrong, shared, late = expected_faults(problem, mutant)
+            found = po.verify(problem, mutant).violations
+            overlaps = [violation.amount for violation in found if "overlap" in violation.message]
+            right = len(found) - len(overlaps) == wrong and set(overlaps) <= shared and len(overlaps) >= late
+            counts["plans"] += 1
+            counts["with faults"] += bool(found)
+            counts["wrong"] += not (right and bool(found) == bool(wrong or shared))
+        problem = sharing_problem(k, most=6, devices=2, tight=False)
+        schedule = po.solve(problem, "heft", workers=1, time_limit=5).schedule
+        for _ in range(20 if schedule is not None and schedule.offsets is not None else 0):
+            assert schedule is not None
+            mutant = replace(schedule, offsets=changed(problem, schedule, rng))
+            accepted, corrupt = po.verify(problem, mutant).feasible, bool(corrupted(problem, mutant))
+            counts["plans"] += 1
+            counts["sharing, accepted"] += accepted
+            counts["sharing, wrong bytes"] += corrupt
+            counts["wrong"] += accepted and corrupt
+    CONSOLE.print(f"plans: {dict(counts)}")
+    return not counts["wrong"]
+
+
+def changed(problem: po.Problem, schedule: po.Schedule, rng: random.Random) -> po.Offsets:
+    """The offsets of a plan with up to three changes; some put an output where it may share bytes."""
+    assert schedule.offsets is not None
+    arrays = {kind: getattr(schedule.offsets, kind).copy() for kind in BUFFERS}
+    step, rows = problem.alignment or 1, [] if problem.layout is None else problem.layout.rows()
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        kind, i = rng.choice([*BUFFERS, "output"]), rng.randrange(problem.n_tasks)
+        low = -problem.n_tasks if problem.layout is None else -int(arrays[kind][i]) // step
+        arrays[kind][i] += max(rng.choice([-1, 1, -7, 3, rng.randint(-60, 60)]), low) * (1 if not rows else step)
+        if rows and rng.random() < 0.5:
+            task, base, at, _ = rng.choice(rows)
+            arrays["output"][task] = arrays["output"][base] + at
+    return po.Offsets(**arrays)
+
+
 def overlap(problem: po.Buffers, offset: list[int], a: int, b: int) -> bool:
     """Whether two buffers overlap in time and memory."""
     together = problem.lower[a] < problem.upper[b] and problem.lower[b] < problem.upper[a]
@@ -170,13 +225,16 @@ def growth(limit: float, seed: int) -> None:
 
 def main() -> None:
     """Run the parts."""
-    names = ["minimalloc", "agreement", "mutants", "growth"]
+    names = ["minimalloc", "agreement", "mutants", "plans", "growth"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*names, []], default=[])
+    parser.add_argument("parts", nargs="*", choices=[*names, "arenas", []], default=[])
     parser.add_argument("--limit", type=float, default=8.0, help="seconds for each instance")
     parser.add_argument("--number", type=int, default=5_000, help="random problems; four times as many changed plans")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--wheels", type=Path, help="folder of wheels, for arenas")
     asked = parser.parse_args()
+    if ("arenas" in asked.parts) != (asked.wheels is not None):
+        parser.error("arenas needs --wheels, and only arenas has it")
     parts = asked.parts or names
     sound = True
     if "minimalloc" in parts:
@@ -185,8 +243,14 @@ def main() -> None:
         sound &= agreement(asked.number, asked.seed)
     if "mutants" in parts:
         sound &= mutants(4 * asked.number, asked.seed)
+    if "plans" in parts:
+        sound &= plans(4 * asked.number, asked.seed)
     if "growth" in parts:
         growth(asked.limit, asked.seed)
+    if "arenas" in parts:
+        from benchmarks.arenas import arenas  # needs onnxruntime
+
+        arenas(asked.wheels, asked.limit)
     sys.exit(0 if sound else 1)
 
 
