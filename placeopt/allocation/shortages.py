@@ -18,26 +18,14 @@ NAMED = 6
 """Buffers that a text names at most."""
 
 
-def fullest(problem: Buffers) -> tuple[int, list[int]]:
-    """Return the first time with the largest live sum, and the buffers that are live then, the largest first.
-
-    Raises
-    ------
-    ValueError
-        If there are no buffers.
-    """
+def fullest_text(problem: Buffers, time: Callable[[int], str] = str) -> str:
+    """State what is live when most bytes are, the largest buffers first; there must be some."""
     times, sums = live_sums(problem.lower, problem.upper, problem.size)
     at = int(times[np.argmax(sums)])
     live = np.flatnonzero((problem.lower <= at) & (at < problem.upper))
-    return at, live[np.argsort(-problem.size[live], kind="stable")].tolist()
-
-
-def fullest_text(problem: Buffers, time: Callable[[int], str] = str) -> str:
-    """State what is live when most bytes are."""
-    at, live = fullest(problem)
-    named = [f"{visible(problem.names[k])} {size_text(int(problem.size[k]))}" for k in live]
-    total = int(problem.size[live].sum())
-    return f"{exact_size(total)} in {counted(len(live), 'buffer')} at {time(at)}: {listing(named, NAMED)}"
+    largest = live[np.argsort(-problem.size[live], kind="stable")].tolist()
+    named = [f"{visible(problem.names[k])} {size_text(int(problem.size[k]))}" for k in largest]
+    return f"{exact_size(int(sums.max()))} in {counted(len(live), 'buffer')} at {time(at)}: {listing(named, NAMED)}"
 
 
 def unaligned(found: Allocation, **options: Any) -> Allocation | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +38,12 @@ MOST_SHUFFLED = 1_000
 
 STACK = 2**28
 """Bytes of the stack of a thread that searches; a placed buffer takes about 1 KiB."""
+
+LARGE = (100, 150, 200, 300, 400, 500, 600, 700, 850, 1_000, 1_200, 1_500, 2_000, 3_000)
+"""Large buffers take at least the goal divided by these numbers."""
+
+COARSE = 0.3
+"""Share of the time that is left for other searches after large buffers were placed first."""
 
 FIRST_NODES = 1_000
 """Nodes of the first complete searches; the limit doubles in each round."""
@@ -274,6 +280,8 @@ class _Part:
         self._improve_order(50 if small else 10**9, 0.05 * seconds if small else seconds)
         if not small or self._done():
             return
+        if n > MOST_SHUFFLED:
+            self._from_large(until - COARSE * seconds, seconds)
         tasks = self._tasks()
 
         def work() -> None:
@@ -293,14 +301,32 @@ class _Part:
         finally:
             threading.stack_size(before)
 
-    def _improve_order(self, passes: int, seconds: float) -> None:
+    def _improve_order(self, passes: int, seconds: float, orders: Iterable[Int] | None = None) -> None:
         goal = self._goal // self.sections.unit
-        orders = sorted(self._sorted_orders(), key=lambda order: self._height_of(order))
+        first = min(self._sorted_orders() if orders is None else orders, key=self._height_of)
         try:
             stop = Stop(self._solve.stopped, max(seconds, 1e-3))
-            self._take(improve_fit(self.sections, orders[0], goal, self._solve.seed, passes, stop))
+            self._take(improve_fit(self.sections, first, goal, self._solve.seed, passes, stop))
         except StoppedError:
             return
+
+    def _from_large(self, until: float, seconds: float) -> None:
+        """Place the large buffers first, within the goal, and the small ones into what they leave.
+
+        Without the small ones, less is live, so that searches find offsets below the goal. The size from which buffers
+        are large decreases by steps.
+        """
+        for share in LARGE:
+            if self._done() or time.monotonic() > until:
+                return
+            large = self.problem.size * share >= max(self._goal, self.bound.height)
+            part = _Part(self._solve, self.members[large])
+            part.place_first()
+            if part.height > self._goal:
+                part.improve(self._goal, 0.08 * seconds)
+            begin = np.flatnonzero(large)[np.argsort(part.offset, kind="stable")]
+            orders = [np.concatenate([begin, order[~large[order]]]) for order in self._sorted_orders()]
+            self._improve_order(10**9, 0.03 * seconds, orders)
 
     def _height_of(self, order: Int) -> int:
         if len(self.members) > MOST_SEARCHED and self._solve.stopped():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import placeopt as po
 from placeopt.allocation.bounds import height_bound
 from placeopt.allocation.sections import components, sections_of
+from placeopt.allocation.solving import _Part, _Solve
 from placeopt.engine import Stop, fit_buffers
 from tests.support.brute_force_allocation import least_height, planted_buffers, random_buffers
 
@@ -153,3 +155,20 @@ def test_plots(tmp_path: Path) -> None:
         found.plot(tmp_path / "memory.txt")
     with pytest.raises(po.UsageError, match="no offsets were found"):
         replace(found, offset=None).plot()
+
+
+def test_large_buffers_first_lower_the_height_of_many() -> None:
+    """Long and short lifetimes, for which first fit in sorted orders is not best; the best is kept and verified."""
+    rng = random.Random(0)
+    begin = [rng.randrange(3000) for _ in range(1200)]
+    life = [rng.choice([rng.randint(1, 40), rng.randint(1, 40), rng.randint(40, 1500)]) for _ in range(1200)]
+    size = [64 * int(2 ** rng.uniform(2, 14)) for _ in range(1200)]
+    problem = po.build_buffers(lower=begin, upper=[b + n for b, n in zip(begin, life, strict=True)], size=size)
+    solve = _Solve(problem, None, 60, 0, 1, lambda: False)
+    part = _Part(solve, np.arange(1200))
+    part.place_first()
+    first, part._goal = part.height, part.bound.height
+    assert first > part.bound.height
+    part._from_large(time.monotonic() + 20, 1.0)
+    assert part.bound.height <= part.height < first
+    assert po.verify_allocation(problem, part.offset, capacity=part.height).feasible

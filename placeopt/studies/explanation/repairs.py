@@ -193,18 +193,15 @@ class _Search:
         return schedule if found is None or self._height(found) > self._height(schedule) else found
 
     def _height(self, schedule: Schedule) -> int:
-        return int(self._heights(schedule).max())
-
-    def _heights(self, schedule: Schedule) -> Int:
-        """Return what each device of the constraint needs in bytes, up to the end of its topmost buffer."""
-        pool = self.system.pools[self.constraint.label]
+        """Return what a device of the constraint needs in bytes at most, up to the end of its topmost buffer."""
         heights = memory_heights(self.system.problem, schedule)
         assert heights is not None
-        return heights[pool]
+        return int(heights[self.system.pools[self.constraint.label]].max())
 
     def _filling(self, rest: Problem, schedule: Schedule) -> str:
         """State what is live when the device with the least room holds most, and what the alignment costs."""
-        d = self.system.pools[self.constraint.label][int(np.argmax(self._heights(schedule)))]
+        heights = memory_heights(rest, schedule)
+        d = max(self.system.pools[self.constraint.label], key=lambda d: 0 if heights is None else heights[d])
         found = allocate(plan_buffers(rest, schedule, d), time_limit=self.oracle.seconds(_SHARE))
         text = f"then {visible(rest.device_names[d])} holds up to "
         text += fullest_text(found.problem, lambda tick: _time(tick, rest.resolution))
