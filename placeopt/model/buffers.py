@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Bool, Int
 from placeopt.model.memory import freed_at
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import BUFFERS, Schedule, arrivals, durations
@@ -25,7 +25,7 @@ class LiveBuffers(NamedTuple):
     upper: Int
     size: Int
 
-    def part(self, which: Int) -> LiveBuffers:
+    def part(self, which: Bool | Int) -> LiveBuffers:
         """Return the entries that a mask or an index array selects."""
         return LiveBuffers(*(column[which] for column in self))
 
@@ -79,7 +79,7 @@ def shared_outputs(problem: Problem, schedule: Schedule) -> dict[int, tuple[int,
     rank, out = np.argsort(problem.order).tolist(), problem.out_start.tolist()
     target, until = problem.edge_target.tolist(), _until(problem, schedule).tolist()
 
-    def needed(task: int, without: int) -> int:
+    def needed(task: int, without: int) -> Any:
         """The first tick at which no consumer but one needs an output."""
         edges = [e for e in range(out[task], out[task + 1]) if target[e] != without]
         return max([end[task], *(until[e] for e in edges)])

@@ -8,6 +8,7 @@ from placeopt.io.compiler.issues import Issues
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.tasks import Parts
 from placeopt.io.spec import Spec
+from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.layout import Layout, build_layout
 from placeopt.model.problem import LARGEST_ALIGNMENT
@@ -51,6 +52,7 @@ def _shares(parts: Parts, output: Int, alignment: int) -> Iterator[tuple[int, in
     """Return the rows of a layout: task, base, first byte, view."""
     issues, tasks, number = parts.issues, parts.tasks, {name: row for row, name in enumerate(parts.tasks)}
     for row, name, task in tasks.stating("in_place", "view"):
+        named: list[tuple[str, int, Path]]
         named = [(base, 0, ("tasks", name, "in_place", k)) for k, base in enumerate(task.in_place)]
         if task.view is not None:
             at = parts.scales.size(task.view.at, ("tasks", name, "view", "at"))

@@ -73,9 +73,9 @@ class Addresses:
 
     def _lie_apart(self, d: int, top: int, horizon: int, buffers: list[Buffer]) -> None:
         cp, ticks, places = self.base.cp, list[Interval](), list[Interval]()
-        for begin, end in () if self.problem.layout is None else self.problem.layout.reserved(d):
+        for low, high in () if self.problem.layout is None else self.problem.layout.reserved(d):
             ticks.append(cp.new_fixed_size_interval_var(0, horizon, ""))
-            places.append(cp.new_fixed_size_interval_var(begin // self.unit, (end - begin) // self.unit, ""))
+            places.append(cp.new_fixed_size_interval_var(low // self.unit, (high - low) // self.unit, ""))
         for each in buffers:
             size = int(self.problem.buffer_bytes(each.kind)[each.task])
             offset = self._offset_of(each)
