@@ -33,11 +33,10 @@ def plan_buffers(
         If the schedule does not belong to the problem, is one of a pipeline, or there is no such device.
     """
     check_schedule("plan_buffers", problem, schedule)
-    if problem.pipeline is not None:
-        raise UsageError("the lifetimes of buffers of a pipeline depend on its runs; expected a problem without one")
+    plan = _Plan(problem, schedule, alignment)
     if isinstance(device, bool) or not isinstance(device, int) or not 0 <= device < problem.n_devices:
         raise UsageError(f"device is {device!r}; expected a number from 0 to {problem.n_devices - 1}")
-    return _Plan(problem, schedule, alignment).buffers(device, sharing)
+    return plan.buffers(device, sharing)
 
 
 def allocate_plan(
@@ -89,10 +88,11 @@ class _Plan:
 
     def __init__(self, problem: Problem, schedule: Schedule, alignment: int | None = None) -> None:
         if problem.pipeline is not None:
-            raise UsageError("the lifetimes of buffers of a pipeline depend on its runs; expected another problem")
+            raise UsageError("lifetimes of buffers of a pipeline depend on its runs; expected a problem without one")
         self.problem, self.schedule = problem, schedule
         self.alignment = problem.alignment or 1 if alignment is None else alignment
         self.rows, self.shared = live_buffers(problem, schedule), shared_outputs(problem, schedule)
+        self.rank = np.argsort(problem.order)
 
     def shares(self, d: int) -> bool:
         """Whether outputs on a device can share bytes."""
@@ -109,8 +109,7 @@ class _Plan:
         names = [self._name(*each) for each in zip(rows.task.tolist(), rows.kind.tolist(), strict=True)]
         if sharing and self.shared:
             upper = dict(zip(names, rows.upper.tolist(), strict=True))
-            rank = np.argsort(self.problem.order)
-            for task in sorted(self.shared, key=lambda task: -rank[task]):
+            for task in sorted(self.shared, key=lambda task: -self.rank[task]):
                 if self.schedule.device[task] == d:
                     base = self._name(self.shared[task][0])
                     upper[base] = max(upper[base], upper.pop(self._name(task)))
@@ -137,8 +136,9 @@ class _Plan:
             if each.offset is not None
             for name, offset in zip(each.problem.names, each.offset.tolist(), strict=True)
         }
-        rank = np.argsort(self.problem.order)
-        for k in np.argsort(rank[self.rows.task], kind="stable").tolist():  # bases come before what shares their bytes
+        for k in np.argsort(
+            self.rank[self.rows.task], kind="stable"
+        ).tolist():  # bases come before what shares their bytes
             task, kind = int(self.rows.task[k]), int(self.rows.kind[k])
             if (name := self._name(task, kind)) not in at:
                 base, shift = self.shared[task]

@@ -2,7 +2,8 @@
 
 Parts of the problem that share no time are solved one by one. For each: first fit in several orders, then first fit in
 changed orders, then complete searches for a capacity, with growing limits of nodes, in several orders of ties. A search
-finds offsets or proves that the capacity is too small.
+finds offsets or proves that the capacity is too small. Of many buffers, the large ones are also placed alone before the
+others.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ MOST_SEARCHED = 20_000
 """Parts with more buffers are not searched completely: conflicts are sets of buffers."""
 
 MOST_SHUFFLED = 1_000
-"""For up to this number of buffers, random orders of ties are any orders; for more, about the order of areas."""
+"""For up to this number of buffers, random orders of ties are any orders; for more, about the order of areas, and large
+buffers are placed first."""
 
 STACK = 2**28
 """Bytes of the stack of a thread that searches; a placed buffer takes about 1 KiB."""
@@ -42,8 +44,8 @@ STACK = 2**28
 LARGE = (100, 150, 200, 300, 400, 500, 600, 700, 850, 1_000, 1_200, 1_500, 2_000, 3_000)
 """Large buffers take at least the goal divided by these numbers."""
 
-COARSE = 0.3
-"""Share of the time that is left for other searches after large buffers were placed first."""
+FROM_LARGE, LAST = 0.85, 0.3
+"""Shares of the time that are left when large buffers are placed first, and after that."""
 
 FIRST_NODES = 1_000
 """Nodes of the first complete searches; the limit doubles in each round."""
@@ -280,9 +282,14 @@ class _Part:
         self._improve_order(50 if small else 10**9, 0.05 * seconds if small else seconds)
         if not small or self._done():
             return
-        if n > MOST_SHUFFLED:
-            self._from_large(until - COARSE * seconds, seconds)
         tasks = self._tasks()
+        if n > MOST_SHUFFLED:
+            self._search_all(tasks, until - FROM_LARGE * seconds)
+            self._from_large(until - LAST * seconds, seconds)
+        self._search_all(tasks, until)
+
+    def _search_all(self, tasks: Iterator[Callable[[float], None]], until: float) -> None:
+        """Run searches in all threads."""
 
         def work() -> None:
             while True:
@@ -320,6 +327,8 @@ class _Part:
             if self._done() or time.monotonic() > until:
                 return
             large = self.problem.size * share >= max(self._goal, self.bound.height)
+            if not large.any():
+                continue
             part = _Part(self._solve, self.members[large])
             part.place_first()
             if part.height > self._goal:

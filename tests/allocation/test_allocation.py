@@ -172,3 +172,17 @@ def test_large_buffers_first_lower_the_height_of_many() -> None:
     part._from_large(time.monotonic() + 20, 1.0)
     assert part.bound.height <= part.height < first
     assert po.verify_allocation(problem, part.offset, capacity=part.height).feasible
+
+
+def test_no_buffer_of_many_is_large() -> None:
+    """Each takes less than a hundredth of the bound, the first share from which buffers are large."""
+    rng = random.Random(0)
+    begin = [rng.randrange(100) for _ in range(1500)]
+    size = [rng.randint(1, 5) for _ in begin]
+    problem = po.build_buffers(lower=begin, upper=[b + rng.randint(20, 60) for b in begin], size=size)
+    part = _Part(_Solve(problem, None, 60, 0, 1, lambda: False), np.arange(1500))
+    part._goal, part.height = part.bound.height, 2 * part.bound.height
+    assert part.bound.height > 100 * max(size)
+    part._from_large(time.monotonic() + 20, 0.1)
+    assert part.bound.height <= part.height < 2 * part.bound.height
+    assert po.verify_allocation(problem, part.offset).feasible

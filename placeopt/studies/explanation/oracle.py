@@ -29,6 +29,9 @@ _REMEMBERED, _REPAIRED = 50, 3
 _PLACING = 0.05
 """Share of the remaining time for the offsets of one schedule."""
 
+_LONGEST = 2.0
+"""Seconds for the offsets of one schedule at most."""
+
 _MODELLING = 0.25
 """Share of the time of a question for each model; the rest is for the exact solver."""
 
@@ -159,9 +162,10 @@ class Oracle:
             schedule = replace(schedule, offsets=None)
         broken = {violation.rule for violation in verify(problem, schedule).violations}
         if broken == {Rule.ADDRESS}:
-            placed = place_schedule(
-                problem, schedule, time_limit=self.seconds(_PLACING), seed=self._seed, should_stop=lambda: self.over
-            )[0]
+            seconds = min(self.seconds(_PLACING), _LONGEST)
+            placed, _ = place_schedule(
+                problem, schedule, time_limit=seconds, seed=self._seed, should_stop=lambda: self.over
+            )
             return None if placed is None or not verify(problem, placed).feasible else placed
         return None if broken else schedule
 

@@ -208,8 +208,7 @@ class _Search:
         free = unaligned(found, time_limit=self.oracle.seconds(_SHARE))
         if free is None or free.height is None or free.height >= self._height(schedule):
             return text
-        less = self._height(schedule) - free.height
-        return f"{text}; without alignment, these tasks need {exact_size(less)} less"
+        return f"{text}; without alignment, this schedule fits in {exact_size(free.height)}"
 
     def _need(self) -> Callable[[Schedule], int]:
         """Return a function that computes the amount that a schedule needs."""
