@@ -13,6 +13,7 @@ from placeopt.model.building import with_changes
 from placeopt.studies.explanation import explain
 from tests.support.commandline import run
 from tests.support.exact_addresses import least_makespan, small_problem
+from tests.support.sharing import has_plan, sharing_problem
 
 FILE = """
 placeopt: 1
@@ -86,6 +87,23 @@ def test_verdicts_and_repairs_are_those_of_a_model_of_pairs() -> None:
                 assert problem.alignment % repair.amount == 0
     assert min(seen.values()) > 0
     assert seen["memory"] > 1
+
+
+def test_sharing_and_reserved_bytes_against_all_orders() -> None:
+    seen = Counter[str]()
+    for seed in range(40):
+        problem = sharing_problem(seed, most=4)
+        found, exists = explain(problem.to_document(), workers=1), has_plan(problem)
+        assert found.status == ("feasible" if exists else "infeasible"), seed
+        seen[found.status] += 1
+        for member in found.members:
+            if member.kind == "memory":
+                assert member.repair is not None
+                amount = member.repair.amount
+                assert amount is not None
+                assert has_plan(with_changes(problem, capacity=[amount]))
+                assert not has_plan(with_changes(problem, capacity=[amount - 1]))
+    assert min(seen.values()) > 10
 
 
 def changed(problem: po.Problem, kind: str, label: tuple[object, ...], amount: float | None) -> dict[str, object]:
