@@ -214,16 +214,16 @@ class _Solve:
             part.place_first()
         # The height of one part costs the others nothing. The part with the highest bound comes first, then the rest.
         parts.sort(key=lambda part: -part.bound.height)
-        left = len(parts)
+        left = sum(part.height > (bound.height if capacity is None else capacity) for part in parts)
         for part in parts:
             if part.bound.height > bound.height:
                 bound = part.bound
             allowed = bound.height if capacity is None else capacity
             if part.height > allowed and part.bound.height <= (allowed if capacity is None else capacity):
-                part.improve(allowed, (self._until - time.monotonic()) / left)
+                part.improve(allowed, (self._until - time.monotonic()) / max(left, 1))
+                left -= 1
                 if part.bound.height > bound.height:
                     bound = part.bound
-            left -= 1
             offset[part.members] = part.offset
         height = max((part.height for part in parts), default=0)
         found: Int | None = offset
