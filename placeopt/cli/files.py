@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, temp
 
 if TYPE_CHECKING:
     from placeopt.orchestration.result import Result
+    from placeopt.verifier.certificates import Checked
     from placeopt.views.plots.canvas import Picture
 
 
@@ -140,6 +142,23 @@ def save_plan(path: Path, result: Result) -> str | None:
     except (OSError, ValueError) as error:
         return unwritable(path, error)
     return None
+
+
+def save_certificate(
+    path: Path, result: Result, limit: float | None, should_stop: Callable[[], bool]
+) -> Checked | None:
+    """Write a certificate of the bound, and check what was written; None, after an error on stderr, if that fails."""
+    from placeopt.verifier.certificates import check_certificate
+
+    try:
+        document = result.certificate(time_limit=limit, should_stop=should_stop)
+    except UsageError as error:
+        print(f"placeopt: {error}", file=sys.stderr)
+        return None
+    text = json.dumps(document, indent=1) + "\n"
+    if not written(path, lambda path: write_whole(path, text)):
+        return None
+    return check_certificate(result.problem, json.loads(text))
 
 
 def print_instead(unsaved: str, result: Result, as_json: bool) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import counted, visible
+from placeopt.errors import UsageError, counted, visible
 from placeopt.io.plan import write_plan
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, checked_call, checked_number
 from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 MEMBERS = 6
 """Members of a portfolio to show, best first."""
+
+CERTIFYING = 10.0
+"""Seconds for a certificate, unless stated otherwise."""
 
 LARGE = 10**7
 """Pairs of a task and a device from which on the memory of the process is shown, and bounds run in parallel."""
@@ -256,6 +259,31 @@ class Result:
             If the file cannot be written.
         """
         write_plan(path, self)
+
+    def certificate(
+        self, *, time_limit: float | None = CERTIFYING, should_stop: Callable[[], bool] | None = None
+    ) -> dict[str, Any]:
+        """A proof of the bound as plain data for JSON, which `placeopt.check_certificate` checks by itself.
+
+        It is searched again, for at most `time_limit` seconds, or until `should_stop` returns true: the more time, the
+        less of it relies on an engine.
+
+        Raises
+        ------
+        UsageError
+            If there is no bound, or an argument is wrong.
+        """
+        from placeopt.proving.certificates import certificate
+
+        checked_number("time_limit", time_limit, positive=True)
+        checked_call("should_stop", should_stop)
+        if self.bound is None or self.bound_source is None:
+            raise UsageError(f"the result of {self.solver} has no lower bound, so there is no certificate of it")
+        schedule = self.schedule if self.feasible else None
+        return certificate(
+            self.problem, self.bound, self.bound_source, schedule, time_limit=time_limit,
+            should_stop=should_stop or (lambda: False),
+        )  # fmt: skip
 
     @property
     def fingerprint(self) -> str:
