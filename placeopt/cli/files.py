@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, temp
 
 if TYPE_CHECKING:
     from placeopt.orchestration.result import Result
-    from placeopt.verifier.certificates import Checked
     from placeopt.views.plots.canvas import Picture
 
 
@@ -144,21 +144,22 @@ def save_plan(path: Path, result: Result) -> str | None:
     return None
 
 
-def save_certificate(
-    path: Path, result: Result, limit: float | None, should_stop: Callable[[], bool]
-) -> Checked | None:
-    """Write a certificate of the bound, and check what was written; None, after an error on stderr, if that fails."""
+def certified(path: Path, result: Result, limit: float | None, should_stop: Callable[[], bool]) -> Result:
+    """Write a certificate of the bound, and return the result with what a check of it proves.
+
+    If there is no bound, or the file cannot be written, an error is printed on stderr, and nothing is checked.
+    """
     from placeopt.verifier.certificates import check_certificate
 
     try:
         document = result.certificate(time_limit=limit, should_stop=should_stop)
     except UsageError as error:
         print(f"placeopt: {error}", file=sys.stderr)
-        return None
+        return result
     text = json.dumps(document, indent=1) + "\n"
     if not written(path, lambda path: write_whole(path, text)):
-        return None
-    return check_certificate(result.problem, json.loads(text))
+        return result
+    return replace(result, checked=check_certificate(result.problem, json.loads(text)))
 
 
 def print_instead(unsaved: str, result: Result, as_json: bool) -> None:

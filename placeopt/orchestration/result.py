@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from placeopt.orchestration.consolidation import Consolidation
     from placeopt.passes import Applied
     from placeopt.verifier import Violation
+    from placeopt.verifier.certificates import Checked
     from placeopt.views.frames import Rows, Unit
     from placeopt.views.plots.canvas import Picture
 
@@ -125,6 +126,8 @@ class Result:
         clusters as a whole, and state them. Tasks of one cluster are on one device.
     consolidation
         How the schedule was made simpler after the solver, at most by the share that `consolidate` allows; else None.
+    checked
+        What a certificate of the bound proves, once one was checked (`placeopt solve --certificate`); else None.
     process_memory
         Bytes of main memory that the process, or one that it started, held at most from its start to the end of the
         solve (peak resident set size); None if the system does not report it. It has nothing to do with `devices`.
@@ -153,6 +156,7 @@ class Result:
     clusters: Int | None = field(default=None, compare=False)
     process_memory: int | None = field(default=None, compare=False)
     consolidation: Consolidation | None = None
+    checked: Checked | None = None
 
     @property
     def objective(self) -> Value | None:
@@ -332,6 +336,7 @@ class Result:
             else [use.to_dict() for use in resource_uses(problem, schedule)],
             "passes": None if self.passes is None else self.passes.to_dict(),
             "consolidation": None if self.consolidation is None else self.consolidation.to_dict(),
+            "certificate": None if self.checked is None else self.checked.to_dict(),
             "stats": dict(self.stats),
             "versions": dict(self.versions),
         }
@@ -414,6 +419,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     if result.gap is not None:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
+    if result.checked is not None:
+        facts.append(("certificate", str(result.checked)))
     return facts + document_facts(problem)
 
 

@@ -13,9 +13,9 @@ from typer import Option
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
 from placeopt.cli.commands.serving import refuse, solve_serving_file
 from placeopt.cli.files import (
+    certified,
     check_targets,
     print_instead,
-    save_certificate,
     save_exports,
     save_plan,
     save_plots,
@@ -194,14 +194,10 @@ def solve(
         )  # fmt: skip
         result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
         unsaved = None if out is None else save_plan(out, result)  # before printing, which may fail
-        uncertified = False
+        if certificate is not None and as_json:
+            result = certified(certificate, result, certifying, stop.is_set)
         if as_json:
-            found_proof = (
-                None if certificate is None else save_certificate(certificate, result, certifying, stop.is_set)
-            )
-            uncertified = certificate is not None and found_proof is None
-            stated = {} if found_proof is None else {"certificate": found_proof.to_dict()}
-            print_json({**result.to_dict(), **stated})
+            print_json(result.to_dict())
         else:
             from placeopt.cli.terminal.console import print_result, print_tasks
 
@@ -215,13 +211,13 @@ def solve(
             if by_default and result.termination.value == "time_limit":
                 messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
             if certificate is not None:
-                found_proof = save_certificate(certificate, result, certifying, stop.is_set)
-                uncertified = found_proof is None
-                if found_proof is not None:
-                    stdout_console().print(f"certificate: {found_proof}", soft_wrap=True)
+                result = certified(certificate, result, certifying, stop.is_set)
+                if result.checked is not None:
+                    stdout_console().print(f"certificate: {result.checked}", soft_wrap=True)
             print_notes(*_next_step(result, problem, chosen=solver is not None))
         if unsaved is not None:
             print_instead(unsaved, result, as_json)
+    uncertified = certificate is not None and result.checked is None
     code = stop.code if stop.is_set() else _exit_code(result, require_gap, messages)
     exported = save_exports(trace, report, result)
     drawn = save_plots(pictures, result.plot)
