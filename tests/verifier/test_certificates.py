@@ -35,6 +35,7 @@ CHAIN = {"a": {"time": 3}, "b": {"time": 4, "after": ["a"]}, "c": {"time": 5}}
 THREE = {"a": {"time": 3}, "b": {"time": 3}, "c": {"time": 2}}
 FORK = {name: {"time": 3, "after": ["a"]} if name != "a" else {"time": 2} for name in "abcd"}
 SIZED = {name: {"time": 1, "memory": size} for name, size in (("a", 6), ("b", 5), ("c", 4))}
+ONE_CUT = {"claim": "series", "value": 1, "cuts": ["a"], "blocks": [[], ["b"]]}
 BOTH = {"devices": {"x": {"memory": 10}, "y": {"memory": 10}}}
 
 
@@ -145,6 +146,10 @@ def test_swapping_before_the_first_task() -> None:
             "c is not a descendant of a",
         ),
         ({"claim": "series", "value": 1, "cuts": ["a"], "blocks": [[]], "arcs": []}, "expected a"),
+        ({**ONE_CUT, "arcs": [7]}, "is not an object"),
+        ({**ONE_CUT, "arcs": [{"block": 2}]}, "block is 2; the last one is 1"),
+        ({**ONE_CUT, "arcs": [{"block": 1, "start": ["d0"], "end": None}]}, "expected a device"),
+        ({**ONE_CUT, "arcs": [{"block": 1, "start": "d0", "end": "d0"}]}, "end is 'd0'; expected nothing"),
     ],
 )
 def test_a_wrong_claim_is_named(claim: Any, message: str) -> None:
@@ -258,6 +263,17 @@ def test_blocks_of_a_network_are_proved_one_by_one() -> None:
     if all(arc["proof"]["claim"] == "refutation" for arc in series["arcs"]):
         with pytest.raises(CertificateError):
             po.check_certificate(made, {**document, "bound": document["bound"] + 1})
+
+
+def test_a_block_of_all_tasks_is_not_the_whole_problem() -> None:
+    """The first cut takes no time in its block; with its duration, it would count twice."""
+    made = problem_of({"a": {"time": 5}, "b": {"time": 1, "after": ["a"]}})
+    assert proved(made, "critical-path") == 6
+    inner = {"claim": "series", "value": 6, "cuts": ["a"], "blocks": [[], ["b"]], "arcs": []}
+    arcs = [{"block": 1, "start": name, "end": None, "proof": inner} for name in ("d0", "d1")]
+    with pytest.raises(CertificateError, match="of the whole problem"):
+        proved(made, "series", cuts=["a"], blocks=[[], ["b"]], arcs=arcs)
+    assert proved(made, "series", cuts=["a"], blocks=[[], ["b"]], arcs=[]) == 6
 
 
 def test_what_an_engine_proved_is_said() -> None:

@@ -282,7 +282,7 @@ class BlockPath:
             [self._task(name, f"{where}.blocks[{b}]") for name in _list(claim, "blocks", where, b)]
             for b in range(len(self.cuts) + 1)
         ]
-        if len(_list(claim, "blocks", where)) != len(self.blocks) or model.n != model.problem.n_tasks:
+        if len(_list(claim, "blocks", where)) != len(self.blocks) or not model.whole:
             raise CertificateError(
                 f"{where}: expected a block before each cut and one after the last, of the whole problem"
             )
@@ -325,7 +325,7 @@ class BlockPath:
         ends = []
         for key, missing in (("start", b == 0), ("end", b == len(self.cuts))):
             name = arc.get(key)
-            if missing != (name is None) or (name is not None and name not in self.devices):
+            if missing != (name is None) or not (missing or (isinstance(name, str) and name in self.devices)):
                 raise CertificateError(f"{where}.{key} is {name!r}; expected {'nothing' if missing else 'a device'}")
             ends.append(-1 if name is None else self.devices[name])
         return self.key(b, *ends), (ends[0], ends[1])

@@ -118,6 +118,8 @@ class Model:
         All edges between tasks of the model.
     parted
         Pairs of tasks that run on different devices.
+    whole
+        Whether it is the whole problem, not a block.
     """
 
     problem: Problem
@@ -130,6 +132,7 @@ class Model:
     memory: list[int]
     edges: list[Edge]
     parted: tuple[tuple[int, int], ...]
+    whole: bool
 
     @property
     def n(self) -> int:
@@ -267,6 +270,7 @@ def block_of(
         memory=[int(held[i]) for i in tasks],
         edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
         parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),
+        whole=first is None and last is None,
     )
     if len(model.order) < len(tasks):
         raise CertificateError("the tasks of the problem depend on each other in a cycle")
@@ -280,6 +284,8 @@ def _alike(problem: Problem, a: int, b: int) -> bool:
     if problem.resources is not None:
         rows.append(problem.resources.need)
         each.append(problem.resources.parallel)
+    if problem.shared_links is not None:
+        rows.append(problem.shared_links.member)
     if problem.tiers is not None:
         each += [problem.tiers.end, problem.tiers.byte_ticks_num, problem.tiers.byte_ticks_den]
     if not all((row[:, a] == row[:, b]).all() for row in rows):
