@@ -21,8 +21,11 @@ from placeopt.verifier.certificates.model import INFINITE, Edge, Model, Rate, Ta
 ROUNDS = 1000
 """Largest number of times that one start is raised."""
 
-FOLLOWED = 1 << 16
-"""Largest number of edges that are followed for one start: fewer tied tasks prove less, and nothing wrong."""
+FOLLOWED, LEAST, BUDGET = 1 << 23, 16, 1 << 23
+"""Edges that are followed if each start is raised once, for one start at least, and in all.
+
+Fewer tied tasks prove less, and nothing wrong: beyond these, large problems count with the arrivals of their data.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class _Heads:
         self.sources = [
             [(a, rate) for a in range(model.k) if (rate := links[a][c]) is not None] for c in range(model.k)
         ]
+        self.most, self.left = max(FOLLOWED // max(model.n * model.k, 1), LEAST), BUDGET
         self.rates = {rate for row in self.sources for _, rate in row}
         self.edges = edges
         self.head = [[release[i] if may else INFINITE for may in row] for i, row in enumerate(model.allowed)]
@@ -99,7 +103,7 @@ class _Heads:
                     row[c] = max(row[c], min(remote[c], before[c] + work[c]))
                     late[c] = max(late[c], remote[c])
             for c in classes:
-                if late[c] > row[c] and row[c] < INFINITE:
+                if late[c] > row[c] and row[c] < INFINITE and self.left > 0:
                     row[c] = self._raised(v, c, row[c])
                 row[c] = min(row[c], INFINITE)
             for edge in outs[v]:
@@ -118,7 +122,7 @@ class _Heads:
 
     def _raised(self, v: int, c: int, t: int) -> int:
         """The head of v on c, by raising t as long as tied tasks leave too little time."""
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS if self.left > 0 else 0):
             fits, busy, change = self._tied(v, c, t)
             if fits and busy <= t:
                 return t
@@ -131,7 +135,7 @@ class _Heads:
         """Whether the tasks tied to v fit, the tick from which they leave the device, and when fewer are tied."""
         model, head, rank = self.model, self.head, self.rank
         after, pending, change, fits, loose, followed, work = {v: 0}, [(-rank[v], v)], INFINITE, True, False, 0, 0
-        while pending and followed < FOLLOWED:
+        while pending and followed < self.most:
             u = heapq.heappop(pending)[1]
             if not pending and not loose:  # all tied tasks so far run between u's start and t
                 after[u] = max(after[u], work)
@@ -153,6 +157,7 @@ class _Heads:
                 elif behind > after[w]:
                     after[w] = behind
             loose = loose or leaf
+        self.left -= followed
         capacity = model.devices.capacity[c]
         if capacity is not None and fits:
             fits = sum(model.group_memory[g] for g in {model.group[w] for w in after}) <= capacity
