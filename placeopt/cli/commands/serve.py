@@ -44,7 +44,7 @@ def serve(
     for module in ("starlette", "uvicorn"):
         require(module, "serve", "the service")
     from placeopt.cli.service.limits import Limits
-    from placeopt.cli.service.server import serve as run
+    from placeopt.cli.service.server import server
 
     if not 0 <= port < 2**16:
         raise UsageError(f"--port is {port}; expected a number from 0 to 65535")
@@ -65,4 +65,4 @@ def serve(
     )  # fmt: skip
     if host not in LOCAL and token is None:
         print_notes(f"without --token, everyone who reaches {host} can use this service")
-    run(host, port, token, limits, lambda address: print(f"placeopt serves {address}", flush=True))
+    server(host, port, token, limits, lambda address: print(f"placeopt serves {address}", flush=True)).run()

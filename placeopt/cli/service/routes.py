@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal, TypeAlias
@@ -409,8 +409,10 @@ async def guarded(handler: Handler, request: Request) -> Response:
     except FullError as error:
         return refusal(503, f"the queue is full: {error}", headers={"Retry-After": "5"})
     except DocumentError as error:
-        what = f"the spec has {counted(len(error.issues), 'error')}; the first one: {error.issues[0]}"
-        return refusal(422, what, error=error)
+        first = error.issues[0]
+        place = "" if first.line is None else f"line {first.line}: "
+        found = f"the spec has {counted(len(error.issues), 'error')}"
+        return refusal(422, f"{found}; {place}{replace(first, line=None, column=None)}", error=error)
     except PlaceoptError as error:
         return refusal(422, str(error))
     except MemoryError:

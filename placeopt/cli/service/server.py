@@ -94,13 +94,13 @@ class Server(uvicorn.Server):
                 self.say(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
 
-def serve(host: str, port: int, token: str | None, limits: Limits, say: Callable[[str], None]) -> None:
-    """Run the service until a signal ends it; `say` gets its address."""
+def server(host: str, port: int, token: str | None, limits: Limits, say: Callable[[str], None]) -> Server:
+    """Return the server, whose `run` serves until a signal ends it; `say` gets its address."""
     config = uvicorn.Config(
         application(limits, host=host, token=token), host=host, port=port, http=Patient, ws="none", loop="asyncio",
         lifespan="on", log_level="warning", access_log=False, server_header=False, proxy_headers=False,
         limit_concurrency=limits.connections, timeout_keep_alive=10, timeout_graceful_shutdown=2,
     )  # fmt: skip
-    server = Server(config)
-    server.say = say
-    server.run()
+    found = Server(config)
+    found.say = say
+    return found

@@ -87,10 +87,11 @@ function complete(context) {
   const whole = context.state.doc.toString();
   const { typed, value, options } = proposals(schema, whole.slice(0, context.pos), whole);
   if (!options.length || (!context.explicit && !typed)) return null;
+  const quoted = /^["']/.test(typed);
   return {
-    from: context.pos - typed.length,
+    from: context.pos - typed.length + (quoted ? 1 : 0),
     options: options.map(([label, type, info]) => ({
-      label, type, info: info || undefined, apply: value || type !== "property" ? label : `${label}: `,
+      label, type, info: info || undefined, apply: value || quoted || type !== "property" ? label : `${label}: `,
     })),
   };
 }
@@ -249,7 +250,7 @@ function runRow(run) {
     draw(run);
   });
   return element("tr", {},
-    element("th", { scope: "row", class: "word" }, swatch, runs.length > 1 ? choice : card.solver),
+    element("td", { class: "word" }, swatch, runs.length > 1 ? choice : card.solver),
     ...[value(card.objective), value(card.bound), gap === null ? "-" : shareText(gap, 2), card.elapsed === null ? "-" : secondsText(card.elapsed, 3), state]
       .map((text) => element("td", { text })));
 }

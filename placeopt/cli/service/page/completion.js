@@ -117,6 +117,6 @@ export function proposals(root, text, whole = text) {
       if (schema.type === "boolean") for (const each of ["true", "false"]) add(each, "keyword", "");
       for (const each of schema.examples ?? []) add(String(each), "text", schema.description ?? "");
     }
-  if (referred) for (const name of names[referred]) add(name, value ? "variable" : "property", referred === "tasks" ? "a task" : "a device");
+  if (referred) for (const name of names[referred]) if (name !== path[1]) add(name, value ? "variable" : "property", referred === "tasks" ? "a task" : "a device");
   return { typed, value, options: [...found.values()] };
 }
