@@ -25,7 +25,7 @@ class Forked:
         if sys.platform == "win32":
             raise UsageError('process is "forked", but Windows has no fork; expected process=True')
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([run.__module__, *solver_modules()])
+        context.set_forkserver_preload([run.__module__, *solver_modules(), "placeopt.orchestration.template"])
         (commands, ours), (theirs, answers) = context.Pipe(duplex=False), context.Pipe(duplex=False)
         self._process = context.Process(target=_become, args=(run, commands, answers), daemon=True)
         self._reading = threading.Lock()  # only one thread may read the exit code, and only once

@@ -263,9 +263,9 @@ class ProcessJob(Job):
 
         with suppress(psutil.NoSuchProcess):  # the process has ended
             process = psutil.Process(self._process.pid)
-            looks = 0
+            looks, family = 0, [process]
             while not self._exceeded and self._process.poll() is None:
-                if looks % 10 == 0:  # to find children takes milliseconds
+                if looks % 10 == 5:  # to find children takes milliseconds
                     family = [process, *process.children(recursive=True)]
                 looks, held = looks + 1, 0
                 for member in family:

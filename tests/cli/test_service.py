@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from commandline import run
 from service import HEFT_10, PROBLEMS, Client, running
 
 import placeopt as po
@@ -215,16 +216,12 @@ class TestCommand:
         ],
     )
     def test_wrong_options(self, options: list[str], message: str) -> None:
-        command = [sys.executable, "-m", "placeopt", "serve", *options]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 2
-        assert message in done.stderr
+        done = run("serve", *options)
+        assert (done.code, done.out) == (2, "")
+        assert message in done.err
 
-    def test_without_the_extra(self) -> None:
-        text = (
-            "import sys; sys.modules['uvicorn'] = None\nfrom placeopt.cli import run\n"
-            "sys.argv = ['placeopt', 'serve']\nsys.exit(run())"
-        )
-        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 2
-        assert done.stderr == "placeopt: the service need uvicorn: pip install 'placeopt[serve]'\n"
+    def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "uvicorn", None)
+        done = run("serve")
+        assert done.code == 2
+        assert done.err == "placeopt: the service and its page need uvicorn: pip install 'placeopt[serve]'\n"

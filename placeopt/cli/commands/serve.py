@@ -42,7 +42,7 @@ def serve(
     from placeopt.bridges.extras import require
 
     for module in ("starlette", "uvicorn"):
-        require(module, "serve", "the service")
+        require(module, "serve", "the service and its page")
     from placeopt.cli.service.limits import Limits
     from placeopt.cli.service.server import server
 

@@ -33,6 +33,6 @@ def known() -> list[Example]:
 
 
 def _folder() -> Traversable:
-    """The folder of the examples: in the package, or in a checkout that of the problems."""
-    packaged = files("placeopt.cli.service") / "examples"
+    """The folder of the examples: in a wheel that of this package, in a checkout that of the problems."""
+    packaged = files("placeopt.cli.service") / "problems"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "problems"
