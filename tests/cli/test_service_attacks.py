@@ -256,6 +256,18 @@ class TestQueue:
         ids = [client.solve()["id"] for _ in range(4)]
         assert [client.ask(f"/api/jobs/{id}").status for id in ids] == [404, 200, 200, 200]
 
+    def test_large_problems_do_not_fill_the_memory(self) -> None:
+        spec = "{placeopt: 1, devices: {a: {count: 400}}, tasks: {x: {time: 1}}}"  # 6.4 MB each
+        with running(Limits(jobs=1, room=20_000_000)) as client:
+            ids = [client.solve(spec)["id"] for _ in range(5)]
+            assert [client.ask(f"/api/jobs/{id}").status for id in ids] == [404, 404, 200, 200, 200]
+            client.wait_until(client.submit(query="solver=local-search&time_limit=60")["id"], "running")
+            for _ in range(3):
+                client.submit(spec)
+            answer = client.ask("/api/jobs", spec)
+            assert answer.status == 503
+            assert answer.error.startswith("the queue is full: the problems of other jobs take its memory")
+
     def test_a_job_that_does_not_stop(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(queue, "LATE", -4.5)  # seconds after its limit
         job = client.solve(query=LONG)

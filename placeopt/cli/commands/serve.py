@@ -29,7 +29,7 @@ def serve(
     ] = None,
     queue: Annotated[int, count_option("--queue", help="Jobs that may wait.")] = 250,
     keep: Annotated[int, count_option("--keep", help="Ended jobs whose results stay in memory.")] = 200,
-    connections: Annotated[int, count_option("--max-connections", help="Connections at once.")] = 1000,
+    connections: Annotated[int, count_option("--max-connections", help="Connections at once.")] = 500,
     max_body: Annotated[str, Option("--max-body", metavar="SIZE", help="Size of a request.")] = "1 MB",
     max_tasks: Annotated[int, count_option("--max-tasks", help="Tasks of a problem.")] = 5000,
     max_devices: Annotated[int, count_option("--max-devices", help="Devices of a problem, with its teams.")] = 500,

@@ -26,5 +26,7 @@ class Limits:
     """Jobs that wait."""
     kept: int = 200
     """Jobs that have ended and whose results can still be read; the oldest are dropped first."""
-    connections: int = 1_000
+    room: int = 2**29
+    """Bytes that the problems of all jobs may take in the memory of the service, those of ended jobs included."""
+    connections: int = 500
     """Connections that are open at the same time."""

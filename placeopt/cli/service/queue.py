@@ -56,6 +56,12 @@ class Entry:
     task: asyncio.Task[None] | None = None
 
     @property
+    def size(self) -> int:
+        """Bytes of the problem, about: arrays of tasks by devices, and of devices by devices."""
+        n, m = self.problem.n_tasks, self.problem.n_devices
+        return 200 * n + m * (25 * n + 40 * m)
+
+    @property
     def elapsed(self) -> float | None:
         """Seconds that the solver needed; before its end, those since the job began to run."""
         if self.result is not None:
@@ -110,21 +116,27 @@ class Queue:
         """Return the job of an id, if there is one and it was not dropped."""
         return self._entries.get(id)
 
-    def check_room(self) -> None:
-        """Raise a FullError if no job can be added."""
+    def check_room(self, size: int = 0) -> None:
+        """Raise a FullError if no job can be added whose problem takes this number of bytes."""
         if len(self.waiting) >= self.limits.queue:
             raise FullError(f"{len(self.waiting)} jobs wait already; expected another try in some seconds")
+        held = sum(entry.size for entry in self._entries.values() if not entry.over)
+        if held + size > self.limits.room:
+            raise FullError("the problems of other jobs take its memory; expected another try in some seconds")
 
     def add(
         self, problem: Problem, facts: ProblemCard, solver: str, time_limit: float, seed: int, options: dict[str, Any]
     ) -> Entry:
         """Add a job to the end of the queue; raises a FullError."""
-        self.check_room()
         entry = Entry(secrets.token_urlsafe(16), problem, facts, solver, time_limit, seed, options)
+        self.check_room(entry.size)
         self._entries[entry.id] = entry
         ended = [other for other in self._entries.values() if other.over]
-        for other in ended[: max(len(ended) - self.limits.kept, 0)]:
-            del self._entries[other.id]
+        held = sum(other.size for other in self._entries.values())
+        for left, other in zip(range(len(ended), 0, -1), ended, strict=True):
+            if left > self.limits.kept or held > self.limits.room:
+                held -= other.size
+                del self._entries[other.id]
         entry.task = asyncio.create_task(self._run(entry))
         return entry
 
