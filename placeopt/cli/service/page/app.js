@@ -102,7 +102,8 @@ const editor = new EditorView({
     EditorView.cspNonce.of(document.querySelector("meta[name=nonce]").content),
     keymap.of([{ key: "Mod-Enter", run: () => (byId("form").requestSubmit(), true) }]),
     lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars(), history(), drawSelection(), indentUnit.of("  "),
-    EditorState.tabSize.of(2), indentOnInput(), bracketMatching(), closeBrackets(), autocompletion({ override: [complete] }),
+    EditorState.tabSize.of(2), indentOnInput(), bracketMatching(), closeBrackets(),
+    autocompletion({ override: [complete], icons: false, compareCompletions: () => 0 }), // in the order of the schema
     highlightActiveLine(), highlightSelectionMatches(), search({ top: true }), yaml(), syntaxHighlighting(classHighlighter),
     lintGutter(), linter(checkSpec, { delay: WAIT }),
     keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
@@ -110,7 +111,7 @@ const editor = new EditorView({
   ],
 });
 
-const setText = (text) => editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text }, selection: { anchor: 0 } });
+const setText = (text) => editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text }, selection: { anchor: 0 }, scrollIntoView: true });
 
 // The form.
 
