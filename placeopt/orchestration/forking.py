@@ -9,23 +9,32 @@ import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
-from typing import IO
+from typing import IO, Any
 
 from placeopt.errors import UsageError
 from placeopt.protocol.registry import solver_modules
 
 
+def start_template(run: Callable[[], None]) -> Any:
+    """Start the template for processes that run a function, unless it runs; return its context of `multiprocessing`."""
+    if sys.platform == "win32":
+        raise UsageError('process is "forked", but Windows has no fork; expected process=True')
+    from multiprocessing import forkserver
+
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([run.__module__, *solver_modules(), "placeopt.orchestration.template"])
+    forkserver.ensure_running()
+    return context
+
+
 class Forked:
     """A process that runs a function with pipes as its stdin and stdout; used like a `subprocess.Popen`.
 
-    The first one starts the template, which the others share. It ends with this program.
+    All of them share the template, which ends with this program.
     """
 
     def __init__(self, run: Callable[[], None]) -> None:
-        if sys.platform == "win32":
-            raise UsageError('process is "forked", but Windows has no fork; expected process=True')
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([run.__module__, *solver_modules(), "placeopt.orchestration.template"])
+        context = start_template(run)
         (commands, ours), (theirs, answers) = context.Pipe(duplex=False), context.Pipe(duplex=False)
         self._process = context.Process(target=_become, args=(run, commands, answers), daemon=True)
         self._reading = threading.Lock()  # only one thread may read the exit code, and only once
@@ -41,7 +50,8 @@ class Forked:
     def poll(self) -> int | None:
         """The exit code, negative for a signal; None while the process runs."""
         with self._reading:
-            return self._process.exitcode
+            code: int | None = self._process.exitcode
+        return code
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end and return the exit code; raises a `subprocess.TimeoutExpired`."""

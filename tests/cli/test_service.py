@@ -118,7 +118,7 @@ class TestJobs:
 
     def test_unknown_jobs_and_paths(self, client: Client) -> None:
         assert client.ask("/api/jobs/none").status == 404
-        assert "there is no job none" in client.ask("/api/jobs/none/plan").error
+        assert "job none does not exist" in client.ask("/api/jobs/none/plan").error
         assert "there is no /nothing" in client.ask("/nothing").error
         answer = client.ask("/api/jobs", method="PUT")
         assert (answer.status, answer.headers["allow"]) == (405, "POST")
@@ -152,7 +152,7 @@ class TestCheck:
             text = client.ask(f"/api/examples/{name}").body.decode()
             assert text == (PROBLEMS / f"{name}.yaml").read_text(encoding="utf-8")
             assert any(client.solve(text, query)["feasible"] for query in ("", "solver=auto&time_limit=5")), name
-        assert "there is no example heft" in client.ask("/api/examples/heft").error
+        assert "example heft does not exist" in client.ask("/api/examples/heft").error
 
 
 class TestDocument:

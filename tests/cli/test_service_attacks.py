@@ -191,7 +191,12 @@ print([path for path in opened if not path.endswith((".py", ".pyc")) and "catalo
         assert texts == []
 
     def test_settings_that_are_files_are_refused(self, client: Client) -> None:
-        for query in ("solver=giph&weights=/etc/passwd", "solver=heft&initial=/etc/passwd", "dask=tcp://10.0.0.1:1"):
+        for query in (
+            "solver=giph&weights=/etc/passwd",
+            "solver=heft&initial=/etc/passwd",
+            "dask=tcp://10.0.0.1:1",
+            "gap_limit=x",
+        ):
             answer = client.ask(f"/api/jobs?{query}", HEFT_10)
             assert answer.status == 422
             assert "unknown parameter" in answer.error
@@ -305,6 +310,16 @@ class TestProcesses:
         assert client.ask(f"/api/jobs/{job['id']}/charts").data["schedule"], "its last schedule is still there"
         assert failed["error"] in client.ask(f"/api/jobs/{job['id']}/result").error
         assert client.wait_until(other["id"], "ended")["feasible"]
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no fork")
+    def test_a_killed_template_is_started_again(self, client: Client) -> None:
+        job = client.submit(query="solver=local-search&time_limit=1")
+        client.wait_until(job["id"], "running")
+        while client.ask(f"/api/jobs/{job['id']}").data["objective"] is None:
+            time.sleep(0.01)
+        workers()[0].parent().kill()
+        assert client.wait_until(job["id"], "ended")["feasible"], "its process goes on"
+        assert client.solve()["feasible"]
 
     def test_a_job_that_needs_too_much_memory(self) -> None:
         with running(Limits(jobs=1, memory=2**20)) as client:

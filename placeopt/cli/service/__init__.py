@@ -2,10 +2,10 @@
 
 limits    what clients may ask for
 specs     problems of clients, which may name no files
-queue     jobs, each in a process of its own
-cards     what the service tells about problems, jobs and solvers
+queue     jobs, each in a separate process
+cards     the answers: facts of problems, jobs and solvers
 routes    the paths of the API; the OpenAPI document is made from their table
-guard     who may ask, and how slowly
+guard     tokens, hosts and origins; time limits for slow clients
 server    uvicorn
 page/     the page in the browser
 """

@@ -1,4 +1,4 @@
-"""What the service tells about problems, jobs and solvers: the answers of the API and their schemas."""
+"""The answers of the API: facts of problems, jobs and solvers, with their schemas."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class JobCard(Card):
     """A job."""
 
     id: str
-    """Who knows it can read and cancel the job."""
+    """A secret: a client that knows it can read and cancel the job."""
     state: State
     """`ended`: there is a result, also after a time limit or a cancelled search. `failed`: `error` says why.
     `cancelled`: it was cancelled before it ran."""

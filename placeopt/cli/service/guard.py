@@ -1,4 +1,4 @@
-"""Who may ask: this machine's own pages and programs, or those with the token. Who asks too slowly is disconnected."""
+"""Refuse requests without the token or from pages of other hosts, and disconnect slow clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The jobs of the service: a queue, and for each running job a process of its own."""
+"""The jobs of the service: a queue, and a separate process for each running job."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from placeopt.cli.service.cards import Card, Event, JobCard, ProblemCard, State
+from placeopt.cli.service.cards import Card, Event, JobCard, ProblemCard, State, solver_cards
 from placeopt.cli.service.limits import Limits
 from placeopt.errors import InternalError, PlaceoptError
 from placeopt.model.problem import Problem
-from placeopt.orchestration.jobs import Job, start
+from placeopt.orchestration.forking import start_template
+from placeopt.orchestration.jobs import Job, serve, start
 from placeopt.orchestration.result import Result, number, relative_gap
 
 Returned = TypeVar("Returned")
@@ -107,6 +108,12 @@ class Queue:
         """Call a function in one of two threads, so that large problems neither block others nor fill the memory."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
+    async def warm(self) -> None:
+        """Load the solvers, here and in the template of processes, so that the first client does not wait for it."""
+        if PROCESS == "forked":
+            start_template(serve)
+        await self.heavy(solver_cards)
+
     @property
     def waiting(self) -> list[Entry]:
         """The jobs that wait, the next one first."""
@@ -196,7 +203,7 @@ class Queue:
         entry.say("finished", self.card(entry))
 
     def card(self, entry: Entry) -> JobCard:
-        """Return what clients are told about a job."""
+        """Return the facts of a job for clients."""
         job, result = entry.job, entry.result
         objective, bound = (None, None) if job is None else (job.objective, job.bound)
         waiting = self.waiting if entry.state == "queued" else []

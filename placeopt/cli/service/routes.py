@@ -125,7 +125,8 @@ async def submit(request: Request) -> Response:
     wanted = _wanted(request, queue)
     body = await body_of(request)
     problem, facts, solver = await queue.heavy(_prepared, body, queue, wanted)
-    entry = queue.add(problem, facts, solver, wanted.time_limit, wanted.seed, wanted.options)
+    options = {"gap_limit": wanted.gap, **wanted.settings}
+    entry = queue.add(problem, facts, solver, wanted.time_limit, wanted.seed, options)
     return _json(queue.card(entry), 202, {"Location": f"/api/jobs/{entry.id}"})
 
 
@@ -136,8 +137,8 @@ class Wanted:
     solver: str | None
     time_limit: float
     seed: int
-    options: dict[str, Any]
-    """The gap and the settings of the solver."""
+    gap: float | None
+    settings: dict[str, str]
 
 
 def _wanted(request: Request, queue: Queue) -> Wanted:
@@ -157,7 +158,7 @@ def _wanted(request: Request, queue: Queue) -> Wanted:
     known = solver_cards()
     if solver is not None and solver not in known:
         raise UsageError(f'unknown solver "{visible(solver)}"{alternatives(solver, list(known), 40)}')
-    return Wanted(solver, limit, seed, {**({} if gap is None else {"gap_limit": gap}), **given})
+    return Wanted(solver, limit, seed, gap, given)
 
 
 def _number(given: dict[str, str], name: str, kind: Callable[[str], Any], default: Any, expected: str) -> Any:
@@ -174,14 +175,13 @@ def _prepared(body: bytes, queue: Queue, wanted: Wanted) -> tuple[Problem, Probl
     """Compile the problem and check the solver and its settings."""
     problem = read_problem(body, queue.limits)
     name = wanted.solver or default_solver(problem)
-    settings = {key: value for key, value in wanted.options.items() if key != "gap_limit"}
     taken = [each.name for each in solver_cards()[name].settings]
-    for key in settings:
+    for key in wanted.settings:
         if key not in taken:
             expected = f"one of {', '.join(taken)}" if taken else "none, as this solver has no settings"
             raise UsageError(f"unknown parameter {visible(key)} of {name}; expected {expected}")
     solver = find_solver(name)
-    read_settings(solver, settings)
+    read_settings(solver, wanted.settings)
     check_supported(solver, problem)
     if problem.alignment is not None:
         raise UsageError("the service does not solve problems with addresses; expected one without the key addresses")
@@ -192,7 +192,7 @@ def _entry(request: Request) -> Entry:
     id = request.path_params["id"]
     entry = queue_of(request).find(id)
     if entry is None:
-        raise RefusedError(404, f"there is no job {visible(id)}; it may have been dropped after newer ones")
+        raise RefusedError(404, f"job {visible(id)} does not exist; it may have been dropped after newer ones")
     return entry
 
 
@@ -280,7 +280,7 @@ async def read_example(request: Request) -> Response:
     text = examples.text(name)
     if text is None:
         known = ", ".join(each.name for each in examples.known())
-        raise RefusedError(404, f"there is no example {visible(name)}; expected one of {known}")
+        raise RefusedError(404, f"example {visible(name)} does not exist; expected one of {known}")
     return Response(text, media_type="application/yaml")
 
 

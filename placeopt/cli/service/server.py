@@ -33,6 +33,7 @@ def application(limits: Limits, *, host: str = "127.0.0.1", token: str | None = 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.queue = Queue(limits)
+        await app.state.queue.warm()
         yield
         await app.state.queue.close()
 
