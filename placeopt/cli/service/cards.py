@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from placeopt.errors import Issue, UsageError, path_text
 from placeopt.model.problem import Problem
-from placeopt.protocol import Settings, Solver
-from placeopt.protocol.registry import find_solver, settings_of, solver_names
+from placeopt.protocol import Solver
+from placeopt.protocol.registry import Setting, find_solver, settings_of, solver_names
 from placeopt.views.facts import problem_line
 from placeopt.views.page.summaries import kind_of
 
@@ -108,16 +108,6 @@ class Event(Card):
     bound: float | None
 
 
-class SettingCard(Card):
-    """A setting of a solver, which is a query parameter of a job."""
-
-    name: str
-    type: str
-    default: bool | int | float | str | None
-    choices: list[Any]
-    description: str
-
-
 class SolverCard(Card):
     """A solver."""
 
@@ -127,7 +117,8 @@ class SolverCard(Card):
     guarantee: str
     exact: bool
     anytime: bool
-    settings: list[SettingCard]
+    settings: list[Setting]
+    """Those that are numbers or choices, as query parameters: one that takes any text may be the name of a file."""
 
 
 class Example(Card):
@@ -169,22 +160,12 @@ def solver_cards() -> dict[str, SolverCard]:
 
 
 def _solver_card(solver: Solver) -> SolverCard:
-    info = solver.info
+    info, fields = solver.info, solver.settings_type.model_fields
+    settings = [each for each in settings_of(solver.settings_type) if not _takes_text(fields[each.name].annotation)]
     return SolverCard(
         name=solver.name, summary=info.summary, family=info.family, guarantee=info.guarantee, exact=info.exact,
-        anytime=info.anytime, settings=_settings(solver.settings_type),
+        anytime=info.anytime, settings=settings,
     )  # fmt: skip
-
-
-def _settings(kind: type[Settings]) -> list[SettingCard]:
-    """Return the settings that are numbers or choices: one of any text may be the name of a file."""
-    return [
-        SettingCard(
-            name=each.name, type=each.type, default=each.default, choices=each.choices, description=each.description
-        )
-        for each in settings_of(kind)
-        if not _takes_text(kind.model_fields[each.name].annotation)
-    ]
 
 
 def _takes_text(kind: Any) -> bool:
