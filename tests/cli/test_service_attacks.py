@@ -19,10 +19,10 @@ import pytest
 from pydantic import BaseModel
 from service import HEFT_10, PROBLEMS, Client, running
 
-from placeopt.cli.service import guard, queue, routes
+from placeopt.cli.service import guard, queue, routes, specs
 from placeopt.cli.service.cards import Event, problem_card, solver_cards
 from placeopt.cli.service.limits import Limits
-from placeopt.cli.service.specs import read_problem
+from placeopt.cli.service.specs import compiled, read_problem
 from placeopt.errors import SpecError
 from placeopt.io.spec import Spec
 
@@ -111,6 +111,29 @@ class TestBodies:
         assert answer.error.startswith("the spec has ")
         assert any(message in issue["message"] for issue in client.ask("/api/check", spec).data["issues"])
         assert time.monotonic() - begun < 20, "a hang, not a measurement"
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no fork")
+    def test_specs_that_take_long_to_compile(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(specs, "COMPILING", 1.0)
+        groups = f"&groups [{', '.join(f'g{k}' for k in range(200))}]"
+        tasks = ", ".join(f"t{k}: {{time: 1, separate: {'*groups' if k else groups}}}" for k in range(300))
+        spec = f"{{placeopt: 1, devices: {{a: {{count: 400}}}}, tasks: {{{tasks}}}}}"
+        with pytest.raises(SpecError, match="takes more than 1 s or too much memory to compile"):
+            compiled(spec.encode(), Limits())
+
+    @pytest.mark.skipif(os.name == "nt", reason="Windows has no fork")
+    def test_specs_that_are_compiled_in_a_process(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        spec = HEFT_10.encode() + b"# &\n"
+        assert compiled(spec, SMALL).fingerprint() == read_problem(spec, SMALL).fingerprint()
+        with pytest.raises(SpecError, match="10 tasks; this service takes at most 5"):
+            compiled(spec, Limits(tasks=5))
+        if sys.platform == "linux":  # elsewhere, systems do not keep the limit
+            wide = b"{placeopt: 1, devices: {a: {count: 400}}, tasks: {x: {time: 1}}} # &"
+            with pytest.raises(SpecError, match="memory"):
+                compiled(wide, Limits(memory=2**20))
+        monkeypatch.setattr(specs, "_answer", os.abort)
+        with pytest.raises(SpecError, match="takes more than 10 s or too much memory to compile"):
+            compiled(spec, SMALL)
 
     def test_names_are_never_markup(self, client: Client) -> None:
         evil = "</script><script>alert(1)</script>"
@@ -332,7 +355,7 @@ class TestProcesses:
         def broken(*_: object) -> None:
             raise ZeroDivisionError("a secret")
 
-        monkeypatch.setattr(routes, "read_problem", broken)
+        monkeypatch.setattr(routes, "compiled", broken)
         answer = client.ask("/api/check", HEFT_10)
         assert (answer.status, answer.error) == (500, "internal error, a bug of placeopt: ZeroDivisionError")
 

@@ -30,7 +30,7 @@ from placeopt.cli.service.cards import (
     solver_cards,
 )
 from placeopt.cli.service.queue import Entry, FullError, Queue
-from placeopt.cli.service.specs import read_problem
+from placeopt.cli.service.specs import compiled
 from placeopt.errors import DocumentError, PlaceoptError, UsageError, alternatives, counted, visible
 from placeopt.io.plan import plan_document
 from placeopt.io.spec import json_schema
@@ -112,7 +112,7 @@ async def check(request: Request) -> Response:
 
 def _checked(body: bytes, queue: Queue) -> Checked:
     try:
-        problem = read_problem(body, queue.limits)
+        problem = compiled(body, queue.limits)
     except DocumentError as error:
         return Checked(issues=list(map(issue_card, error.issues[:ISSUES])), problem=None, solvers=[])
     able = [name for name in solvers_for(problem) if name in solver_cards()]
@@ -173,7 +173,7 @@ def _number(given: dict[str, str], name: str, kind: Callable[[str], Any], defaul
 
 def _prepared(body: bytes, queue: Queue, wanted: Wanted) -> tuple[Problem, ProblemCard, str]:
     """Compile the problem and check the solver and its settings."""
-    problem = read_problem(body, queue.limits)
+    problem = compiled(body, queue.limits)
     name = wanted.solver or default_solver(problem)
     taken = [each.name for each in solver_cards()[name].settings]
     for key in wanted.settings:

@@ -1,8 +1,16 @@
-"""Read problems of clients: within the limits, and without opening the files that a spec may name elsewhere."""
+"""Read problems of clients: within the limits, and without opening the files that a spec may name elsewhere.
+
+Some specs of 100 kB take minutes to compile: many overrides of links, or large groups of separate tasks. So a spec that
+is not small is compiled in a process that can be killed.
+"""
 
 from __future__ import annotations
 
+import os
+import pickle
 import re
+import sys
+import threading
 from collections import Counter
 from math import comb, prod
 
@@ -12,8 +20,63 @@ from placeopt.io.compiler import Compilation, begin_compilation
 from placeopt.io.document import Document, parse_document
 from placeopt.io.spec import DeviceSpec, Spec, pool_names
 from placeopt.model.problem import Problem
+from placeopt.model.units import size_text
+from placeopt.orchestration.forking import Forked
+
+SMALL = 20_000
+"""Bytes of a spec without aliases that is compiled at once, in this process: 300 tasks, and at worst some seconds."""
+
+COMPILING = 10.0
+"""Seconds in which another spec must be compiled."""
+
+LARGEST = 2**27
+"""Bytes of a compiled problem; most take a tenth of the memory of their solver."""
 
 _JSON = re.compile(r"\ufeff?\s*\{\s*[\"}]")
+
+
+def compiled(body: bytes, limits: Limits) -> Problem:
+    """Return the problem of `read_problem`, compiled within limits of time and memory unless the spec is small."""
+    if sys.platform == "win32" or (len(body) <= SMALL and b"&" not in body):
+        return read_problem(body, limits)
+    process = Forked(_answer)
+    timer = threading.Timer(COMPILING, process.kill)
+    timer.start()
+    try:
+        with process.stdin as commands, process.stdout as answers:
+            commands.write(pickle.dumps((body, limits)))
+            commands.close()
+            answer = pickle.load(answers)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        text = f"the spec takes more than {COMPILING:g} s or too much memory to compile; expected a simpler one"
+        raise SpecError([Issue(text)]) from None
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+    if isinstance(answer, Exception):
+        raise answer
+    problem: Problem = answer
+    return problem
+
+
+def _answer() -> None:
+    """Compile the spec that this process gets on stdin."""
+    import resource
+
+    try:
+        with os.fdopen(os.dup(0), "rb") as commands:
+            body, limits = pickle.load(commands)
+        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory, limits.memory))
+        answer = pickle.dumps(read_problem(body, limits))
+        if len(answer) > LARGEST:
+            text = f"the compiled problem takes {size_text(len(answer))}; expected at most {size_text(LARGEST)}"
+            raise SpecError([Issue(text)])
+    except Exception as error:  # noqa: BLE001 - the service answers with it
+        answer = pickle.dumps(error)
+    with os.fdopen(os.dup(1), "wb") as answers:
+        answers.write(answer)
+    os._exit(0)
 
 
 def read_problem(body: bytes, limits: Limits) -> Problem:
