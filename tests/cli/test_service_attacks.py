@@ -93,6 +93,10 @@ class TestBodies:
             (ALIASES, "alias"),
             ("[" * 5000, "nested too deeply"),
             ('{"a":' * 3000 + "1" + "}" * 3000, "nested too deeply"),
+            (
+                '{"placeopt": 1, "devices": {"a": {}}, "tasks": {}, "x-a": ' + "[" * 200 + "]" * 200 + "}",
+                "nested too deeply",
+            ),
             ("a: !!python/object/apply:os.system [id]", "tag"),
             ("placeopt: 1\x00", "character"),
             (b"\xff\xfe" * 100, "not UTF-8"),
@@ -102,7 +106,20 @@ class TestBodies:
             ("{placeopt: 1, devices: {a: {}}, tasks: {x: {time: 1e999999999 s}}}", "time"),
             ("{placeopt: 1, devices: {a: {}}, resolution: 1e-300 s, tasks: {x: {time: 1 s}}}", "tick length"),
         ],
-        ids=["aliases", "yaml", "json", "tag", "control", "binary", "empty", "list", "digits", "exponent", "ticks"],
+        ids=[
+            "aliases",
+            "yaml",
+            "json",
+            "sections",
+            "tag",
+            "control",
+            "binary",
+            "empty",
+            "list",
+            "digits",
+            "exponent",
+            "ticks",
+        ],
     )
     def test_hostile_texts(self, client: Client, spec: str | bytes, message: str) -> None:
         begun = time.monotonic()
