@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from placeopt.bridges.running.execution import run_onnx as run_onnx
     from placeopt.bridges.running.report import RunReport as RunReport
     from placeopt.bridges.running.torch_execution import run_torch as run_torch
+    from placeopt.errors import CertificateError as CertificateError
     from placeopt.errors import DocumentError as DocumentError
     from placeopt.errors import ExecutionError as ExecutionError
     from placeopt.errors import InternalError as InternalError
@@ -176,6 +177,9 @@ if TYPE_CHECKING:
     from placeopt.verifier import Rule as Rule
     from placeopt.verifier import Violation as Violation
     from placeopt.verifier import verify as verify
+    from placeopt.verifier.certificates import Checked as Checked
+    from placeopt.verifier.certificates import Trusted as Trusted
+    from placeopt.verifier.certificates import check_certificate as check_certificate
     from placeopt.views.page import write_report as write_report
     from placeopt.views.traces import write_trace as write_trace
 
@@ -200,8 +204,8 @@ _NAMES = {
     "placeopt.bridges.running.report": "RunReport",
     "placeopt.bridges.running.torch_execution": "run_torch",
     "placeopt.errors": (
-        "DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError SpecError "
-        "UnsupportedError UsageError"
+        "CertificateError DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError "
+        "SpecError UnsupportedError UsageError"
     ),
     "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load",
@@ -254,6 +258,7 @@ _NAMES = {
     "placeopt.studies.pareto": "Pareto pareto",
     "placeopt.studies.replacement": "Replacement replace",
     "placeopt.studies.sensitivity": "WhatIf whatif",
+    "placeopt.verifier.certificates": "Checked Trusted check_certificate",
     "placeopt.verifier": "Report Rule Violation verify",
     "placeopt.views.page": "write_report",
     "placeopt.views.traces": "write_trace",

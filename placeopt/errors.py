@@ -92,6 +92,10 @@ class UnsupportedError(PlaceoptError):
     """The solver cannot handle a property of this problem."""
 
 
+class CertificateError(PlaceoptError):
+    """A certificate does not prove what it states; the message names the claim."""
+
+
 class ExecutionError(PlaceoptError):
     """A plan or a job cannot be run to its end: a task, a process of the runtime or that of a job fails or ends.
 

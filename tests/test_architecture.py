@@ -16,6 +16,8 @@ from typing import TypeGuard
 
 import pytest
 
+from placeopt.cli.service.examples import NAMES
+
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "placeopt"
 SOLVERS = ROOT / "solvers" / "placeopt_solvers"
@@ -26,11 +28,11 @@ MOST = {CORE: 25, SOLVERS: 16}
 
 HEAVY = (
     "accelerate", "dask", "distributed", "gguf", "matplotlib", "networkx", "onnx", "onnxruntime", "openvino",
-    "ortools", "pandas", "pydot", "safetensors", "scipy", "torch", "transformers",
+    "ortools", "pandas", "pydot", "safetensors", "scipy", "starlette", "torch", "transformers", "uvicorn",
 )  # fmt: skip
 
-ASSETS = (".html", ".css", ".js")
-"""Files of the page that are not modules."""
+ASSETS = (".html", ".css", ".js", ".txt")
+"""Files of pages that are not modules."""
 
 
 def table() -> dict[str, frozenset[str]]:
@@ -236,9 +238,9 @@ def test_the_wheel_holds_exactly_the_tree(tmp_path: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {f"placeopt/{path.relative_to(CORE)}" for path in modules(CORE)}
     tree |= {f"placeopt_solvers/{path.relative_to(SOLVERS)}" for path in modules(SOLVERS)}
-    tree |= {
-        f"placeopt/views/page/{path.name}" for path in (CORE / "views" / "page").iterdir() if path.suffix in ASSETS
-    }
+    for folder in ("views/page", "cli/service/page"):
+        tree |= {f"placeopt/{folder}/{path.name}" for path in (CORE / folder).iterdir() if path.suffix in ASSETS}
+    tree |= {f"placeopt/cli/service/problems/{name}.yaml" for name in NAMES}
     tree |= {f"placeopt/io/catalogue/{path.name}" for path in (CORE / "io" / "catalogue").glob("*.yaml")}
     tree |= {f"placeopt/learning/weights/{path.name}" for path in (CORE / "learning" / "weights").iterdir()}
     tree |= {"placeopt/py.typed", "placeopt_solvers/py.typed", "placeopt/engine/_core.pyi"}

@@ -72,7 +72,7 @@ class Measurements:
         path = self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
         if path.exists():
             found = json.loads(path.read_text(encoding="utf-8"))
-            if self.reuse or _product(found["code"]) == _product(self.version):
+            if self.reuse or product(found["code"]) == product(self.version):
                 self.used.add(found["code"])
                 return found["value"]
         value = compute()
@@ -82,6 +82,6 @@ class Measurements:
         return value
 
 
-def _product(version: str) -> str:
+def product(version: str) -> str:
     """The part of a version that makes values invalid."""
     return version.rpartition(".")[0] or version

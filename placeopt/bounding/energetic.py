@@ -92,8 +92,8 @@ def _confined_bound(
     sharing = sharing_of_tasks(classes, tasks, subset.members)
     head, tail, open_ = (selected(each, tasks, subset.members) for each in (found.head, found.tail, found.allowed))
     most = min(ENDS, max(2, math.isqrt(WORK // head.size)))
-    starts = _breakpoints(head[open_], sharing.amount[open_], most)
-    ends = _breakpoints(tail[open_], sharing.amount[open_], most)
+    starts = breakpoints(head[open_], sharing.amount[open_], most)
+    ends = breakpoints(tail[open_], sharing.amount[open_], most)
     for prices in tried:
         price = coarser(sharing, prices, int(starts.max()) + int(ends.max()))
         scale = price.scale(sharing)
@@ -109,7 +109,7 @@ def _confined_bound(
     return best, int(tasks.sum())
 
 
-def _breakpoints(near: Int, duration: Int, most: int) -> Int:
+def breakpoints(near: Int, duration: Int, most: int) -> Int:
     """Some of the breakpoints of w; at least one."""
     values = np.unique(np.concatenate([near, near + duration]))
     if len(values) > most:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from placeopt.cli.arguments import quantity
+from placeopt.cli.arguments import size_bytes
 from placeopt.cli.commands import (
     allocate,
     catalog,
@@ -21,12 +21,12 @@ from placeopt.cli.commands import (
     profile,
     replace,
     run,
+    serve,
     solve,
     submodular,
     train,
     whatif,
 )
-from placeopt.errors import UsageError
 from placeopt.io.files import size_limit
 
 app = typer.Typer(
@@ -62,17 +62,7 @@ def _global(
     ] = None,
 ) -> None:
     """Options that precede the command."""
-    context.with_resource(size_limit(None if max_size is None else _bytes(max_size)))
-
-
-def _bytes(text: str) -> int:
-    """Convert a size such as 2GB to bytes; anything else is a UsageError."""
-    from placeopt.model import units
-
-    size = int(quantity(text, "--max-size", units.MEMORY).value)
-    if not size:
-        raise UsageError(f"--max-size: {units.shown(text)} is less than a byte; expected a size, such as 2 GB")
-    return size
+    context.with_resource(size_limit(None if max_size is None else size_bytes(max_size, "--max-size")))
 
 
 PROBLEMS, SOLVE, PLANS, LISTS = "Problems", "Solve", "Plans", "Lists and set-up"
@@ -90,6 +80,7 @@ app.command("pareto", rich_help_panel=SOLVE)(pareto.pareto)
 app.command("losses", rich_help_panel=SOLVE)(losses.losses)
 app.command("allocate", rich_help_panel=SOLVE)(allocate.allocate)
 app.command("train", rich_help_panel=SOLVE)(train.train)
+app.command("serve", rich_help_panel=SOLVE)(serve.serve)
 app.command("bounds", rich_help_panel=SOLVE)(problems.bounds)
 app.command("explain", rich_help_panel=SOLVE)(problems.explain)
 app.command("verify", rich_help_panel=PLANS)(plans.verify)

@@ -116,6 +116,16 @@ def quantity(text: str, option: str, dimension: Dimension) -> Quantity:
         raise UsageError(f"{option}: {error}") from None
 
 
+def size_bytes(text: str, option: str) -> int:
+    """Convert a size such as 2GB to bytes; anything else is a UsageError."""
+    from placeopt.model import units
+
+    size = int(quantity(text, option, units.MEMORY).value)
+    if not size:
+        raise UsageError(f"{option}: {units.shown(text)} is less than a byte; expected a size, such as 2 GB")
+    return size
+
+
 def seconds(text: str | None, option: str) -> float | None:
     """Convert a time such as 30, 30s or 5min to seconds."""
     if text is None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +142,24 @@ def save_plan(path: Path, result: Result) -> str | None:
     except (OSError, ValueError) as error:
         return unwritable(path, error)
     return None
+
+
+def certified(path: Path, result: Result, limit: float | None, should_stop: Callable[[], bool]) -> Result:
+    """Write a certificate of the bound, and return the result with what a check of it proves.
+
+    If there is no bound, or the file cannot be written, an error is printed on stderr, and nothing is checked.
+    """
+    from placeopt.verifier.certificates import check_certificate
+
+    try:
+        document = result.certificate(time_limit=limit, should_stop=should_stop)
+    except UsageError as error:
+        print(f"placeopt: {error}", file=sys.stderr)
+        return result
+    text = json.dumps(document, indent=1) + "\n"
+    if not written(path, lambda path: write_whole(path, text)):
+        return result
+    return replace(result, checked=check_certificate(result.problem, json.loads(text)))
 
 
 def print_instead(unsaved: str, result: Result, as_json: bool) -> None:

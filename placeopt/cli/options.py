@@ -117,6 +117,17 @@ Trace = Annotated[
     Path | None,
     output_option("--trace", metavar="FILE.json", help="Write the schedule as a trace for ui.perfetto.dev."),
 ]
+Certificate = Annotated[
+    Path | None,
+    output_option("--certificate", metavar="FILE.json", help="Write a proof of the bound, which `verify` checks."),
+]
+CertificateTime = Annotated[
+    str,
+    time_option(
+        "--certificate-time",
+        help="Time for the proof: with more, less of it relies on the engine that found the bound.",
+    ),
+]
 Report = Annotated[
     Path | None,
     output_option("--report", metavar="FILE.html", help="Write a report as one HTML file that works offline."),

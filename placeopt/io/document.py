@@ -209,7 +209,8 @@ class NamedFiles:
         """
         if self.allowed == "none":
             raise _failure(
-                _visible(name), 'is not opened: the caller allows no files; files="beside" or files="any" allow them'
+                _visible(name),
+                'is not opened: the caller allows no files; state the content here, or allow files by files="any"',
             )
         if self.allowed == "beside" and not self._is_beside(name):
             raise _failure(

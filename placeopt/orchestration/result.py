@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import counted, visible
+from placeopt.errors import UsageError, counted, visible
 from placeopt.io.plan import write_plan
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, checked_call, checked_number
 from placeopt.model.metrics import DeviceUse, device_uses
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
@@ -44,12 +44,16 @@ if TYPE_CHECKING:
     from placeopt.orchestration.consolidation import Consolidation
     from placeopt.passes import Applied
     from placeopt.verifier import Violation
+    from placeopt.verifier.certificates import Checked
     from placeopt.views.frames import Rows, Unit
     from placeopt.views.plots.canvas import Picture
 
 
 MEMBERS = 6
 """Members of a portfolio to show, best first."""
+
+CERTIFYING = 10.0
+"""Seconds for a certificate, unless stated otherwise."""
 
 LARGE = 10**7
 """Pairs of a task and a device from which on the memory of the process is shown, and bounds run in parallel."""
@@ -122,6 +126,8 @@ class Result:
         clusters as a whole, and state them. Tasks of one cluster are on one device.
     consolidation
         How the schedule was made simpler after the solver, at most by the share that `consolidate` allows; else None.
+    checked
+        What a certificate of the bound proves, once one was checked (`placeopt solve --certificate`); else None.
     process_memory
         Bytes of main memory that the process, or one that it started, held at most from its start to the end of the
         solve (peak resident set size); None if the system does not report it. It has nothing to do with `devices`.
@@ -150,6 +156,7 @@ class Result:
     clusters: Int | None = field(default=None, compare=False)
     process_memory: int | None = field(default=None, compare=False)
     consolidation: Consolidation | None = None
+    checked: Checked | None = None
 
     @property
     def objective(self) -> Value | None:
@@ -257,6 +264,31 @@ class Result:
         """
         write_plan(path, self)
 
+    def certificate(
+        self, *, time_limit: float | None = CERTIFYING, should_stop: Callable[[], bool] | None = None
+    ) -> dict[str, Any]:
+        """A proof of the bound as plain data for JSON, which `placeopt.check_certificate` checks by itself.
+
+        It is searched again, for at most `time_limit` seconds, or until `should_stop` returns true: the more time, the
+        less of it relies on an engine.
+
+        Raises
+        ------
+        UsageError
+            If there is no bound, or an argument is wrong.
+        """
+        from placeopt.proving.certificates import certificate
+
+        checked_number("time_limit", time_limit, positive=True)
+        checked_call("should_stop", should_stop)
+        if self.bound is None or self.bound_source is None:
+            raise UsageError(f"the result of {self.solver} has no lower bound, so there is no certificate of it")
+        schedule = self.schedule if self.feasible else None
+        return certificate(
+            self.problem, self.bound, self.bound_source, schedule, time_limit=time_limit,
+            should_stop=should_stop or (lambda: False),
+        )  # fmt: skip
+
     @property
     def fingerprint(self) -> str:
         """Hash of the problem."""
@@ -304,6 +336,7 @@ class Result:
             else [use.to_dict() for use in resource_uses(problem, schedule)],
             "passes": None if self.passes is None else self.passes.to_dict(),
             "consolidation": None if self.consolidation is None else self.consolidation.to_dict(),
+            "certificate": None if self.checked is None else self.checked.to_dict(),
             "stats": dict(self.stats),
             "versions": dict(self.versions),
         }
@@ -386,6 +419,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     if result.gap is not None:
         proved = ", the schedule is optimal" if result.gap <= 0 and len(problem.objective.levels) == 1 else ""
         facts.append(("gap", f"{result.gap:.2%}{proved}"))
+    if result.checked is not None:
+        facts.append(("certificate", str(result.checked)))
     return facts + document_facts(problem)
 
 

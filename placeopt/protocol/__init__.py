@@ -20,6 +20,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
+from placeopt.protocol.blocks import Blocks
 from placeopt.protocol.pool import Pool
 
 ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if metric != "period")
@@ -209,6 +210,8 @@ class Answer:
         (n,) the cluster of each task, numbered from 0, of a solver that places clusters as a whole; None without a
         schedule. All tasks of a cluster are on one device, so a cluster that the solver had to split counts as its
         parts; if the solver had to place colocation groups one by one, these are the clusters.
+    blocks
+        What a solver that cuts the graph proved about its blocks; else None.
     """
 
     termination: Termination
@@ -219,6 +222,7 @@ class Answer:
     bound_source: str = ""
     varies_by: str = ""
     clusters: Int | None = field(default=None, compare=False)
+    blocks: Blocks | None = field(default=None, compare=False)
 
 
 class Settings(BaseModel):

@@ -41,6 +41,11 @@ def solver_names() -> list[str]:
     return list(_entry_points())
 
 
+def solver_modules() -> list[str]:
+    """Names of the modules of all installed solvers, sorted and each once."""
+    return sorted({point.module for point in _entry_points().values()})
+
+
 def default_solver(problem: Problem) -> str:
     """Name of the solver that runs where none is named: a fast heuristic for the problem."""
     if problem.pipeline is None:

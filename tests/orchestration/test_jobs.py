@@ -23,10 +23,11 @@ from placeopt.protocol.registry import find_solver
 FILE = Path(__file__).parents[2] / "problems" / "heft-10.yaml"
 HEFT_10 = po.load(FILE)
 
-both = pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
+FORKED = pytest.param("forked", id="forked", marks=pytest.mark.skipif(os.name == "nt", reason="Windows has no fork"))
+both = pytest.mark.parametrize("process", [pytest.param(False, id="thread"), pytest.param(True, id="process"), FORKED])
 
 
-def begun(then: str = "wait", *, process: bool = False, **options: Any) -> po.Job:
+def begun(then: str = "wait", *, process: Any = False, **options: Any) -> po.Job:
     """A job of the test solver that has stated a schedule and a bound."""
     job = po.start(HEFT_10, Stating(), process=process, then=then, workers=1, **options)
     reports = iter(job)
@@ -36,7 +37,7 @@ def begun(then: str = "wait", *, process: bool = False, **options: Any) -> po.Jo
 
 @both
 class TestJobs:
-    def test_a_search_reports_and_ends(self, process: bool) -> None:
+    def test_a_search_reports_and_ends(self, process: Any) -> None:
         job = po.start(HEFT_10, "local-search", process=process, workers=1, time_limit=0.2)
         reports = list(job)
         result = job.wait()
@@ -50,11 +51,11 @@ class TestJobs:
         assert schedule is not None
         assert po.verify(HEFT_10, schedule).feasible
 
-    def test_it_agrees_with_solve(self, process: bool) -> None:
+    def test_it_agrees_with_solve(self, process: Any) -> None:
         result = po.start(HEFT_10, "heft", process=process).wait()
         assert result.placement == po.solve(HEFT_10, "heft").placement
 
-    def test_the_incumbent_of_a_running_job(self, process: bool) -> None:
+    def test_the_incumbent_of_a_running_job(self, process: Any) -> None:
         job = begun(process=process)
         schedule = job.incumbent()
         assert schedule is not None
@@ -72,12 +73,12 @@ class TestJobs:
         job.cancel()
         assert job.wait() is result
 
-    def test_a_job_cancelled_at_once(self, process: bool) -> None:
+    def test_a_job_cancelled_at_once(self, process: Any) -> None:
         job = po.start(HEFT_10, Stating(), process=process)
         job.cancel()
         assert job.wait(60).termination is po.Termination.INTERRUPTED
 
-    def test_an_error_of_the_solver(self, process: bool) -> None:
+    def test_an_error_of_the_solver(self, process: Any) -> None:
         job = begun("raise", process=process)
         assert len(list(job)) == 2, "a loop ends with the job"
         with pytest.raises(ValueError, match="nothing works"):
@@ -85,13 +86,13 @@ class TestJobs:
         assert repr(job).startswith("<Job of stating on heft-10: failed, ")
         assert job.done
 
-    def test_many_jobs_at_once(self, process: bool) -> None:
+    def test_many_jobs_at_once(self, process: Any) -> None:
         some = [begun(process=process) for _ in range(3 if process else 50)]
         for job in some:
             job.cancel()
         assert {job.wait(60).termination for job in some} == {po.Termination.INTERRUPTED}
 
-    def test_a_lossy_pass(self, process: bool) -> None:
+    def test_a_lossy_pass(self, process: Any) -> None:
         problem = po.load(FILE.with_name("inception.yaml"))
         job = po.start(problem, Stating(), process=process, passes=["celeritas-fusion"], workers=1)
         report = next(iter(job))
@@ -102,7 +103,7 @@ class TestJobs:
         job.cancel()
         assert job.wait(60).feasible
 
-    def test_asyncio(self, process: bool) -> None:
+    def test_asyncio(self, process: Any) -> None:
         async def main() -> tuple[list[po.Progress], po.Result]:
             reports = []
             job = po.start(HEFT_10, Stating(), process=process, workers=1)
@@ -118,7 +119,7 @@ class TestJobs:
         assert [each.bound for each in reports] == [None, 1]
         assert result.termination is po.Termination.INTERRUPTED
 
-    def test_a_cancelled_await_cancels_the_job(self, process: bool) -> None:
+    def test_a_cancelled_await_cancels_the_job(self, process: Any) -> None:
         async def main() -> po.Job:
             job = begun(process=process)
             with pytest.raises(TimeoutError, match=r"^$"):
@@ -128,7 +129,7 @@ class TestJobs:
 
         assert asyncio.run(main()).wait(60).termination is po.Termination.INTERRUPTED
 
-    def test_ctrl_c_returns_the_incumbent(self, process: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_ctrl_c_returns_the_incumbent(self, process: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(keyboard, "_latest", float("-inf"))
         job = begun(process=process)
         timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
@@ -137,7 +138,7 @@ class TestJobs:
         timer.join()
         assert (result.termination, result.feasible) == (po.Termination.INTERRUPTED, True)
 
-    def test_wrong_arguments(self, process: bool) -> None:
+    def test_wrong_arguments(self, process: Any) -> None:
         for wrong, text in (
             ({"solver": "hft"}, 'unknown solver "hft"; did you mean heft'),
             ({"solver": "heft", "seeds": 3}, 'heft has no setting "seeds"; did you mean seed'),
@@ -150,10 +151,10 @@ class TestJobs:
         with pytest.raises(po.UsageError, match="solve takes a Problem, got str; placeopt"):
             po.start("problem.yaml", process=process)  # type: ignore[arg-type]
 
-    def test_the_program_ends_while_a_job_runs(self, process: bool) -> None:
+    def test_the_program_ends_while_a_job_runs(self, process: Any) -> None:
         text = (
             f"import placeopt as po\nproblem = po.load({str(FILE)!r})\n"
-            f"job = po.start(problem, 'local-search', process={process}, workers=1)\n"
+            f"job = po.start(problem, 'local-search', process={process!r}, workers=1)\n"
             "next(iter(job))\nprint('over')"
         )
         done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=True)
@@ -180,7 +181,7 @@ class TestThreads:
         assert job.wait(60).feasible
 
     def test_process_is_true_or_false(self) -> None:
-        with pytest.raises(po.UsageError, match="process is 2; expected True or False"):
+        with pytest.raises(po.UsageError, match='process is 2; expected True, False or "forked"'):
             po.start(HEFT_10, process=2)  # type: ignore[arg-type]
         with pytest.raises(po.UsageError, match="timeout is -1; expected a finite number that is not negative"):
             po.start(HEFT_10, "heft").wait(-1)
@@ -195,8 +196,9 @@ class TestProcesses:
         assert schedule is not None
         assert po.verify(HEFT_10, schedule).feasible
 
-    def test_it_is_killed(self) -> None:
-        job = begun(process=True)
+    @pytest.mark.parametrize("process", [True, FORKED])
+    def test_it_is_killed(self, process: Any) -> None:
+        job = begun(process=process)
         assert isinstance(job, jobs.ProcessJob)
         os.kill(job._process.pid, signal.SIGKILL)
         with pytest.raises(po.ExecutionError, match=r"^the process of the job died of signal 9: Killed$"):
@@ -208,6 +210,15 @@ class TestProcesses:
         job.cancel()
         with pytest.raises(po.ExecutionError, match=r"died of signal 9: Killed after cancel\(\)$"):
             job.wait(60)
+
+    def test_it_needs_too_much_memory(self) -> None:
+        job = begun("grow", process=True, max_memory=2**29)
+        with pytest.raises(po.ExecutionError, match=r"needed more than 512 MiB of main memory and was killed$"):
+            job.wait(60)
+        assert begun("print", process=True, max_memory=2**40).wait(60).feasible
+        for wrong in ({"process": True, "max_memory": 0}, {"max_memory": 2**30}):
+            with pytest.raises(po.UsageError, match=r"^max_memory is .*expected"):
+                po.start(HEFT_10, **wrong)
 
     def test_an_exit_of_the_solver_ends_only_the_job(self) -> None:
         with pytest.raises(po.ExecutionError, match="the solver raised SystemExit: 3"):

@@ -20,7 +20,7 @@ class AwkwardError(Exception):
 
 
 class Choice(Settings):
-    then: Literal["wait", "end", "raise", "leave", "awkward", "exit", "hang", "print"] = "wait"
+    then: Literal["wait", "end", "raise", "leave", "awkward", "exit", "hang", "print", "grow"] = "wait"
     """What it does after its first schedule."""
 
 
@@ -55,6 +55,10 @@ class Stating:
             raise SystemExit(3)
         if how == "awkward":
             raise AwkwardError(1, 2)
+        if how == "grow":
+            held = [bytes(range(256)) * 2**12]
+            while len(held) < 2**11:  # 2 GiB
+                held.append(bytes(held[-1][::-1]))
         time.sleep(0.3)  # its schedule is sent
         if how == "exit":
             os._exit(7)

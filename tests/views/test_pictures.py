@@ -58,7 +58,7 @@ def test_a_picture_is_as_its_script_draws_it(name: str) -> None:
 
 
 def test_every_picture_has_a_script_and_a_page() -> None:
-    elsewhere = ("giph", "baechi", "celeritas")  # drawn by benchmarks
+    elsewhere = ("giph", "baechi", "celeritas", "service.")  # drawn by benchmarks and service_picture.py
     assert {path.stem for path in FOLDER.glob("*.png") if not path.name.startswith(elsewhere)} == set(PICTURES)
     pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *ROOT.glob("docs/*.md")))
     assert [name for name in PICTURES if f"images/{name}.png)" not in pages] == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 from typer import Option
 
 from placeopt.cli.arguments import checked_options
@@ -13,14 +15,23 @@ from placeopt.cli.commands.serving import refuse, simulate_serving_file, verify_
 from placeopt.cli.files import check_targets
 from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks, share_option
 from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
-from placeopt.errors import UsageError, counted, unwritable, visible
+from placeopt.errors import CertificateError, UsageError, counted, unwritable, visible
 
 if TYPE_CHECKING:
     from placeopt.model.problem import Problem
     from placeopt.model.schedule import Schedule
+    from placeopt.verifier import Report
 
 
-def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: AsJson = False) -> None:
+def verify(
+    problem: ProblemFile,
+    plan: PlanPath,
+    certificate: Annotated[
+        Path | None, Option(metavar="FILE.json", help="Also check this proof of a lower bound, and state the gap.")
+    ] = None,
+    tasks: Tasks = False,
+    as_json: AsJson = False,
+) -> None:
     """Check a plan against its problem: list every violated rule, and check the stated objective."""
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import is_serving
@@ -29,12 +40,13 @@ def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: 
 
     document = document_of(problem)
     if is_serving(document):
-        refuse({"--tasks": tasks})
+        refuse({"--tasks": tasks, "--certificate": certificate})
         verify_serving_file(document, plan, as_json)
     compiled = compile_document(document)
     read = noted_plan(plan, compiled)
     fingerprint = compiled.fingerprint()
     report = check(compiled, read.schedule, read.claim)
+    stated, lines, proved = ({}, [], True) if certificate is None else _proved(compiled, report, certificate)
     if as_json:
         print_json({
             "problem": compiled.name,
@@ -48,6 +60,7 @@ def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: 
                 {"rule": found.rule.value, "message": found.message, "amount": found.amount}
                 for found in report.violations
             ],
+            **stated,
         })  # fmt: skip
     else:
         from placeopt.cli.terminal.console import facts_table, print_grid, print_problem, print_tasks, print_verdict
@@ -65,9 +78,28 @@ def verify(problem: ProblemFile, plan: PlanPath, tasks: Tasks = False, as_json: 
                 print_grid(console, stage_grid(compiled, read.schedule))
         else:
             print_verdict(console, False, report.violations)
+        for line in lines:
+            console.print(Text(line), soft_wrap=True)
         if tasks:
             print_tasks(console, compiled, read.schedule)
-    raise typer.Exit(0 if report.feasible else 1)
+    raise typer.Exit(0 if report.feasible and proved else 1)
+
+
+def _proved(problem: Problem, report: Report, path: Path) -> tuple[dict[str, Any], list[str], bool]:
+    """What a certificate proves about a plan, as data and in words, and whether it is accepted."""
+    from placeopt.orchestration.result import relative_gap
+    from placeopt.verifier.certificates import check_certificate
+
+    try:
+        proof = check_certificate(problem, path)
+    except CertificateError as error:
+        return {"certificate": {"refused": str(error)}}, [f"certificate refused: {error}"], False
+    lines, gap = [f"certificate: {proof}"], None
+    if report.feasible and report.objective is not None:
+        gap = relative_gap(report.objective[0], proof.bound)
+        sure = "" if gap else ": no plan is better" if proof.complete else ": no plan is better, if these are right"
+        lines.append(f"gap: {gap:.2%}{sure}")
+    return {"certificate": proof.to_dict(), "gap": gap}, lines, True
 
 
 def simulate(

@@ -12,11 +12,21 @@ from typer import Option
 
 from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
 from placeopt.cli.commands.serving import refuse, solve_serving_file
-from placeopt.cli.files import check_targets, print_instead, save_exports, save_plan, save_plots, wanted_plots
+from placeopt.cli.files import (
+    certified,
+    check_targets,
+    print_instead,
+    save_exports,
+    save_plan,
+    save_plots,
+    wanted_plots,
+)
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.options import (
     AsJson,
     BoundTime,
+    Certificate,
+    CertificateTime,
     ConnectLimit,
     Dask,
     Gap,
@@ -92,6 +102,8 @@ def solve(
     ] = None,
     sets: Sets = None,
     out: Out = None,
+    certificate: Certificate = None,
+    certificate_time: CertificateTime = "10s",
     plots: Annotated[
         list[str] | None,
         plot_option(
@@ -132,7 +144,14 @@ def solve(
     for name in names or ():
         find_pass(name)
     pictures = wanted_plots(plots, (*SCHEDULE_KINDS, "convergence"))
-    check_targets(("--out", out), ("--trace", trace), ("--report", report), *(("--plot", path) for _, path in pictures))
+    certifying = seconds(certificate_time, "--certificate-time")
+    check_targets(
+        ("--out", out),
+        ("--certificate", certificate),
+        ("--trace", trace),
+        ("--report", report),
+        *(("--plot", path) for _, path in pictures),
+    )
     begun = time.monotonic()
     with collection_paused():
         document = document_of(problem)
@@ -141,7 +160,7 @@ def solve(
         refuse({
             "--solver": solver, "--dask": dask, "--initial": initial, "--pass": passes, "--no-passes": no_passes,
             "--bound-time": bound_time, "--strict": strict, "--consolidate": consolidate, "--set": sets,
-            "--trace": trace, "--report": report, "--tasks": tasks,
+            "--certificate": certificate, "--trace": trace, "--report": report, "--tasks": tasks,
             "--time-limit none": time_limit is not None and limit is None,
             **{f"--plot {kind}": kind != SCHEDULE_KINDS[0] for kind, _ in pictures},
         })  # fmt: skip
@@ -175,6 +194,8 @@ def solve(
         )  # fmt: skip
         result = replace(result, wall_time=replace(result.wall_time, load=read - begun, build=built - read))
         unsaved = None if out is None else save_plan(out, result)  # before printing, which may fail
+        if certificate is not None and as_json:
+            result = certified(certificate, result, certifying, stop.is_set)
         if as_json:
             print_json(result.to_dict())
         else:
@@ -189,13 +210,18 @@ def solve(
                 print_notes(f"nothing to do for {'the pass' if len(idle) == 1 else 'the passes'} {', '.join(idle)}")
             if by_default and result.termination.value == "time_limit":
                 messages.print(f"stopped after the default limit of {DEFAULT_LIMIT:g} s; --time-limit sets another")
+            if certificate is not None:
+                result = certified(certificate, result, certifying, stop.is_set)
+                if result.checked is not None:
+                    stdout_console().print(f"certificate: {result.checked}", soft_wrap=True)
             print_notes(*_next_step(result, problem, chosen=solver is not None))
         if unsaved is not None:
             print_instead(unsaved, result, as_json)
+    uncertified = certificate is not None and result.checked is None
     code = stop.code if stop.is_set() else _exit_code(result, require_gap, messages)
     exported = save_exports(trace, report, result)
     drawn = save_plots(pictures, result.plot)
-    if code == 0 and (unsaved is not None or not drawn or not exported):
+    if code == 0 and (unsaved is not None or uncertified or not drawn or not exported):
         code = 2
     raise typer.Exit(code)
 

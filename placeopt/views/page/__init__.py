@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -49,37 +50,63 @@ if TYPE_CHECKING:
     from placeopt.studies.comparison.result import Comparison
 
 
-SCRIPTS = ("format", "elements", "arrays", "view", "gantt", "memory", "addresses", "lines", "table", "main")
+SCRIPTS = ("format", "elements", "arrays", "view", "gantt", "memory", "addresses", "lines", "table", "sections", "main")
 """Scripts in the order of concatenation; the last one runs the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """What another page needs to show the sections of a report."""
+
+    style: str
+    script: str
+    """Defines the functions that build the sections: `showSummary`, `showSchedule` and others of sections.js."""
+    sections: str
+    """The HTML of all sections, which are hidden until they are built."""
+
+
+def components() -> Components:
+    """Return the style, the scripts and the sections of reports."""
+    page, style, _ = _template()
+    sections = page.template.partition("<main>\n")[2].partition("</main>")[0]
+    return Components(style, _script(SCRIPTS[:-1]), sections)
 
 
 def result_page(result: Result) -> str:
     """Return the page of a solve: summary, schedule, memory, devices, convergence."""
+    return _page(result.problem.name or "problem", result_data(result))
+
+
+def result_data(result: Result) -> dict[str, Any]:
+    """Return the data of the page of a solve, for JSON: what each section shows, and the arrays of the charts."""
     packing = Packing()
     drawn = None
     if result.schedule is not None and result.values is not None:
         drawn = schedule_data(result.problem, result.schedule, packing)
-    return _page(
-        result.problem.name or "problem", packing, summary=result_summary(result), schedule=drawn,
-        convergence=convergence(result),
-    )  # fmt: skip
+    return _data(packing, summary=result_summary(result), schedule=drawn, convergence=convergence(result))
 
 
 def plan_page(problem: Problem, schedule: Schedule, report: Report) -> str:
     """Return the page of a plan with the verifier's report; no charts if a task is on a device that may not run it."""
+    return _page(problem.name or "problem", plan_data(problem, schedule, report))
+
+
+def plan_data(problem: Problem, schedule: Schedule, report: Report) -> dict[str, Any]:
+    """Return the data of the page of a plan, as `result_data`."""
     packing = Packing()
     drawn = None if report.objective is None else schedule_data(problem, schedule, packing)
-    return _page(problem.name or "problem", packing, summary=plan_summary(problem, schedule, report), schedule=drawn)
+    return _data(packing, summary=plan_summary(problem, schedule, report), schedule=drawn)
 
 
 def comparison_page(comparison: Comparison) -> str:
     """Return the page of a comparison: solvers, performance profile, runs, convergence."""
     from placeopt.views.page.comparisons import comparison_convergence, comparison_data, comparison_summary
 
-    return _page(
-        "Comparison of solvers", Packing(), summary=comparison_summary(comparison),
-        comparison=comparison_data(comparison), convergence=comparison_convergence(comparison),
+    data = _data(
+        Packing(), summary=comparison_summary(comparison), comparison=comparison_data(comparison),
+        convergence=comparison_convergence(comparison),
     )  # fmt: skip
+    return _page("Comparison of solvers", data)
 
 
 def write_page(path: StrPath, page: str) -> None:
@@ -104,14 +131,21 @@ def write_report(path: StrPath, subject: Result | Comparison) -> None:
     write_page(path, result_page(subject) if isinstance(subject, Result) else comparison_page(subject))
 
 
-def _page(title: str, packing: Packing, **sections: Any) -> str:
+def _data(packing: Packing, **sections: Any) -> dict[str, Any]:
+    return {
+        "schedule": None, "convergence": [], "comparison": None, **sections,
+        "arrays": packing.table, "packed": packing.text(),
+    }  # fmt: skip
+
+
+def _page(title: str, data: dict[str, Any]) -> str:
     template, style, script = _template()
-    data = {"schedule": None, "convergence": [], "comparison": None, **sections, "arrays": packing.table}
+    packed = data.pop("packed")
     # With < written as \u003c, no text can end the element or start a comment in it.
     text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return template.substitute(
         title=escape(visible(title, 200)), made=escape(_made()), style=style, style_hash=_hash(style),
-        script=script, script_hash=_hash(script), data=text, arrays=packing.text(),
+        script=script, script_hash=_hash(script), data=text, arrays=packed,
     )  # fmt: skip
 
 
@@ -122,8 +156,11 @@ def _template() -> tuple[Template, str, str]:
     light = {"ink": INK, "muted": MUTED, "grid": GRID, "idle": IDLE, "paper": PAPER, "limit": LIMIT}
     variables = "\n  ".join(f"--{name}: {color};" for name, color in light.items())
     style = Template((folder / "page.css").read_text(encoding="utf-8")).substitute(light=variables)
-    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
-    return Template((folder / "page.html").read_text(encoding="utf-8")), f"\n{style}", f"\n{script}"
+    return Template((folder / "page.html").read_text(encoding="utf-8")), f"\n{style}", f"\n{_script(SCRIPTS)}"
+
+
+def _script(names: tuple[str, ...]) -> str:
+    return "\n".join((files("placeopt.views.page") / f"{name}.js").read_text(encoding="utf-8") for name in names)
 
 
 def _hash(text: str) -> str:

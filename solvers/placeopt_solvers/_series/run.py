@@ -18,6 +18,7 @@ from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Clock, Options, Progress, Termination
+from placeopt.protocol.blocks import BlockBound, Blocks
 from placeopt.protocol.pool import Pool
 from placeopt.protocol.remote import Solve, submitted
 
@@ -154,7 +155,18 @@ class SeriesRun(SolveRun):
             "block problems": sum(len(equal.problems) for equal in self.known.values()),
             "attempts": self.attempts,
         }
-        return self.ended(why)
+        return replace(self.ended(why), blocks=self.proved())
+
+    def proved(self) -> Blocks:
+        """Return the bounds of blocks without prices and limits of memory, where they are better than quick ones."""
+        bounds = tuple(
+            BlockBound(k, *arc.devices, arc.whole.problem, None if arc.length >= NEVER else arc.length)
+            for k, arcs in enumerate(self.blocks)
+            for arc in arcs.arcs
+            if arc.whole is not None and arc.length > arc.lower
+        )
+        inner = tuple(tuple(block.inner.tolist()) for block in self.series.blocks)
+        return Blocks(tuple(self.series.cuts), inner, bounds)
 
     def _run(self) -> Termination:
         if not self.problem.group_feasible().any(axis=1).all():

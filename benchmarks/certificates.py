@@ -1,0 +1,112 @@
+"""Check certificates of random problems against brute force, change them, and state those of the examples.
+
+    python benchmarks/certificates.py agreement [--number 20000] [--seed 0]
+    python benchmarks/certificates.py mutants [--number 100000] [--seed 0]
+    python benchmarks/certificates.py problems [--limit 10] [FILE ...]
+
+`agreement`: problems of one to five tasks (tests/support/certificate_cases.py), with all constraints and metrics; each
+has a certificate of its best quick bound, and one of its optimum. Wrong is a certificate that the checker refuses, that
+states another bound, or a claim without trust above the optimum.
+
+`mutants`: certificates with one to three changes (numbers, prices, sets, names, decisions, whole claims). Wrong is one
+without trust that the checker accepts for more than the optimum, and an exception other than a refusal.
+
+`problems`: each file is solved by `auto` for `--limit` seconds. The table has the size of the certificate, the seconds
+to find and to check it, and how many of its claims are trusted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import placeopt as po
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from certificate_cases import accepted, mutated, proofs
+
+ROOT = Path(__file__).parents[1]
+
+
+def agreement(number: int, seed: int) -> int:
+    """Certificates of random problems; return how many are wrong."""
+    counts, wrong, at = Counter[str](), 0, seed
+    while counts["problems"] < number:
+        for place, (problem, best, value, made) in enumerate(proofs(at)):
+            counts["problems"] += place == 0
+            checked = accepted(problem, json.loads(json.dumps(made)))
+            what = "the quick bound" if place == 0 else "the optimum"
+            counts[f"{what}: {'all computed' if checked and checked.complete else 'trusted'}"] += 1
+            if checked is None or checked.bound != value or checked.bound > best:
+                wrong += 1
+                print(f"seed {at}: {value} of {best}, checked {checked}")
+        at += 1
+    print(f"seeds {seed} to {at - 1}: {wrong} wrong;", "; ".join(f"{key} {n:,}" for key, n in sorted(counts.items())))
+    return wrong
+
+
+def mutants(number: int, seed: int) -> int:
+    """Changed certificates; return how many are wrong."""
+    counts, wrong, at = Counter[str](), 0, seed
+    while counts["changed"] < number:
+        rng = random.Random(at)
+        for problem, best, _, made in proofs(at):
+            for _ in range(20):
+                changed = mutated(made, problem, rng)
+                counts["changed"] += 1
+                checked = accepted(problem, changed)
+                counts["refused" if checked is None else "accepted" if checked.complete else "trusted"] += 1
+                if checked is not None and checked.complete and checked.bound > best:
+                    wrong += 1
+                    print(f"seed {at}: {checked.bound} of {best}: {json.dumps(changed)}")
+        at += 1
+    print(f"seeds {seed} to {at - 1}: {wrong} wrong;", "; ".join(f"{key} {n:,}" for key, n in sorted(counts.items())))
+    return wrong
+
+
+def problems(files: list[Path], limit: float) -> int:
+    """The certificates of problem files, as a table."""
+    table = Table("problem", "objective", "bound", "proved by", "bytes", "found, s", "checked, s", "claims", "trusted")
+    for column in table.columns[1:3] + table.columns[4:]:
+        column.justify = "right"
+    for path in files or sorted((ROOT / "problems").glob("*.yaml")):
+        problem = po.load(path)
+        result = po.solve(problem, "auto", time_limit=limit)
+        begun = time.perf_counter()
+        made = result.certificate()
+        found = time.perf_counter()
+        checked = po.check_certificate(problem, made)
+        times = [f"{seconds:.1f}" for seconds in (found - begun, time.perf_counter() - found)]
+        largest = max((each.tasks for each in checked.trusted), default=0)
+        trusted = f"{len(checked.trusted)} (up to {largest} tasks)" if largest else "0"
+        numbers = [str(result.objective), str(result.bound), str(result.bound_source), f"{len(json.dumps(made)):,}"]
+        table.add_row(path.stem, *numbers, *times, str(checked.claims), trusted)
+    Console().print(table)
+    return 0
+
+
+def main() -> None:
+    """Run a part."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("part", choices=("agreement", "mutants", "problems"))
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--number", type=int, help="problems, or changed certificates")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=10.0, help="seconds")
+    asked = parser.parse_args()
+    if asked.part == "problems":
+        sys.exit(problems(asked.files, asked.limit))
+    run, number = {"agreement": (agreement, 20_000), "mutants": (mutants, 100_000)}[asked.part]
+    sys.exit(run(asked.number or number, asked.seed) > 0)
+
+
+if __name__ == "__main__":
+    main()

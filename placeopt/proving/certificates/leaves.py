@@ -1,0 +1,261 @@
+"""Write a quick bound as a claim of a certificate: find the set, the prices or the interval with which it is proved.
+
+The bounds know their value and not always how they got it, so this searches again, with the same prices. A claim that
+does not hold is found by the checker, which reads every claim before it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from placeopt.bounding.energetic import ENDS, breakpoints
+from placeopt.bounding.quick import bounds, narrowed_classes, swapping_bound
+from placeopt.bounding.quick.classes import Subset, by_group, least, subsets
+from placeopt.bounding.quick.jackson import (
+    QUANTILES,
+    coarser,
+    head_load_tail,
+    priced_subsets,
+    sharing_of_tasks,
+)
+from placeopt.bounding.quick.loads import Prices, Sharing, best_price_bound, candidate_prices, sharing_of, weights
+from placeopt.bounding.quick.paths import Windows, windows
+from placeopt.errors import CertificateError
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.objective import task_energy
+from placeopt.model.problem import Metric, Problem
+from placeopt.verifier.certificates import Scene, check_claim
+
+Claim = dict[str, Any]
+
+NOTHING: Claim = {"claim": "nothing", "value": 0}
+"""No metric is negative."""
+
+
+def quick_claims(problem: Problem, metric: Metric) -> Iterator[Claim]:
+    """Claims of quick bounds of a metric, best first, for a problem whose objective is this metric alone."""
+    if problem.n_tasks == 0 or problem.n_devices == 0:
+        return
+    found = bounds(problem)
+    writer = _Writer(problem, metric)
+    for bound in found:
+        if bound.value <= 0:
+            break
+        write = writer.by_name.get(bound.name)
+        for claim in [] if write is None else write():
+            yield {**claim, "value": int(bound.value)}
+
+
+class _Writer:
+    """Writes claims about one problem."""
+
+    def __init__(self, problem: Problem, metric: Metric) -> None:
+        self.problem, self.metric = problem, metric
+        self.classes = narrowed_classes(problem)
+        self._windows: Windows | None = None
+        self.by_name: dict[str, Callable[[], list[Claim]]] = {
+            "critical-path": lambda: [{"claim": "critical-path"}],
+            "load": self.load,
+            "jackson": self.jackson,
+            "packing": self.packing,
+            "resources": self.resources,
+            "ports": lambda: [{"claim": "ports"}],
+            "links": self.links,
+            "swapping": self.swapping,
+            "transfers": lambda: [{"claim": "transfers"}],
+            "cheapest": self.cheapest,
+            "memory": self.memory,
+            "earliest": lambda: [{"claim": "earliest"}],
+        }
+
+    @property
+    def windows(self) -> Windows:
+        if self._windows is None:
+            self._windows = windows(self.classes)
+        return self._windows
+
+    def names(self, members: Bool) -> list[str]:
+        """A device of each of some classes (k,)."""
+        return [self.problem.device_names[d] for d in self.classes.leader[members].tolist()]
+
+    def prices(self, prices: Prices, members: Bool | None = None) -> Claim:
+        """Prices by device; `members` are the classes that they are of."""
+        kept = np.ones(self.classes.n_classes, dtype=np.bool_) if members is None else members
+        stated: Claim = {}
+        for key, each in (("prices", prices.amount), ("memory", prices.memory)):
+            named = {name: price for name, price in zip(self.names(kept), each.tolist(), strict=True) if price}
+            if named:
+                stated[key] = named
+        return {**stated, "shift": prices.shift} if "memory" in stated else stated
+
+    def load(self) -> list[Claim]:
+        classes = self.classes
+        everything = Subset(np.ones(classes.n_classes, dtype=np.bool_), np.ones(len(classes.allowed), dtype=np.bool_))
+        ticks = classes.busy if self.metric == "makespan" else classes.duration
+        sharing = sharing_of(classes, everything, ticks, loads=True)
+        tried = priced_subsets(classes)[-1][1] if self.metric == "makespan" else candidate_prices(sharing)
+        best = _best_prices(sharing, tried)
+        return [] if best is None else [{"claim": "load", **self.prices(best)}]
+
+    def cheapest(self) -> list[Claim]:
+        classes, problem = self.classes, self.problem
+        table = {"relocation": problem.relocation, "price": problem.price}.get(self.metric)
+        amount = task_energy(problem) if table is None else table
+        everything = Subset(np.ones(classes.n_classes, dtype=np.bool_), np.ones(len(classes.allowed), dtype=np.bool_))
+        sharing = sharing_of(
+            classes,
+            everything,
+            classes.duration if self.metric == "total_cost" else amount[:, classes.leader],
+            loads=False,
+        )
+        best = _best_prices(sharing, candidate_prices(sharing))
+        if best is None:
+            return [{"claim": "cheapest"}]
+        stated = self.prices(best)
+        del stated["prices"]
+        return [{"claim": "cheapest", "scale": int(best.amount[0]), **stated}]
+
+    def packing(self) -> list[Claim]:
+        classes = self.classes
+        ticks = classes.busy if self.metric == "makespan" else classes.duration
+        amounts = least(by_group(self.problem, ticks, np.add), classes.allowed)
+        return [{"claim": "packing", "each": _best_each(amounts, self.problem.n_devices)}]
+
+    def memory(self) -> list[Claim]:
+        if self.metric == "devices":
+            return [{"claim": "memory"}]
+        classes = self.classes
+        stated = []
+        for subset in subsets(classes):
+            count = int(classes.size[subset.members].sum())
+            each = _best_each(classes.group_memory[subset.groups], count)
+            stated.append({"claim": "memory", "devices": self.names(subset.members), "each": each})
+        return stated
+
+    def links(self) -> list[Claim]:
+        links = self.problem.shared_links
+        return [{"claim": "link", "link": name} for name in (() if links is None else links.channels)]
+
+    def swapping(self) -> list[Claim]:
+        return [{"claim": "swapping", "swap": swapping_bound(self.classes, self.windows)[1]}]
+
+    def jackson(self) -> list[Claim]:
+        """The set of devices, the heads and the tails of the best bound by prices, or of the best without."""
+        classes, found = self.classes, self.windows
+        priced = priced_subsets(classes)
+        value, subset, _ = head_load_tail(classes, found, priced)
+        tried = next(tried for each, tried in priced if each is subset)
+        tasks = subset.groups[self.problem.group]
+        head, tail = (least(ticks, found.allowed)[tasks] for ticks in (found.head, found.tail))
+        sharing = sharing_of_tasks(classes, tasks, subset.members)
+        stated: Claim = {"devices": self.names(subset.members)}
+        for prices in tried:
+            prices = coarser(sharing, prices, int(head.max()) + int(tail.max()))
+            scale = prices.scale(sharing)
+            if scale:
+                ticks, near, far = best_window(head, tail, weights(sharing, prices).astype(np.int64), scale)
+                if -((prices.memory_worth(sharing) - ticks) // scale) >= value:
+                    each = self.prices(prices, subset.members)
+                    return [{"claim": "load", **stated, "head": near, "tail": far, **each}]
+        written: list[Claim] = []
+        for ticks_after, backwards in ((tail, {}), (head, {"backwards": True})):
+            levels = np.unique(np.quantile(ticks_after, np.arange(QUANTILES) / QUANTILES, method="lower")).tolist()
+            written += [{"claim": "spread", **stated, "level": level, **backwards} for level in levels]
+        return written
+
+    def resources(self) -> list[Claim]:
+        """The resource, its level, and the heads and tails of the best bound."""
+        resources, classes, found = self.problem.resources, self.classes, self.windows
+        assert resources is not None
+        head, tail = (least(ticks, found.allowed) for ticks in (found.head, found.tail))
+        best: tuple[Fraction, Claim] | None = None
+        for r in np.flatnonzero(resources.renewable).tolist():
+            amount, room = resources.amounts(r)[:, classes.leader], int(resources.capacity[r])
+            amount = np.where(classes.duration > 0, amount, 0)
+            if room == 0:
+                continue
+            small = np.unique(amount[found.allowed & (amount <= room - amount)])
+            levels: list[Claim] = [{"level": 0}, {"half": True}, *({"level": each} for each in small.tolist())]
+            for level in levels:
+                double = room if level.get("half") else 2 * level["level"]
+                counted = np.where(2 * amount > 2 * room - double, room, np.where(2 * amount < double, 0, amount))
+                work = np.where(found.allowed, counted * classes.duration, np.iinfo(np.int64).max).min(axis=1)
+                ticks, near, far = best_window(head, tail, work, room)
+                if best is None or Fraction(ticks, room) > best[0]:
+                    stated = {"claim": "resource", "resource": resources.names[r], **level, "head": near, "tail": far}
+                    best = Fraction(ticks, room), stated
+        return [] if best is None else [best[1]]
+
+
+def interval_claim(problem: Problem, ticks: int, known: Claim) -> Claim | None:
+    """A claim about the work within an interval that raises a known claim about the makespan to these ticks, if any."""
+    writer = _Writer(problem, "makespan")
+    classes, found = writer.classes, writer.windows
+    for subset, tried in priced_subsets(classes):
+        tasks = subset.groups[problem.group]
+        if not tasks.any():
+            continue
+        sharing = sharing_of_tasks(classes, tasks, subset.members)
+        rows = np.ix_(tasks, subset.members)
+        head, tail, open_ = found.head[rows], found.tail[rows], found.allowed[rows]
+        starts, ends = (breakpoints(each[open_], sharing.amount[open_], ENDS) for each in (head, tail))
+        for each in tried:
+            prices = coarser(sharing, each, int(starts.max()) + int(ends.max()))
+            scale, worth = prices.scale(sharing), (sharing.memory >> prices.shift)[:, None] * prices.memory
+            for near, far in product(starts.tolist(), ends.tolist()) if scale else ():
+                inside = np.minimum(
+                    np.maximum(head + sharing.amount - near, 0), np.maximum(tail + sharing.amount - far, 0)
+                )
+                longest = ticks - 1 - near - far
+                work = np.minimum(np.minimum(sharing.amount, inside), max(longest, 0)) * prices.amount + worth
+                least_work = np.where(open_, work, np.iinfo(np.int64).max).min(axis=1)
+                if longest >= 0 and int(least_work.sum()) - prices.memory_worth(sharing) > scale * longest:
+                    stated = {"devices": writer.names(subset.members), **writer.prices(prices, subset.members)}
+                    return {"claim": "interval", "from": known, "start": near, "end": far, "value": ticks, **stated}
+    return None
+
+
+def _best_prices(sharing: Sharing, tried: list[Prices]) -> Prices | None:
+    return max(tried, key=lambda prices: best_price_bound(sharing, [prices]), default=None)
+
+
+def _best_each(amounts: Int, places: int) -> int:
+    """The k for which the k + 1 least of the k places + 1 largest amounts are the most."""
+    ordered = np.sort(amounts)[::-1].tolist()
+    total = [0]
+    for amount in ordered:
+        total.append(total[-1] + amount)
+    each = range((len(ordered) - 1) // places + 1) if ordered else range(1)
+    return max(each, key=lambda k: total[k * places + 1] - total[k * places - k], default=0) if ordered else 0
+
+
+def best_window(head: Int, tail: Int, weight: Int, scale: int) -> tuple[int, int, int]:
+    """The largest scale (R + Q) + weight of the tasks with a head of at least R and a tail of at least Q; R and Q."""
+    order = np.argsort(-head, kind="stable")
+    head, tail = head[order], tail[order]
+    weight = weight[order]
+    if float(weight.astype(np.float64).sum()) + float(scale) * float(head.max() + tail.max()) > 2.0**62:
+        weight = weight.astype(object)
+    last = np.append(head[1:] != head[:-1], True)  # all tasks with this head are counted
+    best = (-1, 0, 0)
+    for far in np.unique(tail).tolist():
+        inside = tail >= far
+        value = np.cumsum(np.where(inside, weight, 0)) + scale * (head + far)
+        value = np.where(last & (np.cumsum(inside) > 0), value, -1)
+        at = int(value.argmax())
+        best = max(best, (int(value[at]), int(head[at]), int(far)))
+    return best
+
+
+def accepted(scene: Scene, metric: Metric, claim: Claim) -> bool:
+    """Whether the checker accepts a claim about a metric."""
+    try:
+        check_claim(scene, metric, claim)
+    except CertificateError:
+        return False
+    return True

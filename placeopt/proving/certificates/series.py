@@ -1,0 +1,127 @@
+"""Write a bound by blocks between tasks that cut the graph as a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule
+from placeopt.protocol import Clock, Options, unsupported
+from placeopt.protocol.blocks import BlockBound, Blocks
+from placeopt.protocol.registry import find_solver, solver_names
+from placeopt.proving.certificates.leaves import Claim, accepted, quick_claims
+from placeopt.proving.certificates.refutation import refutation_claim
+from placeopt.verifier.certificates import BlockPath, Scene, model_of
+
+SERIES, SHARE = "series", 0.5
+"""The solver of blocks, and its share of the time."""
+
+CASES = 300, 20_000
+"""Cases of the trees of blocks, in rounds."""
+
+
+def series_claim(
+    problem: Problem, ticks: int, schedule: Schedule | None, clock: Clock, should_stop: Callable[[], bool]
+) -> Claim | None:
+    """A claim that the makespan is at least these ticks; None if no blocks prove that within the time limit.
+
+    Blocks without the constraints that span them prove less than the bound if memory is scarce.
+    """
+    if SERIES not in solver_names() or unsupported(find_solver(SERIES).info, problem) is not None:
+        return None
+    solver = find_solver(SERIES)
+    seconds = None if clock.remaining is None else SHARE * clock.remaining
+    options = Options(time_limit=seconds, initial=schedule, should_stop=should_stop)
+    blocks = solver.solve(problem, options, solver.settings_type(whole=False)).blocks  # type: ignore[call-arg]
+    if blocks is None or not blocks.cuts:
+        return None
+    stated = _stated(problem, blocks)
+    path = BlockPath(Scene(model_of(problem)), stated, "proof")
+    found = {path.key(each.block, each.start, each.end): each for each in blocks.bounds}
+    values = {key: ticks if each.ticks is None else min(each.ticks, ticks) for key, each in found.items()}
+    if path.shortest(values) < ticks:
+        return None
+    # The largest blocks first: what relies on an engine should be about few tasks.
+    for key in sorted(values, key=lambda key: -found[key].problem.n_tasks):
+        del values[key]
+        missing = ticks - path.shortest(values)
+        if missing > 0:
+            values[key] = path.default(key) + missing
+    order = sorted(values, key=lambda key: found[key].problem.n_tasks)
+    proofs = _Proofs([(found[key].problem, values[key]) for key in order], clock, should_stop).found()
+    arcs = [_arc(problem, blocks, found[key], proof) for key, proof in zip(order, proofs, strict=True)]
+    return {**stated, "arcs": sorted(arcs, key=lambda arc: arc["block"]), "value": ticks}
+
+
+def _stated(problem: Problem, blocks: Blocks) -> Claim:
+    """The claim without its arcs."""
+    names = problem.task_names
+    inner = [[names[i] for i in tasks] for tasks in blocks.inner]
+    return {"claim": "series", "cuts": [names[i] for i in blocks.cuts], "blocks": inner}
+
+
+def _arc(problem: Problem, blocks: Blocks, bound: BlockBound, proof: Claim) -> Claim:
+    """A claim about an arc; its proof names tasks by their numbers in the block."""
+    start, end = (None if d < 0 else problem.device_names[d] for d in (bound.start, bound.end))
+    ends = blocks.cuts[max(bound.block - 1, 0) : bound.block + 1]
+    names = [problem.task_names[i] for i in sorted({*blocks.inner[bound.block], *ends})]
+    if "proof" in proof:
+        proof = {**proof, "proof": _renamed(proof["proof"], names)}
+    return {"block": bound.block, "start": start, "end": end, "proof": proof}
+
+
+class _Proofs:
+    """Proofs of bounds of blocks; equal blocks have equal ones.
+
+    Small trees of all blocks come before large ones of some.
+    """
+
+    def __init__(self, wanted: list[tuple[Problem, int]], clock: Clock, should_stop: Callable[[], bool]) -> None:
+        self.wanted, self.clock, self.should_stop = wanted, clock, should_stop
+        self.keys = [(block.fingerprint(), ticks) for block, ticks in wanted]
+        self.known: dict[tuple[str, int], Claim] = {}
+
+    def found(self) -> list[Claim]:
+        """A proof of each bound: a quick bound, a tree of cases, or what the engine proved."""
+        for most in (0, *CASES):
+            missing = {key: each for key, each in zip(self.keys, self.wanted, strict=True) if key not in self.known}
+            for left, (key, (block, ticks)) in zip(range(len(missing), 0, -1), missing.items(), strict=True):
+                claim = self._tree(block, ticks, most, left) if most else _quick(block, ticks)
+                if claim is not None:
+                    self.known[key] = claim
+        return [
+            self.known.get(key, {"claim": "engine", "engine": "CP-SAT", "value": ticks})
+            for key, (_, ticks) in zip(self.keys, self.wanted, strict=True)
+        ]
+
+    def _tree(self, block: Problem, ticks: int, most: int, left: int) -> Claim | None:
+        """A tree of cases within an equal share of the time for those that are left."""
+        remaining = self.clock.remaining
+        clock = Clock(None if remaining is None else remaining / left)
+        names = [str(i) for i in range(block.n_tasks)]
+        return refutation_claim(model_of(block), names, ticks, lambda: clock.over or self.should_stop(), most)
+
+
+def _quick(block: Problem, ticks: int) -> Claim | None:
+    """A claim of a quick bound that is enough."""
+    scene = Scene(model_of(block))
+    for claim in quick_claims(block, "makespan"):
+        if claim["value"] < ticks:
+            break
+        if accepted(scene, "makespan", claim):
+            return {**claim, "value": ticks}
+    return None
+
+
+def _renamed(proof: Claim | None, names: Sequence[str]) -> Claim | None:
+    """A tree of cases with the names of tasks instead of their numbers."""
+    if proof is None:
+        return None
+    renamed: Claim = {}
+    for key, value in proof.items():
+        if isinstance(value, list):
+            other = value[1] if key == "class" else names[int(value[1])]
+            renamed[key] = [names[int(value[0])], other]
+        else:
+            renamed[key] = _renamed(value, names)
+    return renamed

@@ -1,0 +1,390 @@
+"""Check certificates: proofs of lower bounds, written by `placeopt.certify`.
+
+A certificate is a tree of claims; `docs/certificates.md` is the description of the format, from which this checker is
+written. It shares no code with solvers and bounds: it recomputes every number from the arrays of the problem, in
+integers, and takes from the certificate only what to compute, such as sets, prices and cuts. Where an engine decided
+(CP-SAT, HiGHS, or a bound of placeopt without a claim of its own), the claim says so: it is *trusted*, not checked,
+unless it is small enough to try all schedules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from placeopt.errors import CertificateError, UsageError, counted, visible
+from placeopt.model.problem import Objective, Problem
+from placeopt.verifier.certificates.leaves import METRICS, Claim, Said, Scene, interval, whole
+from placeopt.verifier.certificates.model import INFINITE, Model, block_of, model_of
+from placeopt.verifier.certificates.refutation import exhausted, refuted
+
+__all__ = [
+    "CLAIMS",
+    "FORMAT",
+    "BlockPath",
+    "Checked",
+    "Scene",
+    "Trusted",
+    "check_certificate",
+    "check_claim",
+    "model_of",
+]
+
+FORMAT = 1
+"""The version of the format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """A claim that is not checked: who made it, about how many tasks, and where it is in the certificate."""
+
+    engine: str
+    tasks: int
+    value: int | Fraction
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a certificate proves.
+
+    Attributes
+    ----------
+    bound
+        The lower bound of the first level of the objective, in its own unit.
+    claims
+        The number of claims that were checked by computing, or are trusted.
+    trusted
+        Those that are trusted; without any, the bound is proved by this check alone.
+    """
+
+    bound: int | Fraction
+    claims: int
+    trusted: tuple[Trusted, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is trusted."""
+        return not self.trusted
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON."""
+        trusted = [{**asdict(each), "value": _number(each.value)} for each in self.trusted]
+        return {"bound": _number(self.bound), "claims": self.claims, "complete": self.complete, "trusted": trusted}
+
+    def __str__(self) -> str:
+        value = f"{self.bound:,}" if isinstance(self.bound, int) else str(self.bound)
+        if self.complete:
+            return f"bound {value} checked: {counted(self.claims, 'claim')}, all by computing"
+        engines = sorted({each.engine for each in self.trusted})
+        largest = counted(max(each.tasks for each in self.trusted), "task")
+        count, rely = len(self.trusted), "relies" if len(self.trusted) == 1 else "rely"
+        about = f"it has {largest}" if count == 1 else f"the largest has {largest}"
+        return (
+            f"bound {value} checked; {count:,} of {counted(self.claims, 'claim')} {rely} on "
+            f"{' and '.join(engines)} ({about})"
+        )
+
+
+def check_certificate(problem: Problem, certificate: Mapping[str, Any] | str | PathLike[str]) -> Checked:
+    """Check a certificate, a document or the path of a file, and return what it proves.
+
+    Raises
+    ------
+    CertificateError
+        If a claim does not prove its value, or the certificate is of another problem or format.
+    UsageError
+        If the file cannot be read, or is not JSON.
+    """
+    document = certificate if isinstance(certificate, Mapping) else _read(certificate)
+    if not isinstance(document, Mapping) or document.get("placeopt_certificate") != FORMAT:
+        raise CertificateError(f"certificate: expected `placeopt_certificate: {FORMAT}` at its top")
+    if document.get("problem") != problem.fingerprint():
+        raise CertificateError(
+            f"certificate: it is about the problem with fingerprint {visible(str(document.get('problem')))}, not about "
+            f"this one, {problem.fingerprint()}"
+        )
+    level = str(Objective((problem.objective.levels[0],)))
+    if document.get("objective") != level:
+        raise CertificateError(f"certificate.objective is {document.get('objective')!r}; the problem minimises {level}")
+    bound = _value(document.get("bound"), "certificate.bound")
+    check = _Check()
+    try:
+        found = check.level(problem, document.get("proof"), "proof")
+    except RecursionError:
+        raise CertificateError("certificate: its claims are nested too deeply") from None
+    if found < bound:
+        raise CertificateError(f"certificate.bound is {bound}, but its proof is of {found} only")
+    return Checked(bound, check.claims, tuple(check.trusted))
+
+
+def check_claim(scene: Scene, metric: str, claim: Claim) -> int:
+    """Check a claim about a metric, and return what it proves.
+
+    Raises
+    ------
+    CertificateError
+        If that is less than it states.
+    """
+    return _Check().metric(scene, metric, claim, "claim")
+
+
+def _read(path: str | PathLike[str]) -> Any:
+    try:
+        return json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"certificate {visible(str(path))}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"certificate {visible(str(path))}: the file is not JSON") from None
+
+
+def _number(value: int | Fraction) -> int | str:
+    return value if isinstance(value, int) else str(value)
+
+
+def _value(value: object, where: str) -> int | Fraction:
+    """An exact number: an integer, or a text such as 3/2."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        if isinstance(value, str) and len(value) < 1000:
+            return Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        pass
+    raise CertificateError(f"{where} is {value!r}; expected a whole number, or a fraction as a text such as '3/2'")
+
+
+@dataclass(slots=True)
+class _Check:
+    """The check of one certificate."""
+
+    claims: int = 0
+    cases: int = 0
+    trusted: list[Trusted] = field(default_factory=list)
+
+    def level(self, problem: Problem, claim: object, where: str) -> int | Fraction:
+        """Check a claim about the first level of the objective."""
+        claim, kind = _claim(claim, where)
+        if kind == "engine":
+            return self._trust(claim, where, problem.n_tasks)
+        if kind != "terms":
+            raise CertificateError(f"{where}.claim is {kind!r}; expected terms or engine")
+        terms, stated = problem.objective.levels[0], claim.get("terms")
+        if not isinstance(stated, list) or len(stated) != len(terms):
+            raise CertificateError(
+                f"{where}.terms: expected a list of {counted(len(terms), 'claim')}, one for each metric"
+            )
+        scene, total = Scene(model_of(problem)), Fraction(0)
+        for i, (term, part) in enumerate(zip(terms, stated, strict=True)):
+            total += Fraction(term.weight) * self.metric(scene, term.metric, part, f"{where}.terms[{i}]")
+        return int(total) if total.denominator == 1 else total
+
+    def metric(self, scene: Scene, metric: str, claim: object, where: str) -> int:
+        """Check a claim about a metric, and return its value."""
+        claim, kind = _claim(claim, where)
+        value = whole(claim.get("value"), f"{where}.value")
+        if kind == "nothing":
+            self.claims += 1
+            found = 0
+        elif kind == "largest":
+            parts = _list(claim, "of", where)
+            found = max(
+                (self.metric(scene, metric, part, f"{where}.of[{i}]") for i, part in enumerate(parts)), default=0
+            )
+        elif kind == "engine":
+            return self._engine(scene, metric, claim, where)
+        elif metric == "makespan" and kind in _STEPS:
+            found = _STEPS[kind](self, scene, claim, where)
+        elif kind in METRICS[metric]:
+            self.claims += 1
+            found = METRICS[metric][kind](Said(scene, claim, where)) if scene.model.possible else INFINITE
+        else:
+            raise CertificateError(f"{where}.claim is {kind!r}, which is not a claim about {metric}")
+        if found < value:
+            raise CertificateError(f"{where}: the claim {kind} states {value:,}, but it proves {max(found, 0):,} only")
+        return found
+
+    def _engine(self, scene: Scene, metric: str, claim: Claim, where: str) -> int:
+        value = whole(claim.get("value"), f"{where}.value")
+        if metric == "makespan" and exhausted(scene.model, value):
+            self.claims += 1
+            return value
+        self._trust(claim, where, scene.model.n)
+        return value
+
+    def _trust(self, claim: Claim, where: str, tasks: int) -> int | Fraction:
+        engine, value = claim.get("engine"), _value(claim.get("value"), f"{where}.value")
+        if not isinstance(engine, str) or not engine.isprintable() or not 0 < len(engine) < 80:
+            raise CertificateError(f"{where}.engine is {engine!r}; expected the name of what proved the claim")
+        self.claims += 1
+        self.trusted.append(Trusted(engine, tasks, value, where))
+        return value
+
+    def interval(self, scene: Scene, claim: Claim, where: str) -> int:
+        """Work in an interval, beyond another claim."""
+        least = self.metric(scene, "makespan", claim.get("from"), f"{where}.from")
+        self.claims += 1
+        return interval(Said(scene, claim, where), least) if scene.model.possible else INFINITE
+
+    def refutation(self, scene: Scene, claim: Claim, where: str) -> int:
+        """A tree of cases, none of which has a schedule below the value."""
+        value = whole(claim.get("value"), f"{where}.value")
+        self.claims += 1
+        self.cases += refuted(scene.model, value, claim.get("proof"), where)
+        return value
+
+    def series(self, scene: Scene, claim: Claim, where: str) -> int:
+        """A shortest path over the devices of tasks that cut the graph; its arcs are claims about blocks."""
+        series = BlockPath(scene, claim, where)
+        arcs = _list(claim, "arcs", where)
+        proved: dict[_Arc, int] = {}
+        for i, arc in enumerate(arcs):
+            at = f"{where}.arcs[{i}]"
+            if not isinstance(arc, dict):
+                raise CertificateError(f"{at} is not an object")
+            key, devices = series.arc(arc, at)
+            value = self.metric(Scene(series.block(key[0], *devices)), "makespan", arc.get("proof"), f"{at}.proof")
+            proved[key] = max(value, proved.get(key, 0))
+        return series.shortest(proved)
+
+
+_STEPS = {"series": _Check.series, "interval": _Check.interval, "refutation": _Check.refutation}
+"""Claims about the makespan that are made of other claims."""
+
+CLAIMS = frozenset({"nothing", "largest", "engine", "terms", *_STEPS}.union(*METRICS.values()))
+"""The kinds of claims."""
+
+_Arc = tuple[int, int, int, bool]
+"""A block, the classes of the devices of its cuts (-1 without a cut), and whether these are one device."""
+
+
+class BlockPath:
+    """Blocks between tasks that cut the graph.
+
+    Every task of a block is a descendant of its first cut and an ancestor of its last one, so that all of it lies
+    between the end of one and the end of the other. The makespan is at least the sum of these times.
+    """
+
+    def __init__(self, scene: Scene, claim: Claim, where: str) -> None:
+        model = scene.model
+        self.model, self.where = model, where
+        self.known: dict[_Arc, int] = {}
+        self.place = {name: i for i, name in enumerate(model.problem.task_names)}
+        self.classes = model.devices.class_of
+        self.devices = {name: d for d, name in enumerate(model.problem.device_names)}
+        self.cuts = [self._task(name, f"{where}.cuts") for name in _list(claim, "cuts", where)]
+        self.blocks = [
+            [self._task(name, f"{where}.blocks[{b}]") for name in _list(claim, "blocks", where, b)]
+            for b in range(len(self.cuts) + 1)
+        ]
+        if len(_list(claim, "blocks", where)) != len(self.blocks) or not model.whole:
+            raise CertificateError(
+                f"{where}: expected a block before each cut and one after the last, of the whole problem"
+            )
+        if not self.cuts:
+            raise CertificateError(f"{where}.cuts is empty")
+        ends = [None, *self.cuts, None]
+        for b, inner in enumerate(self.blocks):
+            first, last = ends[b], ends[b + 1]
+            for task, far, edges in ((first, last, model.outs), (last, first, model.ins)):
+                if task is not None:
+                    self._reaches(task, {*inner, *(() if far is None else (far,))}, edges is model.outs, b)
+
+    def _task(self, name: object, where: str) -> int:
+        if not isinstance(name, str) or name not in self.place:
+            raise CertificateError(f"{where}: the problem has no task {name!r}")
+        return self.place[name]
+
+    def _reaches(self, task: int, wanted: set[int], forwards: bool, b: int) -> None:
+        """Check that all wanted tasks are descendants of a task, or ancestors."""
+        edges, seen, pending = self.model.outs if forwards else self.model.ins, {task}, [task]
+        while pending:
+            for edge in edges[pending.pop()]:
+                other = edge.target if forwards else edge.source
+                if other not in seen:
+                    seen.add(other)
+                    pending.append(other)
+        missing = wanted - (seen - {task})
+        if missing:
+            names = self.model.problem.task_names
+            relation = "a descendant" if forwards else "an ancestor"
+            raise CertificateError(
+                f"{self.where}.blocks[{b}]: {names[min(missing)]} is not {relation} of {names[task]}"
+            )
+
+    def arc(self, arc: Claim, where: str) -> tuple[_Arc, tuple[int, int]]:
+        """An arc and the devices of its cuts, -1 for a missing cut."""
+        b = whole(arc.get("block"), f"{where}.block")
+        if b >= len(self.blocks):
+            raise CertificateError(f"{where}.block is {b}; the last one is {len(self.blocks) - 1}")
+        ends = []
+        for key, missing in (("start", b == 0), ("end", b == len(self.cuts))):
+            name = arc.get(key)
+            if missing != (name is None) or not (missing or (isinstance(name, str) and name in self.devices)):
+                raise CertificateError(f"{where}.{key} is {name!r}; expected {'nothing' if missing else 'a device'}")
+            ends.append(-1 if name is None else self.devices[name])
+        return self.key(b, *ends), (ends[0], ends[1])
+
+    def key(self, b: int, start: int, end: int) -> _Arc:
+        a, c = (-1 if d < 0 else self.classes[d] for d in (start, end))
+        return b, a, c, start == end
+
+    def block(self, b: int, start: int, end: int) -> Model:
+        """The model of a block whose cuts run on these devices."""
+        first = None if b == 0 else self.cuts[b - 1]
+        last = None if b == len(self.cuts) else self.cuts[b]
+        pinned = {task: d for task, d in ((first, start), (last, end)) if task is not None}
+        return block_of(self.model.problem, first, self.blocks[b], last, pinned)
+
+    def shortest(self, proved: dict[_Arc, int]) -> int:
+        """The length of a shortest path; arcs without a claim have their critical path."""
+        model = self.model
+        near: dict[int, int] = {-1: 0}
+        for b in range(len(self.blocks)):
+            reached: dict[int, int] = {}
+            ends = [-1] if b == len(self.cuts) else [c for c in range(model.k) if model.allowed[self.cuts[b]][c]]
+            for a, ticks in near.items():
+                for c in ends:
+                    for start, end in self._pairs(a, c):
+                        key = self.key(b, start, end)
+                        length = proved[key] if key in proved else self.default(key)
+                        reached[c] = min(reached.get(c, INFINITE), ticks + length)
+            near = reached
+        return min(near.values(), default=INFINITE)
+
+    def _pairs(self, a: int, c: int) -> list[tuple[int, int]]:
+        """Devices of two classes: the same device, and two."""
+        if a < 0 or c < 0:
+            return [(-1 if a < 0 else self.model.devices.leader[a], -1 if c < 0 else self.model.devices.leader[c])]
+        pair = self.model.devices.pairs[a][c]
+        same = [(self.model.devices.leader[a], self.model.devices.leader[c])] if a == c else []
+        return same + ([] if pair is None else [pair])
+
+    def default(self, key: _Arc) -> int:
+        """The critical path of an arc."""
+        if key not in self.known:
+            pairs = ((key[0], *pair) for pair in self._pairs(key[1], key[2]))
+            b, *pair = next(each for each in pairs if self.key(*each) == key)
+            scene = Scene(self.block(b, *pair))
+            self.known[key] = scene.longest if scene.model.possible else INFINITE
+        return self.known[key]
+
+
+def _claim(claim: object, where: str) -> tuple[Claim, str]:
+    if not isinstance(claim, dict) or not isinstance(claim.get("claim"), str):
+        raise CertificateError(f"{where}: expected an object with the key `claim`")
+    return claim, claim["claim"]
+
+
+def _list(claim: Claim, key: str, where: str, at: int | None = None) -> list[Any]:
+    found = claim.get(key)
+    if isinstance(found, list) and at is not None:
+        found = found[at] if at < len(found) else None
+    if not isinstance(found, list):
+        raise CertificateError(f"{where}.{key}{'' if at is None else f'[{at}]'}: expected a list")
+    return found

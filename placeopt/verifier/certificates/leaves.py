@@ -1,0 +1,516 @@
+"""The claims of a certificate that are checked by computing alone; `docs/certificates.md` states each with its proof.
+
+A check returns a lower bound that the claim proves, of the makespan or of the metric in the table at the end. It never
+trusts a number of the claim: prices, sets and intervals only choose which of many valid inequalities is evaluated.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import CertificateError
+from placeopt.model.problem import PARTS, UNLIMITED
+from placeopt.verifier.certificates.model import INFINITE, Model, Rate, Table, charge
+from placeopt.verifier.certificates.windows import Windows, windows_of
+
+Claim = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A model with its windows, which are computed once."""
+
+    model: Model
+
+    @cached_property
+    def windows(self) -> Windows:
+        """Heads and tails."""
+        return windows_of(self.model)
+
+    @cached_property
+    def longest(self) -> int:
+        """No task can end and be followed by its tail before the makespan."""
+        model, found = self.model, self.windows
+        return max((found.least(found.through(model.duration, i), i) for i in range(model.n)), default=0)
+
+
+def whole(value: object, where: str) -> int:
+    """A number of a certificate that is whole and not negative."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise CertificateError(f"{where} is {value!r}; expected a whole number, 0 or more")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Prices by class, for a unit of work and for 2^shift bytes."""
+
+    work: list[int]
+    memory: list[int]
+    shift: int
+
+
+@dataclass(frozen=True)
+class Said:
+    """A claim about a scene, and where it is in the certificate."""
+
+    scene: Scene
+    claim: Claim
+    where: str
+
+    @property
+    def model(self) -> Model:
+        """The model of the scene."""
+        return self.scene.model
+
+    def number(self, key: str, default: int | None = None) -> int:
+        """A number of the claim."""
+        return whole(self.claim.get(key, default), f"{self.where}.{key}")
+
+    @cached_property
+    def devices(self) -> list[bool]:
+        """By class, whether the claim is about it; all classes if it names none."""
+        named, place = self.claim.get("devices"), self.model.devices.named
+        if named is None:
+            return [True] * self.model.k
+        if (
+            not isinstance(named, list)
+            or not named
+            or not all(isinstance(name, str) and name in place for name in named)
+        ):
+            raise CertificateError(f"{self.where}.devices is {named!r}; expected names of devices of the problem")
+        classes = {place[name] for name in named}
+        return [c in classes for c in range(self.model.k)]
+
+    @property
+    def places(self) -> int:
+        """The number of these devices."""
+        return sum(size for size, inside in zip(self.model.devices.size, self.devices, strict=True) if inside)
+
+    def prices(self) -> Prices:
+        """The prices of the claim; those of devices that it is not about are 0."""
+        found = []
+        for key in ("prices", "memory"):
+            stated, at, row = self.claim.get(key, {}), f"{self.where}.{key}", [0] * self.model.k
+            if not isinstance(stated, dict):
+                raise CertificateError(f"{at} is {stated!r}; expected a price for each device")
+            for name, price in stated.items():
+                c = self.model.devices.named.get(name)
+                if c is None:
+                    raise CertificateError(f"{at}: the problem has no device {name!r}")
+                row[c] = whole(price, f"{at}.{name}") if self.devices[c] else 0
+            found.append(row)
+        if any(price and room is None for price, room in zip(found[1], self.model.devices.capacity, strict=True)):
+            raise CertificateError(f"{self.where}.memory: a device without a limit of memory has a price")
+        return Prices(found[0], found[1], self.number("shift", 0))
+
+    def groups(self) -> list[int]:
+        """The groups that only these devices may run."""
+        return [
+            g
+            for g, row in enumerate(self.model.fits)
+            if all(d for d, may in zip(self.devices, row, strict=True) if may)
+        ]
+
+    def confined(self, near: int = 0, far: int = 0) -> list[int]:
+        """The tasks that only these devices may run, with at least this head and tail."""
+        tasks = [i for g in self.groups() for i in self.model.members[g]]
+        if near == far == 0:
+            return tasks
+        found = self.scene.windows
+        return [i for i in tasks if found.least(found.head[i], i) >= near and found.least(found.tail[i], i) >= far]
+
+    def cheapest(self, amount: Table, tasks: Iterable[int], prices: Prices) -> int:
+        """The least cost of tasks, those of one group on one class, less that of all memory; at these prices."""
+        model, total = self.model, dict[int, list[int]]()
+        for i in tasks:
+            row = total.setdefault(model.group[i], [0] * (model.k + 1))
+            for c, each in enumerate((*amount[i], model.memory[i])):
+                row[c] += each
+        cost = 0
+        for g, row in total.items():
+            held, classes = row[-1] >> prices.shift, [c for c in range(model.k) if self.devices[c] and model.fits[g][c]]
+            cost += min(prices.work[c] * row[c] + prices.memory[c] * held for c in classes)
+        rooms = zip(prices.memory, model.devices.size, model.devices.capacity, strict=True)
+        return cost - sum(price * size * ((room or 0) >> prices.shift) for price, size, room in rooms)
+
+    def shared(self, amount: Table, tasks: Iterable[int]) -> int:
+        """The least time in which these devices do the work of tasks, divided ideally at the claim's prices."""
+        prices = self.prices()
+        scale = sum(price * size for price, size in zip(prices.work, self.model.devices.size, strict=True))
+        if scale == 0:
+            raise CertificateError(f"{self.where}.prices: no device has a price")
+        return max(-(-self.cheapest(amount, tasks, prices) // scale), 0)
+
+    def least_cost(self, amount: Table) -> int:
+        """The least sum of an amount over the groups, at the claim's prices of memory."""
+        scale, prices = self.number("scale", 1), self.prices()
+        if scale == 0:
+            raise CertificateError(f"{self.where}.scale is 0; expected 1 or more")
+        prices = Prices([scale] * self.model.k, prices.memory, prices.shift)
+        return max(-(-self.cheapest(amount, self.confined(), prices) // scale), 0)
+
+
+# --- the makespan ---
+
+
+def load(said: Said) -> int:
+    """Tasks that only some devices may run, `head` ticks after the start and `tail` ticks before the end, or more."""
+    near, far = said.number("head", 0), said.number("tail", 0)
+    tasks = said.confined(near, far)
+    return near + far + said.shared(said.model.busy, tasks) if tasks else 0
+
+
+def spread(said: Said) -> int:
+    """m devices begin and end with different tasks: m T >= the work + the m least heads + the m least tails.
+
+    After J. Carlier, "Scheduling jobs with release dates and tails on identical machines to minimize the makespan",
+    EJOR 29 (1987). Tasks count with their least duration: those with a tail of at least `level`, and of these the ones
+    with the largest heads, as many as prove most; `backwards`, heads and tails change places.
+    """
+    found, level, m = said.scene.windows, said.number("level", 0), said.places
+    near, far = (found.tail, found.head) if said.claim.get("backwards") else (found.head, found.tail)
+    rows = [tuple(found.least(table[i], i) for table in (near, far, said.model.busy)) for i in said.confined()]
+    best, work, begins, ends = 0, 0, list[int](), list[int]()
+    for begin, end, ticks in sorted((row for row in rows if row[1] >= level), key=lambda row: -row[0]):
+        work += ticks
+        begins.append(begin)  # in descending order
+        heapq.heappush(ends, -end)
+        if len(begins) > m:
+            heapq.heappop(ends)
+        if len(begins) >= m:
+            best = max(best, -(-(work + sum(begins[-m:]) - sum(ends)) // m))
+    return best
+
+
+def packing(said: Said, amount: Table | None = None) -> int:
+    """Some device runs `each` + 1 of the `each` m + 1 groups that take longest at their fastest."""
+    model = said.model
+    table = model.busy if amount is None else amount
+    fastest = [
+        min((sum(table[i][c] for i in model.members[g]) for c in range(model.k) if model.fits[g][c]), default=INFINITE)
+        for g in said.groups()
+    ]
+    return _pigeonhole(fastest, said.places, said.number("each"))
+
+
+def _pigeonhole(amounts: list[int], places: int, k: int) -> int:
+    """Of the k places + 1 largest amounts, some place has k + 1: at least the k + 1 least of them."""
+    kept = sorted(amounts, reverse=True)[: k * places + 1]
+    return sum(kept[-(k + 1) :]) if len(kept) == k * places + 1 else 0
+
+
+def interval(said: Said, least: int) -> int:
+    """Work that must run within [start, T - end) in every schedule of a makespan T.
+
+    On class c, task i runs there for min(w, L) ticks or more, w = min(p, head + p - start, tail + p - end), L the
+    length. The priced work less what the devices offer is concave in L: if it is positive for T = `least`, which
+    another claim proves, and for T = value - 1, then no schedule has a makespan between them.
+    """
+    model, found, prices = said.model, said.scene.windows, said.prices()
+    near, far, value = (said.number(key) for key in ("start", "end", "value"))
+    tasks = said.confined()
+    scale = sum(price * size for price, size in zip(prices.work, model.devices.size, strict=True))
+    classes = range(model.k)
+    inside = [
+        [
+            min(p, max(found.head[i][c] + p - near, 0), max(found.tail[i][c] + p - far, 0))
+            if found.allowed[i][c]
+            else p
+            for c, p in enumerate(model.busy[i])
+        ]
+        for i in range(model.n)
+    ]
+
+    def excess(length: int) -> int:
+        table = [[min(inside[i][c], length) for c in classes] for i in range(model.n)]
+        return said.cheapest(table, tasks, prices) - scale * length
+
+    lengths = least - near - far, value - 1 - near - far
+    return value if 0 <= lengths[0] <= lengths[1] and all(excess(length) > 0 for length in lengths) else least
+
+
+def resource(said: Said) -> int:
+    """What tasks use of a renewable resource over time, after `head` and before `tail`, fits into its capacity K.
+
+    Amounts above K - `level` count as K, those below `level` as 0 (S. P. Fekete and J. Schepers, Mathematical
+    Programming 91, 2001); with `half`, the level is K / 2.
+    """
+    model, found, resources, name = (
+        said.model,
+        said.scene.windows,
+        said.model.problem.resources,
+        said.claim.get("resource"),
+    )
+    r = resources.names.index(name) if resources is not None and name in resources.names else -1
+    if resources is None or r < 0 or not resources.renewable[r] or resources.capacity[r] == 0:
+        raise CertificateError(f"{said.where}.resource is {name!r}; expected a renewable resource with a capacity")
+    room, amounts = int(resources.capacity[r]), resources.amounts(r)
+    level = room if said.claim.get("half") else 2 * said.number("level", 0)
+    if level > room:
+        raise CertificateError(f"{said.where}.level is {level // 2}; expected at most half of the capacity, {room}")
+    near, far, work = said.number("head", 0), said.number("tail", 0), 0
+    for i, task in enumerate(model.tasks):
+        if found.least(found.head[i], i) >= near and found.least(found.tail[i], i) >= far:
+            row = []
+            for c, d in enumerate(model.devices.leader):
+                a = 2 * int(amounts[task, d])
+                row.append((room if a > 2 * room - level else 0 if a < level else a // 2) * model.duration[i][c])
+            work += found.least(row, i)
+    return near + far + -(-work // room) if work else 0  # without work, S may be empty
+
+
+def ports(said: Said) -> int:
+    """Transfers that cannot be avoided, divided over the ports, between the tasks around them."""
+    model = said.model
+    ticks = unavoidable(model, model.devices.links)
+    if model.problem.contention == "none" or not ticks:
+        return 0
+    used = 2 if model.problem.contention == "half_duplex" else 1
+    return _around(said) + -(-ticks * used // sum(model.devices.size))
+
+
+def link(said: Said) -> int:
+    """Transfers over one channel of a shared link that cannot be avoided, one after the other."""
+    devices, shared, name = said.model.devices, said.model.problem.shared_links, said.claim.get("link")
+    if shared is None or name not in shared.channels:
+        raise CertificateError(f"{said.where}.link is {name!r}, which the problem does not have")
+    channel = shared.channels.index(name)
+    rates = [
+        [rate if pair is None or channel in shared.of(*pair) else (0, 0, 1) for rate, pair in zip(*rows, strict=True)]
+        for rows in zip(devices.links, devices.pairs, strict=True)
+    ]
+    ticks = unavoidable(said.model, rates)
+    return _around(said) + ticks if ticks else 0
+
+
+def _around(said: Said) -> int:
+    """The least ticks before any transfer begins, and after any has arrived."""
+    model, found = said.model, said.scene.windows
+    moving = [edge for edge in model.edges if not model.together(edge)]
+    before = min(found.least(found.ends(model.duration, edge.source), edge.source) for edge in moving)
+    return before + min(found.least(found.rests(model.duration, edge.target), edge.target) for edge in moving)
+
+
+def swapping(said: Said) -> int:
+    """If all devices swap for fewer than `swap` ticks, they do not hold all bytes; a task with bytes comes after it."""
+    model, found, tiers, ticks = said.model, said.scene.windows, said.model.problem.tiers, said.number("swap")
+    heavy = [i for i in range(model.n) if model.memory[i] > 0]
+    if tiers is None or not heavy or ticks == 0:
+        return 0
+    room = 0
+    for d, size in zip(model.devices.leader, model.devices.size, strict=True):
+        ends, nums, dens = (table[d].tolist() for table in (tiers.end, tiers.byte_ticks_num, tiers.byte_ticks_den))
+        held, left = ends[0], ticks - 1
+        for before, end, num, den in zip(ends, ends[1:], nums[1:], dens[1:], strict=False):
+            inside = min(end - before, left * den // num) if num else end - before
+            held += inside
+            if inside < end - before:
+                break
+            left -= -(-(end - before) * num // den)
+        room += size * held
+    if room >= sum(model.memory):
+        return 0
+    return ticks + min(found.least(found.rests(model.duration, i), i) for i in heavy)
+
+
+# --- transfers that cannot be avoided ---
+
+
+def unavoidable(model: Model, rates: list[list[Rate | None]]) -> int:
+    """A lower bound of the total amount of all transfers, each charged by the link between its classes.
+
+    An edge is *forced* if no class can hold both its groups. Groups that edges connect and that need j devices have at
+    least j - 1 transfers, at least the j - 1 cheapest. For each such component, the larger of the two counts.
+    """
+    component = _components(model)
+    count = max(component, default=-1) + 1
+    cuts = [_devices_needed(model, [g for g, at in enumerate(component) if at == each]) - 1 for each in range(count)]
+    forced, prices, shared = [0] * count, [list[int]() for _ in range(count)], dict[int, int]()
+    known: dict[tuple[Any, ...], int] = {}
+
+    def cheapest(payload: int, left: list[bool], right: list[bool]) -> int:
+        key = payload, *left, *right
+        if key not in known:
+            pairs = [(a, c) for a, may in enumerate(left) for c, can in enumerate(right) if may and can]
+            each = {rate for a, c in pairs if (rate := rates[a][c]) is not None}
+            known[key] = min((charge(rate, payload) for rate in each), default=0)
+        return known[key]
+
+    anywhere = [True] * model.k
+    for edge in model.edges:
+        g, h = model.group[edge.source], model.group[edge.target]
+        if g == h:
+            continue
+        at = component[g]
+        if cuts[at] > 0:
+            prices[at].append(cheapest(edge.payload, anywhere, anywhere))
+        if not _may_share(model, g, h):
+            ticks = cheapest(edge.payload, model.fits[g], model.fits[h])
+            if edge.shared:
+                shared[edge.source] = max(shared.get(edge.source, 0), ticks)
+            else:
+                forced[at] += ticks
+    for task, ticks in shared.items():
+        forced[component[model.group[task]]] += ticks
+    return sum(max(forced[at], sum(sorted(prices[at])[: cuts[at]])) for at in range(count))
+
+
+def _may_share(model: Model, g: int, h: int) -> bool:
+    """Whether some class has a device that can hold both groups."""
+    held, rooms = model.group_memory[g] + model.group_memory[h], model.devices.capacity
+    both = [a and b for a, b in zip(model.fits[g], model.fits[h], strict=True)]
+    fits = any(may and (room is None or held <= room) for may, room in zip(both, rooms, strict=True))
+    return fits and (g, h) not in model.apart
+
+
+def _components(model: Model) -> list[int]:
+    """The number of the component of each group, by edges between groups."""
+    near: list[set[int]] = [set() for _ in model.members]
+    for edge in model.edges:
+        g, h = model.group[edge.source], model.group[edge.target]
+        near[g].add(h)
+        near[h].add(g)
+    found, count = [-1] * len(near), 0
+    for start in range(len(near)):
+        if found[start] < 0:
+            found[start], pending = count, [start]
+            while pending:
+                for other in near[pending.pop()]:
+                    if found[other] < 0:
+                        found[other] = count
+                        pending.append(other)
+            count += 1
+    return found
+
+
+def _devices_needed(model: Model, groups: list[int]) -> int:
+    """The least number of devices of some groups, by common classes and by memory."""
+    usable = [c for c in range(model.k) if any(model.fits[g][c] for g in groups)]
+    common = any(all(model.fits[g][c] for g in groups) for c in usable)
+    held = sum(model.group_memory[g] for g in groups)
+    return min(max(1 if common else 2, _largest_first(model, usable, held)), len(groups))
+
+
+def _largest_first(model: Model, classes: Iterable[int], held: int) -> int:
+    """How many devices of some classes hold these bytes, the largest first."""
+    rooms = [
+        (room if (room := model.devices.capacity[c]) is not None else held, model.devices.size[c]) for c in classes
+    ]
+    used = 0
+    for room, size in sorted(rooms, reverse=True):
+        need = size if room == 0 else min(size, -(-held // room))
+        used, held = used + max(need, 0), held - room * max(need, 0)
+        if held <= 0:
+            break
+    return used
+
+
+# --- other metrics ---
+
+
+def _table(model: Model, values: Any) -> Table:
+    found: Table = values[np.ix_(np.array(model.tasks, dtype=np.int64), np.array(model.devices.leader))].tolist()
+    return found
+
+
+def energy(said: Said) -> int:
+    """All groups where they need the least energy, and transfers that cannot be avoided."""
+    model, problem = said.model, said.model.problem
+    power = [(0, int(problem.power_num[d]), int(problem.power_den[d])) for d in model.devices.leader]
+    amount = [[charge(rate, p) for rate, p in zip(power, row, strict=True)] for row in model.duration]
+    rates = model.devices.rates(0 * problem.latency, problem.byte_energy_num, problem.byte_energy_den)
+    return said.least_cost(amount) + unavoidable(model, rates)
+
+
+def communication(said: Said) -> int:
+    """The bytes of transfers that cannot be avoided."""
+    one: list[list[Rate | None]] = [[rate and (0, 1, 1) for rate in row] for row in said.model.devices.links]
+    return unavoidable(said.model, one)
+
+
+def tardiness(said: Said) -> int:
+    """No task ends before its head and its duration."""
+    model, found, problem = said.model, said.scene.windows, said.model.problem
+    late = 0
+    for i, task in enumerate(model.tasks):
+        due = int(problem.due[task])
+        if due != UNLIMITED:
+            late += int(problem.due_weight[task]) * max(found.least(found.ends(model.duration, i), i) - due, 0)
+    return late
+
+
+def fewest_devices(said: Said) -> int:
+    """The devices whose memory holds all tasks, the largest first."""
+    model = said.model
+    return max(min(model.n, 1), _largest_first(model, range(model.k), sum(model.memory)))
+
+
+def memory_balance(said: Said) -> int:
+    """A group fills its device; groups that only some devices may run fill one by their average, or by some of them."""
+    model, devices = said.model, said.model.devices
+    alone = []
+    for g, row in enumerate(model.fits):
+        classes = [c for c, may in enumerate(row) if may]
+        shares = [
+            0 if (room := devices.capacity[c]) is None else -(-model.need(g, c) * PARTS // max(room, 1))
+            for c in classes
+        ]
+        alone.append(min(shares, default=0))
+    rows = zip(devices.size, devices.capacity, said.devices, strict=True)
+    rooms = [(size, room) for size, room, inside in rows if inside]
+    best, held = max(alone, default=0), [model.group_memory[g] for g in said.groups()]
+    if all(room is not None for _, room in rooms):
+        whole_room, largest = sum(size * (room or 0) for size, room in rooms), max(room or 0 for _, room in rooms)
+        most = _pigeonhole(held, said.places, said.number("each", 0))
+        for amount, room in ((sum(held), whole_room), (most, largest)):
+            best = max(best, -(-amount * PARTS // room) if room else 0)
+    return best
+
+
+def _single(model: Model) -> bool:
+    """Whether every stage of a pipeline runs on one device, without replicas."""
+    return model.problem.pipeline is not None and model.problem.pipeline.replicas == 1
+
+
+Check = Callable[[Said], int]
+
+METRICS: dict[str, dict[str, Check]] = {
+    "makespan": {
+        "critical-path": lambda said: said.scene.longest,
+        "load": load,
+        "spread": spread,
+        "packing": packing,
+        "resource": resource,
+        "ports": ports,
+        "link": link,
+        "swapping": swapping,
+    },
+    "max_load": {
+        "load": lambda said: said.shared(said.model.duration, said.confined()),
+        "packing": lambda said: packing(said, said.model.duration),
+    },
+    "total_cost": {
+        "cheapest": lambda said: (
+            said.least_cost(said.model.duration) + unavoidable(said.model, said.model.devices.links)
+        ),
+    },
+    "energy": {"cheapest": energy},
+    "relocation": {"cheapest": lambda said: said.least_cost(_table(said.model, said.model.problem.relocation))},
+    "price": {"cheapest": lambda said: said.least_cost(_table(said.model, said.model.problem.price))},
+    "communication": {"transfers": communication},
+    "tardiness": {"earliest": tardiness},
+    "devices": {"memory": fewest_devices},
+    "memory_balance": {"memory": memory_balance},
+    "period": {
+        "load": lambda said: said.shared(said.model.duration, said.confined()),
+        "packing": lambda said: packing(said, said.model.duration) if _single(said.model) else 0,
+    },
+}
+"""Claims about each metric."""

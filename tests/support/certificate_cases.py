@@ -1,0 +1,129 @@
+"""Random problems with their optimum, their certificates, and changed ones."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from brute_force import METRICS, optimum, small_problem, with_resources, with_setups, with_shared_links, with_windows
+from large_amounts import large_problem
+
+from placeopt.bounding import quick
+from placeopt.errors import CertificateError
+from placeopt.model.objective import Value
+from placeopt.model.problem import Objective, Problem, Term
+from placeopt.proving.certificates import certificate
+from placeopt.verifier.certificates import Checked, check_certificate
+
+SUM = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_cost", Fraction(5))),))
+OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Objective()] * (len(METRICS) + 1)]
+
+KINDS = (
+    "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "ports", "link", "swapping",
+    "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
+)  # fmt: skip
+
+
+def drawn_problem(seed: int) -> Problem:
+    """A problem of one to five tasks, with every constraint and metric now and then."""
+    rng, objective = np.random.default_rng(seed), OBJECTIVES[seed % len(OBJECTIVES)]
+    if seed % 5 == 0:
+        return large_problem(seed, objective, bound=objective.single == "makespan")
+    problem = small_problem(rng, objective, times=seed % 7 == 0)
+    for chance, change in ((0.3, with_resources), (0.15, with_windows), (0.15, with_setups)):
+        if rng.random() < chance:
+            problem = change(problem, rng)
+    if problem.contention == "none" and problem.n_devices > 1 and problem.n_edges <= 3 and rng.random() < 0.3:
+        problem = with_shared_links(problem, rng)
+    return problem
+
+
+def proofs(seed: int) -> Iterator[tuple[Problem, Value, Value, dict[str, Any]]]:
+    """A drawn problem with its optimum, and certificates of its best quick bound and of the optimum; none without."""
+    problem = drawn_problem(seed)
+    found = optimum(problem)
+    if found is None or problem.n_tasks == 0:
+        return
+    best = found[0][0]
+    bound = quick.best_bound(problem)
+    for value, source in ((bound.value, bound.name), (best, "brute-force")):
+        made = certificate(problem, value, source, found[1], time_limit=1.0, should_stop=lambda: False)
+        yield problem, best, value, made
+
+
+def mutated(made: dict[str, Any], problem: Problem, rng: random.Random) -> dict[str, Any]:
+    """A certificate with one to three changes: numbers, names, claims and parts of it."""
+    changed = copy.deepcopy(made)
+    for _ in range(rng.randint(1, 3)):
+        holders = [changed, *_inside(changed["proof"])]
+        holder = rng.choice(holders)
+        key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)) or [0])
+        if isinstance(holder, list) and not holder:
+            continue
+        if holder is changed and key != "bound":
+            continue
+        value = holder[key]
+        if isinstance(value, int):
+            holder[key] = max(value + rng.choice([1, -1, value, -value, rng.randint(1, 9), 1 << rng.randint(0, 70)]), 0)
+        elif isinstance(value, str):
+            names = [*problem.task_names, *problem.device_names, *KINDS]
+            holder[key] = rng.choice(names)
+        elif isinstance(value, list):
+            holder[key] = rng.sample(value, rng.randint(0, len(value)))
+        elif isinstance(value, dict):
+            holder[key] = rng.choice([None, _claim(problem, rng)])
+        else:
+            holder[key] = _claim(problem, rng)
+    return changed
+
+
+def _inside(part: Any) -> Iterator[Any]:
+    if isinstance(part, dict | list):
+        yield part
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from _inside(each)
+
+
+def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
+    """A claim with keys of all kinds, at random."""
+    devices, tasks = list(problem.device_names), list(problem.task_names)
+    most = int(problem.duration.max(initial=1)) * problem.n_tasks + 2
+
+    def number() -> int:
+        return rng.choice([0, 0, 1, rng.randint(0, most), rng.randint(0, 9)])
+
+    claim: dict[str, Any] = {
+        "claim": rng.choice(KINDS), "value": number(), "head": number(), "tail": number(), "start": number(),
+        "end": number(), "each": rng.randint(0, 3), "swap": number(), "level": number(), "scale": rng.randint(1, 4),
+        "shift": rng.choice([0, 0, 2, 40]), "backwards": rng.random() < 0.5, "half": rng.random() < 0.3,
+        "prices": {name: rng.choice([0, 1, rng.randint(0, 1 << 40)]) for name in devices},
+        "memory": {name: rng.choice([0, 0, rng.randint(0, 1 << 20)]) for name in devices},
+        "from": {"claim": "critical-path", "value": 0}, "engine": "CP-SAT", "proof": rng.choice([None, "?"]),
+        rng.choice(["pair", "order"]): [rng.choice(tasks), rng.choice(tasks)],
+    }  # fmt: skip
+    if rng.random() < 0.6:
+        claim["devices"] = rng.sample(devices, rng.randint(1, len(devices)))
+    if problem.resources is not None:
+        claim["resource"] = rng.choice(list(problem.resources.names) or ["?"])
+    if problem.shared_links is not None:
+        claim["link"] = rng.choice(list(problem.shared_links.channels))
+    if claim["claim"] == "series":
+        cut = rng.choice(tasks)
+        claim |= {
+            "cuts": [cut],
+            "blocks": [rng.sample(tasks, rng.randint(0, len(tasks))) for _ in range(2)],
+            "arcs": [],
+        }
+    return claim
+
+
+def accepted(problem: Problem, changed: dict[str, Any]) -> Checked | None:
+    """What a certificate proves; None if the checker refuses it."""
+    try:
+        return check_certificate(problem, changed)
+    except CertificateError:
+        return None

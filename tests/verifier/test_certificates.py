@@ -1,0 +1,342 @@
+"""Certificates: each claim by hand, random ones against brute force, changed ones, and the commands."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certificate_cases import accepted, mutated, proofs
+from commandline import run
+
+import placeopt as po
+from placeopt.errors import CertificateError, UsageError
+from placeopt.model.problem import Problem
+from placeopt.verifier.certificates import Scene, check_claim, model_of
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "certificates.md").read_text()
+
+
+def problem_of(tasks: dict[str, Any], **rest: Any) -> Problem:
+    """Two equal devices, a transfer takes two ticks."""
+    document = {"placeopt": 1, "devices": {"d": {"count": 2}}, "links": {"default": {"latency": 2}}, "tasks": tasks}
+    return po.compile({**document, **rest})
+
+
+def proved(problem: Problem, kind: str, metric: str = "makespan", **keys: Any) -> int:
+    """What a claim proves."""
+    return check_claim(Scene(model_of(problem)), metric, {"claim": kind, "value": 0, **keys})
+
+
+CHAIN = {"a": {"time": 3}, "b": {"time": 4, "after": ["a"]}, "c": {"time": 5}}
+THREE = {"a": {"time": 3}, "b": {"time": 3}, "c": {"time": 2}}
+FORK = {name: {"time": 3, "after": ["a"]} if name != "a" else {"time": 2} for name in "abcd"}
+SIZED = {name: {"time": 1, "memory": size} for name, size in (("a", 6), ("b", 5), ("c", 4))}
+ONE_CUT = {"claim": "series", "value": 1, "cuts": ["a"], "blocks": [[], ["b"]]}
+BOTH = {"devices": {"x": {"memory": 10}, "y": {"memory": 10}}}
+
+
+@pytest.mark.parametrize(
+    ("made", "kind", "keys", "value"),
+    [
+        (problem_of(CHAIN), "nothing", {}, 0),
+        (problem_of(CHAIN), "critical-path", {}, 7),
+        (problem_of(CHAIN), "load", {"prices": {"d0": 1}}, 6),  # 12 ticks of work on two devices
+        (problem_of(CHAIN), "load", {"prices": {"d1": 7}}, 6),  # one name stands for the class
+        (problem_of(CHAIN), "load", {"prices": {"d0": 1}, "head": 3, "tail": 0}, 5),  # b alone, 3 + 4 / 2
+        (problem_of(CHAIN), "load", {"prices": {"d0": 1}, "head": 4}, 0),  # no task
+        (problem_of(THREE), "packing", {"each": 1}, 5),  # two of three tasks share a device
+        (problem_of(THREE), "packing", {"each": 0}, 3),
+        (problem_of(THREE), "packing", {"each": 9}, 0),
+        (problem_of(FORK), "spread", {}, 7),  # 9 ticks of b, c and d, heads 2 and 2, tails 0 and 0: 13 / 2
+        (problem_of(FORK), "engine", {"value": 8, "engine": "CP-SAT"}, 8),
+        (problem_of(THREE), "largest", {"of": [{"claim": "packing", "value": 5, "each": 1}]}, 5),
+        (problem_of(SIZED, **BOTH), "load", {"prices": {"x": 1, "y": 1}}, 2),
+    ],
+)
+def test_what_a_claim_proves(made: Problem, kind: str, keys: dict[str, Any], value: int) -> None:
+    assert proved(made, kind, **keys) == value
+
+
+def test_prices_of_memory_move_work_off_a_small_device() -> None:
+    """The fast device holds one of two tasks: the other one takes 10 ticks."""
+    devices = {"fast": {"memory": 6}, "slow": {"memory": 12}}
+    tasks = {name: {"time": {"fast": 1, "slow": 10}, "memory": 6} for name in ("a", "b")}
+    made = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks})
+    assert proved(made, "cheapest", "total_cost") == 2
+    assert proved(made, "cheapest", "total_cost", scale=6, memory={"fast": 9}) == 11
+
+
+def test_a_claim_about_an_interval_goes_on_from_another_one() -> None:
+    """Three tasks of four ticks after tick 0, on two devices, with a tail of four: two intervals of work do not fit."""
+    tasks = {f"t{k}": {"time": 4} for k in range(3)}
+    made = problem_of(tasks)
+    known = {"claim": "critical-path", "value": 4}
+    keys = {"from": known, "start": 0, "end": 0, "prices": {"d0": 1}}
+    assert proved(made, "interval", **keys, value=6) == 6  # 12 ticks of work in 5 do not fit on two devices
+    with pytest.raises(CertificateError, match="states 7, but it proves 4"):
+        proved(made, "interval", **keys, value=7)
+
+
+def test_resources_count_their_use_over_time() -> None:
+    tasks = {f"t{k}": {"time": 2, "uses": {"r": 2}} for k in range(3)}
+    made = problem_of(tasks, resources={"r": 3})
+    assert proved(made, "resource", resource="r") == 4  # 12 of 3 at a time
+    assert proved(made, "resource", resource="r", half=True) == 6  # no two at one time
+    assert proved(made, "resource", resource="r", head=100, tail=100) == 0
+    with pytest.raises(CertificateError, match="expected at most half of the capacity"):
+        proved(made, "resource", resource="r", level=2)
+    with pytest.raises(CertificateError, match="expected a renewable resource"):
+        proved(made, "resource", resource="q")
+
+
+def test_transfers_that_cannot_be_avoided() -> None:
+    tasks = {
+        "a": {"time": {"x": 1}, "output": 8},
+        "b": {"time": {"y": 1}, "after": ["a"]},
+        "c": {"time": {"y": 1}, "after": ["a"]},
+    }
+    links = {"default": {"latency": 1, "bandwidth": 4}}
+    document = {"placeopt": 1, "devices": {"x": {}, "y": {}}, "links": links, "tasks": tasks, "contention": "port"}
+    made = po.compile({**document, "objective": "communication"})
+    assert proved(made, "transfers", "communication") == 8  # one transfer serves both
+    assert proved(po.compile(document), "ports") == 1 + 2 + 1  # 3 ticks over two ports, and tasks around them
+
+
+def test_swapping_before_the_first_task() -> None:
+    devices = {"x": {"memory": 4, "tiers": [{"memory": 100, "bandwidth": 2}]}}
+    made = po.compile({"placeopt": 1, "devices": devices, "tasks": {"a": {"time": 5, "memory": 10}}})
+    assert proved(made, "swapping", swap=3) == 3 + 5
+    assert proved(made, "swapping", swap=4) == 0
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        (None, "proof.terms.0.: expected an object"),
+        ({"claim": "?", "value": 1}, "'.'.* is not a claim about makespan"),
+        ({"claim": "critical-path"}, "value is None; expected a whole number"),
+        ({"claim": "critical-path", "value": 1.5}, "value is 1.5"),
+        ({"claim": "critical-path", "value": True}, "value is True"),
+        ({"claim": "critical-path", "value": -1}, "value is -1"),
+        ({"claim": "critical-path", "value": 8}, "states 8, but it proves 7"),
+        ({"claim": "load", "value": 1}, "no device has a price"),
+        ({"claim": "load", "value": 1, "prices": {"e": 1}}, "no device 'e'"),
+        ({"claim": "load", "value": 1, "prices": [1]}, "expected a price for each device"),
+        ({"claim": "load", "value": 1, "prices": {"d0": 1}, "memory": {"d0": 1}}, "without a limit of memory"),
+        ({"claim": "load", "value": 1, "prices": {"d0": 1}, "devices": []}, "expected names of devices"),
+        ({"claim": "spread", "value": 1, "devices": ["e"]}, "expected names of devices"),
+        ({"claim": "link", "value": 1, "link": "r"}, "which the problem does not have"),
+        ({"claim": "engine", "value": 100}, "engine is None"),
+        ({"claim": "refutation", "value": 13, "proof": None}, "the case is not closed"),
+        ({"claim": "refutation", "value": 13, "proof": {}}, "expected pair, order or class"),
+        ({"claim": "refutation", "value": 13, "proof": {"pair": ["a", "z"]}}, "not tasks of this block"),
+        ({"claim": "refutation", "value": 13, "proof": {"order": ["a", "c"]}}, "do not share a device"),
+        ({"claim": "series", "value": 1}, "expected a list"),
+        ({"claim": "series", "value": 1, "cuts": [], "blocks": [[]], "arcs": []}, "cuts is empty"),
+        (
+            {"claim": "series", "value": 1, "cuts": ["b"], "blocks": [["c"], []], "arcs": []},
+            "c is not an ancestor of b",
+        ),
+        (
+            {"claim": "series", "value": 1, "cuts": ["a"], "blocks": [[], ["c"]], "arcs": []},
+            "c is not a descendant of a",
+        ),
+        ({"claim": "series", "value": 1, "cuts": ["a"], "blocks": [[]], "arcs": []}, "expected a"),
+        ({**ONE_CUT, "arcs": [7]}, "is not an object"),
+        ({**ONE_CUT, "arcs": [{"block": 2}]}, "block is 2; the last one is 1"),
+        ({**ONE_CUT, "arcs": [{"block": 1, "start": ["d0"], "end": None}]}, "expected a device"),
+        ({**ONE_CUT, "arcs": [{"block": 1, "start": "d0", "end": "d0"}]}, "end is 'd0'; expected nothing"),
+    ],
+)
+def test_a_wrong_claim_is_named(claim: Any, message: str) -> None:
+    made = problem_of(CHAIN)
+    document = {
+        "placeopt_certificate": 1, "problem": made.fingerprint(), "objective": "makespan", "bound": 1,
+        "proof": {"claim": "terms", "terms": [claim]},
+    }  # fmt: skip
+    with pytest.raises(CertificateError, match=message):
+        po.check_certificate(made, document)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"placeopt_certificate": 2}, "placeopt_certificate: 1"),
+        ({"problem": "0"}, "about the problem with fingerprint 0"),
+        ({"objective": "energy"}, "the problem minimises makespan"),
+        ({"bound": 8}, "bound is 8, but its proof is of 7"),
+        ({"bound": "x"}, "expected a whole number, or a fraction"),
+        ({"bound": "1/0"}, "expected a whole number, or a fraction"),
+        ({"proof": {"claim": "terms", "terms": []}}, "expected a list of 1 claim"),
+        ({"proof": {"claim": "load"}}, "expected terms or engine"),
+    ],
+)
+def test_a_wrong_document_is_refused(change: dict[str, Any], message: str) -> None:
+    made = problem_of(CHAIN)
+    document = po.solve(made, "heft").certificate()
+    with pytest.raises(CertificateError, match=message):
+        po.check_certificate(made, {**document, **change})
+
+
+def test_a_file_that_is_no_certificate(tmp_path: Path) -> None:
+    made = problem_of(CHAIN)
+    (tmp_path / "c.json").write_text("[" * 100_000)
+    for path, message in ((tmp_path / "none.json", "No such file"), (tmp_path / "c.json", "not JSON")):
+        with pytest.raises(UsageError, match=message):
+            po.check_certificate(made, path)
+    (tmp_path / "c.json").write_text("[]")
+    with pytest.raises(CertificateError, match="placeopt_certificate"):
+        po.check_certificate(made, tmp_path / "c.json")
+
+
+def test_deep_claims_are_refused() -> None:
+    made = problem_of(CHAIN)
+    document = po.solve(made, "heft").certificate()
+    claim: dict[str, Any] = {"claim": "critical-path", "value": 7}
+    for _ in range(5000):
+        claim = {"claim": "largest", "value": 7, "of": [claim]}
+    with pytest.raises(CertificateError, match="nested too deeply"):
+        po.check_certificate(made, {**document, "proof": {"claim": "terms", "terms": [claim]}})
+
+
+def test_a_deep_tree_of_cases_is_checked() -> None:
+    """Trees are not limited by the recursion of Python; decisions that decide nothing do no harm."""
+    made = problem_of(FORK)
+    (claim,) = po.solve(made, "cp-sat").certificate()["proof"]["terms"]
+    assert claim["claim"] == "refutation"
+    tree, part = claim["proof"], "apart" if "pair" in claim["proof"] else "second"
+    for _ in range(3000):
+        tree = {**claim["proof"], part: tree}
+    assert proved(made, "refutation", value=8, proof=tree) == 8
+    for _ in range(3000):
+        tree = {**claim["proof"], part: tree}
+    with pytest.raises(CertificateError, match="is not closed") as error:
+        proved(made, "refutation", value=9, proof=tree)
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_certificates_are_accepted_and_state_the_bound(seed: int) -> None:
+    for problem, best, value, made in proofs(seed):
+        checked = accepted(problem, json.loads(json.dumps(made)))
+        assert checked is not None
+        assert checked.bound == value <= best
+
+
+@pytest.mark.parametrize("seed", range(1000, 1080))
+def test_no_changed_certificate_proves_more_than_the_optimum(seed: int) -> None:
+    rng = random.Random(seed)
+    for problem, best, _, made in proofs(seed):
+        for _ in range(10):
+            checked = accepted(problem, mutated(made, problem, rng))
+            assert checked is None or not checked.complete or checked.bound <= best
+
+
+def test_cases_prove_the_optima_of_the_papers_and_refute_no_more() -> None:
+    for name, value in (("heft-10", 73), ("peft-10", 113)):
+        made = po.load(ROOT / "problems" / f"{name}.yaml")
+        document = po.solve(made, "cp-sat", time_limit=20).certificate()
+        assert po.check_certificate(made, document).complete
+        assert document["bound"] == value
+        assert proved(made, "engine", engine="CP-SAT", value=value) == value
+        more = {"claim": "terms", "terms": [{"claim": "engine", "engine": "CP-SAT", "value": value + 1}]}
+        checked = po.check_certificate(made, {**document, "bound": value + 1, "proof": more})
+        assert [each.tasks for each in checked.trusted] == [10]
+
+
+def test_blocks_of_a_network_are_proved_one_by_one() -> None:
+    made = po.load(ROOT / "problems" / "resnet50-medium.yaml")
+    result = po.solve(made, "auto", time_limit=20)
+    document = result.certificate(time_limit=60)
+    checked = po.check_certificate(made, document)
+    assert checked.bound == result.bound == result.objective
+    assert checked.complete
+    (series,) = document["proof"]["terms"]
+    assert series["claim"] == "series"
+    assert series["arcs"]
+    for arc in series["arcs"]:
+        arc["proof"]["value"] += 1
+    if all(arc["proof"]["claim"] == "refutation" for arc in series["arcs"]):
+        with pytest.raises(CertificateError):
+            po.check_certificate(made, {**document, "bound": document["bound"] + 1})
+
+
+def test_a_block_of_all_tasks_is_not_the_whole_problem() -> None:
+    """The first cut takes no time in its block; with its duration, it would count twice."""
+    made = problem_of({"a": {"time": 5}, "b": {"time": 1, "after": ["a"]}})
+    assert proved(made, "critical-path") == 6
+    inner = {"claim": "series", "value": 6, "cuts": ["a"], "blocks": [[], ["b"]], "arcs": []}
+    arcs = [{"block": 1, "start": name, "end": None, "proof": inner} for name in ("d0", "d1")]
+    with pytest.raises(CertificateError, match="of the whole problem"):
+        proved(made, "series", cuts=["a"], blocks=[[], ["b"]], arcs=arcs)
+    assert proved(made, "series", cuts=["a"], blocks=[[], ["b"]], arcs=[]) == 6
+
+
+def test_what_an_engine_proved_is_said() -> None:
+    made = problem_of({f"t{k}": {"time": 2 + k % 3} for k in range(12)}, objective="total_cost")
+    document = po.solve(made, "single").certificate()
+    document["proof"] = {"claim": "engine", "engine": "CP-SAT", "value": 5}
+    checked = po.check_certificate(made, {**document, "bound": 5})
+    assert str(checked) == "bound 5 checked; 1 of 1 claim relies on CP-SAT (it has 12 tasks)"
+    assert checked.to_dict()["trusted"][0]["tasks"] == 12
+
+
+def test_a_result_without_a_bound_has_no_certificate() -> None:
+    tasks = {"a": {"time": 1, "deadline": 5}, "b": {"time": 5, "after": ["a"], "deadline": 6}}
+    result = po.solve(problem_of({**tasks, "c": {"time": 9, "deadline": 9}, "d": {"time": 9, "deadline": 9}}), "cp-sat")
+    assert result.termination is po.Termination.INFEASIBLE
+    with pytest.raises(UsageError, match="no lower bound"):
+        result.certificate()
+    with pytest.raises(UsageError, match="time_limit"):
+        po.solve(problem_of(CHAIN), "heft").certificate(time_limit=-1)
+
+
+def test_the_certificate_by_hand_of_the_page(tmp_path: Path) -> None:
+    document, claim = (PAGE.split(f"```{language}\n")[1].split("```")[0] for language in ("yaml", "json"))
+    path = tmp_path / "by-hand.yaml"
+    path.write_text(document)
+    made = po.load(path)
+    proof = {"claim": "terms", "terms": [json.loads(claim)]}
+    facts = {"problem": made.fingerprint(), "objective": "makespan", "bound": 13}
+    checked = po.check_certificate(made, {"placeopt_certificate": 1, **facts, "proof": proof})
+    assert checked.complete
+    assert po.solve(made, "brute-force").objective == checked.bound
+
+
+def test_the_page_names_every_claim() -> None:
+    from placeopt.verifier.certificates import CLAIMS
+
+    assert {name for name in CLAIMS if f"`{name}`" not in PAGE} == set()
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    problem, plan, proof = ROOT / "problems" / "heft-10.yaml", tmp_path / "plan.json", tmp_path / "proof.json"
+    done = run("solve", problem, "--solver", "cp-sat", "--out", plan, "--certificate", proof)
+    assert done.code == 0
+    assert "certificate: bound 73 checked: 1 claim, all by computing" in done.out
+    done = run("verify", problem, plan, "--certificate", proof)
+    assert done.code == 0
+    assert "gap: 0.00%: no plan is better" in done.out
+    done = run("verify", problem, plan, "--certificate", proof, "--json")
+    data = json.loads(done.out)
+    assert data["gap"] == 0
+    assert data["certificate"]["complete"]
+    document = json.loads(proof.read_text())
+    proof.write_text(json.dumps({**document, "bound": 74}))
+    done = run("verify", problem, plan, "--certificate", proof)
+    assert done.code == 1
+    assert "certificate refused: certificate.bound is 74, but its proof is of 73 only" in done.out
+    done = run("verify", problem, plan, "--certificate", proof, "--json")
+    assert "74" in json.loads(done.out)["certificate"]["refused"]
+    done = run("verify", problem, plan, "--certificate", tmp_path / "none.json")
+    assert done.code == 2
+    done = run("solve", problem, "--solver", "heft", "--certificate", proof, "--json")
+    assert json.loads(done.out)["certificate"]["bound"] == 63
+    assert json.loads(proof.read_text())["bound"] == 63
+    done = run("solve", problem, "--certificate", tmp_path / "none" / "proof.json")
+    assert done.code == 2
+    assert "there is no folder" in done.err
