@@ -65,6 +65,10 @@ class TestExamples:
                 exec(compiled, names)
         except MissingExtraError as error:
             pytest.skip(str(error))
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            pytest.skip("PyTorch is not installed: pip install 'placeopt[torch]'")
 
     def command(self, path: Path, example: Example) -> None:
         arguments = example.arguments[1:]

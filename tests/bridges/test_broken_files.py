@@ -195,4 +195,6 @@ def test_valid_files_are_recognised(kind: str, tmp_path: Path) -> None:
     ids=lambda content: f"{content[:8]!r}-{len(content)}",
 )  # fmt: skip
 def test_other_files_are_explained(format: str, content: bytes, tmp_path: Path) -> None:
+    if format == "torch-export":
+        pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'placeopt[torch]'")
     assert isinstance(check_import(tmp_path / "file.json", content, format), Exception)
