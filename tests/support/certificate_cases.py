@@ -14,6 +14,7 @@ from large_amounts import large_problem
 
 from placeopt.bounding import quick
 from placeopt.errors import CertificateError
+from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.proving.certificates import certificate
@@ -34,6 +35,9 @@ def drawn_problem(seed: int) -> Problem:
     if seed % 5 == 0:
         return large_problem(seed, objective, bound=objective.single == "makespan")
     problem = small_problem(rng, objective, times=seed % 7 == 0)
+    if seed % 11 == 0:
+        none = np.zeros(problem.n_tasks, dtype=np.int64)
+        problem = with_changes(problem, resident=none, output=none, scratch=none, shared=np.zeros_like(problem.shared))
     for chance, change in ((0.3, with_resources), (0.15, with_windows), (0.15, with_setups)):
         if rng.random() < chance:
             problem = change(problem, rng)

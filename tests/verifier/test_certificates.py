@@ -166,11 +166,10 @@ def test_a_wrong_claim_is_named(claim: Any, message: str) -> None:
     ("change", "message"),
     [
         ({"placeopt_certificate": 2}, "placeopt_certificate: 1"),
-        ({"problem": "0"}, "about the problem with fingerprint 0"),
+        ({"problem": "0"}, "about the problem with fingerprint '0'"),
         ({"objective": "energy"}, "the problem minimises makespan"),
         ({"bound": 8}, "bound is 8, but its proof is of 7"),
         ({"bound": "x"}, "expected a whole number, or a fraction"),
-        ({"bound": "1/0"}, "expected a whole number, or a fraction"),
         ({"proof": {"claim": "terms", "terms": []}}, "expected a list of 1 claim"),
         ({"proof": {"claim": "load"}}, "expected terms or engine"),
     ],
@@ -263,6 +262,70 @@ def test_blocks_of_a_network_are_proved_one_by_one() -> None:
     if all(arc["proof"]["claim"] == "refutation" for arc in series["arcs"]):
         with pytest.raises(CertificateError):
             po.check_certificate(made, {**document, "bound": document["bound"] + 1})
+
+
+LIGHT = {"a": {"time": 1}, "b": {"time": 1, "after": {"a": 7}}}
+
+
+@pytest.mark.parametrize(
+    ("rest", "metric", "claim", "value"),
+    [
+        ({"objective": "devices"}, "devices", {"claim": "memory"}, 1),
+        ({"objective": "communication"}, "communication", {"claim": "transfers"}, 0),
+        ({"objective": "total_cost"}, "total_cost", {"claim": "cheapest"}, 2),
+        ({"contention": "port"}, "makespan", {"claim": "ports"}, 0),
+        (
+            {"links": {"default": {"latency": 2}, "shared": {"s": {"between": ["d0", "d1"]}}}}, "makespan",
+            {"claim": "link", "link": "s"}, 0,
+        ),
+        ({"devices": {"d": {"count": 3, "memory": 0}}, "objective": "devices"}, "devices", {"claim": "memory"}, 1),
+    ],
+)  # fmt: skip
+def test_tasks_without_memory_need_one_device(
+    rest: dict[str, Any], metric: str, claim: dict[str, Any], value: int
+) -> None:
+    keys = {key: each for key, each in claim.items() if key != "claim"}
+    assert proved(problem_of(LIGHT, **rest), claim["claim"], metric, **keys) == value
+
+
+def test_devices_swap_once_not_in_every_block() -> None:
+    devices = {"d": {"memory": 10, "tiers": [{"bandwidth": 1}]}, "e": {"memory": 0}}
+    tasks = {"a": {"time": {"e": 50}}, "b": {"time": {"d": 1}, "memory": 30, "after": ["a"]}}
+    made = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks})
+    assert proved(made, "swapping", swap=20) == 21
+    arcs = [{"block": 1, "start": "e", "end": None, "proof": {"claim": "swapping", "value": 21, "swap": 20}}]
+    with pytest.raises(CertificateError, match="states 21, but it proves 0"):
+        proved(made, "series", cuts=["a"], blocks=[[], ["b"]], arcs=arcs)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1e30000000", "1e-30000000", "1" * 2000, 10**3000, -(10**5000), "\u0661", " 1", "1/0"],
+    ids=lambda value: type(value).__name__,
+)
+def test_numbers_of_any_length_are_refused_at_once(value: Any) -> None:
+    made = problem_of({f"t{k}": {"time": 1} for k in range(12)})
+    document = po.solve(made, "heft").certificate()
+    engine = {"claim": "engine", "engine": "x", "value": value}
+    for change in ({"bound": value}, {"proof": engine}, {"proof": {"claim": "terms", "terms": [engine]}}):
+        with pytest.raises(CertificateError, match="expected a whole number"):
+            po.check_certificate(made, {**document, **change})
+
+
+def test_nested_parts_of_a_document_are_refused() -> None:
+    made = problem_of(CHAIN)
+    document, deep = po.solve(made, "heft").certificate(), []
+    for _ in range(5000):
+        deep = [deep]
+    for key in ("problem", "objective", "bound", "proof"):
+        with pytest.raises(CertificateError):
+            po.check_certificate(made, {**document, key: deep})
+
+
+def test_trees_of_cases_have_few_tasks() -> None:
+    made = problem_of({f"t{k}": {"time": 1} for k in range(501)})
+    with pytest.raises(CertificateError, match="about 501 tasks; expected at most 500"):
+        proved(made, "refutation", value=2, proof=None)
 
 
 def test_a_block_of_all_tasks_is_not_the_whole_problem() -> None:

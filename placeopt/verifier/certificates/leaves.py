@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import CertificateError
+from placeopt.errors import CertificateError, visible
 from placeopt.model.problem import PARTS, UNLIMITED
 from placeopt.verifier.certificates.model import INFINITE, Model, Rate, Table, charge
 from placeopt.verifier.certificates.windows import Windows, windows_of
 
 Claim = dict[str, Any]
+
+BITS = 1000
+"""Size of numbers in a certificate at most."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,14 @@ class Scene:
 
 def whole(value: object, where: str) -> int:
     """A number of a certificate that is whole and not negative."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise CertificateError(f"{where} is {value!r}; expected a whole number, 0 or more")
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or value.bit_length() > BITS:
+        raise CertificateError(f"{where} is {shown(value)}; expected a whole number, 0 or more, of at most {BITS} bits")
     return value
+
+
+def shown(value: object) -> str:
+    """A part of a certificate for a message, shortened."""
+    return visible(f"{value!r}") if not isinstance(value, int) or value.bit_length() <= BITS else "too large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,10 +307,13 @@ def _around(said: Said) -> int:
 
 
 def swapping(said: Said) -> int:
-    """If all devices swap for fewer than `swap` ticks, they do not hold all bytes; a task with bytes comes after it."""
+    """If all devices swap for fewer than `swap` ticks, they do not hold all bytes; a task with bytes comes after it.
+
+    Devices swap from tick 0 on, so that a block after a cut has no such bound.
+    """
     model, found, tiers, ticks = said.model, said.scene.windows, said.model.problem.tiers, said.number("swap")
     heavy = [i for i in range(model.n) if model.memory[i] > 0]
-    if tiers is None or not heavy or ticks == 0:
+    if tiers is None or not heavy or ticks == 0 or not model.begins:
         return 0
     room = 0
     for d, size in zip(model.devices.leader, model.devices.size, strict=True):
@@ -405,10 +416,10 @@ def _largest_first(model: Model, classes: Iterable[int], held: int) -> int:
     ]
     used = 0
     for room, size in sorted(rooms, reverse=True):
-        need = size if room == 0 else min(size, -(-held // room))
-        used, held = used + max(need, 0), held - room * max(need, 0)
         if held <= 0:
             break
+        need = size if room == 0 else min(size, -(-held // room))
+        used, held = used + need, held - room * need
     return used
 
 

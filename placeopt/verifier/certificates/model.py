@@ -120,6 +120,8 @@ class Model:
         Pairs of tasks that run on different devices.
     whole
         Whether it is the whole problem, not a block.
+    begins
+        Whether it begins at tick 0, not at the end of a cut.
     """
 
     problem: Problem
@@ -133,6 +135,7 @@ class Model:
     edges: list[Edge]
     parted: tuple[tuple[int, int], ...]
     whole: bool
+    begins: bool
 
     @property
     def n(self) -> int:
@@ -271,6 +274,7 @@ def block_of(
         edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
         parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),
         whole=first is None and last is None,
+        begins=first is None,
     )
     if len(model.order) < len(tasks):
         raise CertificateError("the tasks of the problem depend on each other in a cycle")

@@ -254,21 +254,21 @@ def with_edges(model: Model, pairs: list[tuple[int, int]]) -> Model:
 
 PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
 
-SMALL, CASES = 10, 2000
-"""Tasks of a model that is decided by trying all cases, and cases that are tried at most."""
+SMALL, CASES, LARGEST = 10, 2000, 500
+"""Tasks of a model that is decided by trying all cases; cases that are tried at most; tasks of a model with a tree."""
 
 
-def refuted(model: Model, value: int, proof: object, where: str) -> int:
-    """Check a tree of cases that refutes all schedules below a value; return the number of cases."""
+def refuted(model: Model, value: int, proof: object, where: str) -> None:
+    """Check a tree of cases that refutes all schedules below a value."""
+    if model.n > LARGEST:
+        raise CertificateError(f"{where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     if not model.possible:
-        return 1
+        return
     names = {model.problem.task_names[task]: i for i, task in enumerate(model.tasks)}
     devices = model.devices.named
     pending: list[tuple[Callable[[], Case], Any, str]] = [(lambda: Case(model, value - 1), proof, f"{where}.proof")]
-    cases = 0
     while pending:
         make, node, at = pending.pop()
-        cases += 1
         try:
             case = make()
         except ClosedError:
@@ -289,22 +289,21 @@ def refuted(model: Model, value: int, proof: object, where: str) -> int:
         ):
             raise CertificateError(f"{at}.order: {about!r} do not share a device that runs one task at a time")
         pending += [(make, node.get(name), f"{at}.{name}") for name, make in case.decision(kind, i, j).parts]
-    return cases
 
 
-def exhausted(model: Model, value: int) -> bool:
-    """Whether trying all cases of few tasks shows that no schedule of the model is below a value."""
+def exhausted(model: Model, value: int) -> tuple[bool, int]:
+    """Whether trying all cases of few tasks shows that no schedule of the model is below a value; and their number."""
     if model.n > SMALL:
-        return False
-    pending, left = [lambda: Case(model, value - 1)], CASES
-    while pending and left:
-        left -= 1
+        return False, 0
+    pending, tried = [lambda: Case(model, value - 1)], 0
+    while pending and tried < CASES:
+        tried += 1
         try:
             case = pending.pop()()
         except ClosedError:
             continue
         decision = case.undecided()
         if decision is None:  # a schedule of the model
-            return False
+            return False, tried
         pending += [make for _, make in decision.parts]
-    return not pending
+    return not pending, tried
