@@ -3,7 +3,7 @@
     python benchmarks/service.py [--jobs N]
 
 The instance is `layered_document` with 300 tasks, 4 devices, seed 0 and CCR 1, as JSON. `placeopt serve` runs in a
-process of its own, by default with a worker for each core, and so do the clients, on the same machine. Each client
+separate process, by default with a worker for each core, and so do the clients, on the same machine. Each client
 submits the spec, follows the events to the end, and repeats that until all have made 400 requests in all. `solves`
 waits for the results, `checks` only checks the spec. The table lists requests per second, the median and the 95th
 percentile of seconds from the request to its answer (of a solve: to the event `finished`), and failed requests. The
@@ -33,7 +33,7 @@ CLIENTS = (1, 20, 200)
 
 
 class Connection:
-    """Requests of one client; each has a connection of its own, as those of most scripts have."""
+    """Requests of one client; each opens its own connection, as most scripts do."""
 
     def __init__(self, host: str, port: int) -> None:
         self.place = host, port

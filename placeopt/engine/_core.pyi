@@ -423,9 +423,9 @@ def earliest_heads(edges: tuple[numpy.typing.NDArray[numpy.int64], ...], links: 
     Return the heads (n, k) of placeopt.bounding.quick.paths, from release times (n,), 2^61 where not allowed. `edges` are order (n,), start (n + 1,), edge and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity (k,), duration, busy and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, the heads are weaker.
     """
 
-def best_window(by_tail: numpy.typing.NDArray[numpy.int64], rank: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], scale: int) -> int:
+def best_window(by_tail: numpy.typing.NDArray[numpy.int64], rank: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], scale: int) -> tuple[int, int]:
     """
-    Return the largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q (n,). `by_tail` is the order of decreasing tails, `rank` the position of each task by increasing heads.
+    Return the largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q (n,). `by_tail` is the order of decreasing tails, `rank` the position of each task by increasing heads. The second number is a task whose tail is that Q, -1 without tasks.
     """
 
 def best_spread(order: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64], duration: numpy.typing.NDArray[numpy.int64], far: numpy.typing.NDArray[numpy.int64], level: int, count: int) -> int:

@@ -234,7 +234,7 @@ class TaskSpec(Strict):
     """Producers whose outputs the task may overwrite with its own, from their first byte on, where no other task needs
     them any more. Needs `addresses`."""
     view: Annotated[ViewSpec, widen(_under("of"), TaskName | ViewSpec)] | None = None
-    """The producer whose output contains that of the task, which needs no bytes of its own on the same device. Needs
+    """The producer whose output contains that of the task, which needs no further bytes on the same device. Needs
     `addresses`."""
     backward_of: TaskName | None = None
     """The forward task whose gradient this task computes. Passes place both tasks together. In pipelines, backward

@@ -275,14 +275,14 @@ class Result:
         Raises
         ------
         UsageError
-            If there is no bound, or an argument is wrong.
+            If the result has no bound, or an argument is wrong.
         """
         from placeopt.proving.certificates import certificate
 
         checked_number("time_limit", time_limit, positive=True)
         checked_call("should_stop", should_stop)
         if self.bound is None or self.bound_source is None:
-            raise UsageError(f"the result of {self.solver} has no lower bound, so there is no certificate of it")
+            raise UsageError(f"the result of {self.solver} has no lower bound to certify")
         schedule = self.schedule if self.feasible else None
         return certificate(
             self.problem, self.bound, self.bound_source, schedule, time_limit=time_limit,

@@ -22,6 +22,7 @@ from placeopt.bounding.quick.classes import classes_of, subsets
 from placeopt.bounding.quick.deadlines import horizon, narrowed
 from placeopt.bounding.quick.infeasibility import _bins
 from placeopt.bounding.quick.interior import dual_prices
+from placeopt.bounding.quick.jackson import nearest
 from placeopt.bounding.quick.loads import (
     SAMPLE,
     Prices,
@@ -447,7 +448,10 @@ class TestJackson:
             head, work, tail = rng.integers(0, 20, n), rng.integers(1, 9, n), rng.integers(0, 20, n)
             by_tail = np.argsort(-tail, kind="stable")
             rank = np.argsort(np.argsort(head, kind="stable"), kind="stable")
-            assert engine.best_window(by_tail, rank, head, tail, work, 1) == preemptive(head, work, tail)
+            value, last = engine.best_window(by_tail, rank, head, tail, work, 1)
+            assert value == preemptive(head, work, tail)
+            near = nearest(head, tail, work, 1, int(tail[last]))
+            assert value == near + work[(head >= near) & (tail >= tail[last])].sum() + tail[last]
 
     def test_spread_is_the_best_over_all_thresholds(self) -> None:
         rng = np.random.default_rng(4)

@@ -353,9 +353,9 @@ def test_addresses_tell_which_buffer_lies_there(opened: Callable[..., Opened]) -
     y = floor - room * (low + 5000) / (1.05 * 256 * 1024)
     page.tab.mouse.move(box["x"] + page.tab.evaluate(f"report.gantt.xOf({tick})"), box["y"] + y)
     page.settle()
-    told = page.tab.inner_text("#tip")
-    assert told.startswith("conv9\n")
-    assert f"{low:,} \N{EN DASH} {low + 73728:,}" in told
+    tip = page.tab.inner_text("#tip")
+    assert tip.startswith("conv9\n")
+    assert f"{low:,} \N{EN DASH} {low + 73728:,}" in tip
     page = opened(striped_page())
     assert not page.tab.locator("#address-part").is_visible()
 

@@ -176,9 +176,9 @@ def _makespan(classes: Classes) -> Iterator[Bound]:
         f"them, take{'s' if tasks == 1 else ''} at least {_time(problem, whole)}",
     )
     yield packing
-    for ticks, name in scarcest(classes, found):
-        why = f"the tasks share {name}, and take at least {_time(problem, ticks)} with the work before and after them"
-        yield Bound("resources", ticks, why)
+    if (use := scarcest(classes, found)) is not None:
+        taken = f"take at least {_time(problem, use.ticks)} with the work before and after them"
+        yield Bound("resources", use.ticks, f"the tasks share {use.name}, and {taken}")
     if problem.contends and problem.n_edges > 0:
         yield from _ports(classes, found)
         yield from _links(classes, found)

@@ -83,12 +83,12 @@ def _proofs(problem: Problem) -> Iterator[str]:
             f"{'has' if tasks == 1 else 'have'} too little time "
             "between their release times and their deadlines, or those of their successors"
         )
-    for ticks, name in scarcest(within.classes, within.found):
-        if ticks > within.horizon:
-            yield (
-                f"tasks use more of {name} than there is between their release times and their deadlines, or those of "
-                "their successors"
-            )
+    use = scarcest(within.classes, within.found)
+    if use is not None and use.ticks > within.horizon:
+        yield (
+            f"tasks use more of {use.name} than there is between their release times and their deadlines, or those of "
+            "their successors"
+        )
 
 
 def _confined(classes: Classes) -> Iterator[str]:

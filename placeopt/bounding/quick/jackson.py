@@ -77,11 +77,26 @@ def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
     scale = prices.scale(sharing)
     if scale == 0:
         return -1
+    value, _ = sweep(head, tail, weights(sharing, prices).astype(np.int64), scale)
+    return -((prices.memory_worth(sharing) - value) // scale)
+
+
+def sweep(head: Int, tail: Int, weight: Int, scale: int) -> tuple[int, int]:
+    """The largest scale (R + Q) + weight of the tasks with head >= R and tail >= Q, and this Q."""
     by_tail = np.argsort(-tail, kind="stable")
     rank = np.argsort(np.argsort(head, kind="stable"))
-    weight = weights(sharing, prices).astype(np.int64)
-    value = engine.best_window(by_tail, rank, head, tail, weight, scale)
-    return -((prices.memory_worth(sharing) - value) // scale)
+    value, last = engine.best_window(by_tail, rank, head, tail, weight, scale)
+    return value, int(tail[last])
+
+
+def nearest(head: Int, tail: Int, weight: Int, scale: int, far: int) -> int:
+    """The R with the largest scale R + weight of the tasks with head >= R and tail >= far."""
+    inside = tail >= far
+    order = np.argsort(-head[inside], kind="stable")
+    heads = head[inside][order]
+    last = np.append(heads[1:] != heads[:-1], True)  # all tasks with this head are counted
+    value = (scale * heads + np.cumsum(weight[inside][order]))[last]
+    return int(heads[last][value.argmax()])
 
 
 def sharing_of_tasks(classes: Classes, tasks: Bool, members: Bool) -> Sharing:

@@ -16,11 +16,12 @@ With l = K / 2, tasks of which no two fit at one time run one after another.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from placeopt import engine
 from placeopt.bounding.quick.classes import Classes, by_group
+from placeopt.bounding.quick.jackson import nearest, sweep
 from placeopt.bounding.quick.paths import NEVER, Windows
 from placeopt.model.arrays import Bool, Int
 
@@ -31,41 +32,46 @@ BITS = 60
 """Sums of 64-bit integers stay below 2**BITS."""
 
 
-def scarcest(classes: Classes, found: Windows) -> Iterator[tuple[int, str]]:
-    """The best lower bound of the makespan from a renewable resource, and its name; nothing if tasks use none."""
+class Use(NamedTuple):
+    """The best bound of a resource: its ticks, and the l, R and Q of the formula; 2 l, as it may be K / 2."""
+
+    ticks: int
+    name: str
+    double_level: int
+    head: int
+    tail: int
+
+
+def scarcest(classes: Classes, found: Windows) -> Use | None:
+    """The best lower bound of the makespan from a renewable resource; None if tasks use none."""
     resources = classes.problem.resources
     if resources is None:
-        return
+        return None
     head, tail = (np.where(found.allowed, ticks, NEVER).min(axis=1) for ticks in (found.head, found.tail))
-    best: list[tuple[int, str]] = []
+    best: list[Use] = []
     for r in np.flatnonzero(resources.renewable).tolist():
         amount, capacity = resources.amounts(r)[:, classes.leader], int(resources.capacity[r])
         amount = np.where(classes.duration > 0, amount, 0)
         users = np.flatnonzero(np.where(found.allowed, amount, 1).min(axis=1) > 0)
         if capacity > 0 and len(users):
-            ticks = _shared(
-                amount[users], classes.duration[users], found.allowed[users], head[users], tail[users], capacity
-            )
-            best.append((ticks, resources.names[r]))
-    if best:
-        yield max(best, key=lambda bound: bound[0])
+            rows = amount[users], classes.duration[users], found.allowed[users], head[users], tail[users]
+            best.append(_shared(resources.names[r], capacity, *rows))
+    return max(best, key=lambda use: use.ticks, default=None)
 
 
-def _shared(amount: Int, duration: Int, allowed: Bool, head: Int, tail: Int, capacity: int) -> int:
+def _shared(name: str, capacity: int, amount: Int, duration: Int, allowed: Bool, head: Int, tail: Int) -> Use:
     """The best bound of one resource over all functions."""
     small = np.unique(amount[allowed & (amount <= capacity - amount)])
     if len(small) > THRESHOLDS:
         small = np.unique(np.quantile(small, (np.arange(THRESHOLDS) + 1) / THRESHOLDS, method="lower"))
-    half = np.where(amount > capacity - amount, capacity, np.where(amount < capacity - amount, 0, amount))
-    functions = [
-        np.where(amount > capacity - level, capacity, np.where(amount < level, 0, amount)) for level in small.tolist()
-    ]
-    by_tail = np.argsort(-tail, kind="stable")
-    rank = np.argsort(np.argsort(head, kind="stable"))
-    best = 0
-    for mapped in (amount, half, *functions):
-        work, scale = _work(mapped, duration, allowed, capacity, int(head.max()) + int(tail.max()))
-        best = max(best, -(-engine.best_window(by_tail, rank, head, tail, work, scale) // scale))
+    best, longest = Use(0, name, 0, 0, 0), int(head.max()) + int(tail.max())
+    for double in (0, capacity, *(2 * level for level in small.tolist())):
+        most, least = (2 * capacity - double) // 2, -(-double // 2)
+        mapped = np.where(amount > most, capacity, np.where(amount < least, 0, amount))
+        work, scale = _work(mapped, duration, allowed, capacity, longest)
+        value, far = sweep(head, tail, work, scale)
+        if -(-value // scale) > best.ticks:
+            best = Use(-(-value // scale), name, double, nearest(head, tail, work, scale, far), far)
     return best
 
 

@@ -451,9 +451,10 @@ must be apart.)")
         "by_tail"_a, "rank"_a, "head"_a, "tail"_a, "weight"_a, "scale"_a,
         nb::sig("def best_window(by_tail: numpy.typing.NDArray[numpy.int64], rank: numpy.typing.NDArray[numpy.int64], "
                 "head: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], "
-                "weight: numpy.typing.NDArray[numpy.int64], scale: int) -> int"),
+                "weight: numpy.typing.NDArray[numpy.int64], scale: int) -> tuple[int, int]"),
         "Return the largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q (n,). `by_tail` is "
-        "the order of decreasing tails, `rank` the position of each task by increasing heads.");
+        "the order of decreasing tails, `rank` the position of each task by increasing heads. The second "
+        "number is a task whose tail is that Q, -1 without tasks.");
     module.def(
         "best_spread",
         [](nb::handle order, nb::handle near, nb::handle duration, nb::handle far, Int level, Int count) {

@@ -9,11 +9,11 @@ constexpr Int EMPTY = -(Int{1} << 62);
 }  // namespace
 
 // Each node of a tree over the heads holds the total weight below it and the best scale R + weight of {head >= R} there.
-Int best_window(Ints by_tail, Ints rank, Ints head, Ints tail, Ints weight, Int scale) {
+std::pair<Int, Int> best_window(Ints by_tail, Ints rank, Ints head, Ints tail, Ints weight, Int scale) {
     std::size_t leaves = 1;
     while (leaves < by_tail.size()) leaves *= 2;
     std::vector<Int> total(2 * leaves), best(2 * leaves, EMPTY);
-    Int largest = EMPTY;
+    Int largest = EMPTY, last = NONE;
     for (const Int i : by_tail) {
         std::size_t node = leaves + rank[i];
         total[node] = weight[i];
@@ -24,9 +24,13 @@ Int best_window(Ints by_tail, Ints rank, Ints head, Ints tail, Ints weight, Int 
             total[node] = add(total[left], total[right]);
             best[node] = std::max(best[right], add(best[left], total[right]));
         }
-        largest = std::max(largest, add(best[1], multiply(scale, tail[i])));
+        const Int value = add(best[1], multiply(scale, tail[i]));
+        if (value > largest) {
+            largest = value;
+            last = i;
+        }
     }
-    return largest;
+    return {largest, last};
 }
 
 Int best_spread(Ints order, Ints near, Ints duration, Ints far, Int level, Int count) {

@@ -32,7 +32,7 @@ std::vector<Int> earliest_heads(const ClassGraph& graph, Int most, Int budget, I
 
 // The largest scale (R + Q) + weight of {head >= R, tail >= Q} over all heads R and tails Q (n,). `by_tail` is the order of
 // decreasing tails, `rank` the position of each task by increasing heads.
-Int best_window(Ints by_tail, Ints rank, Ints head, Ints tail, Ints weight, Int scale);
+std::pair<Int, Int> best_window(Ints by_tail, Ints rank, Ints head, Ints tail, Ints weight, Int scale);
 
 // The largest sum of durations, `count` smallest near ends and `count` smallest far ends, over the tasks with far >= level
 // in the `order` of decreasing near: all prefixes with at least `count` tasks; -2^62 without such a prefix.

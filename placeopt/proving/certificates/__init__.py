@@ -14,20 +14,20 @@ Every claim is checked before it is written, so that a certificate states no mor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
 from placeopt.model.objective import Value
-from placeopt.model.problem import Metric, Objective, Problem, Term
+from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
-from placeopt.proving.certificates.leaves import NOTHING, Claim, accepted, interval_claim, quick_claims
+from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, interval_claim
 from placeopt.proving.certificates.refutation import refutation_claim
 from placeopt.proving.certificates.series import series_claim
-from placeopt.verifier.certificates import FORMAT, Scene, model_of
+from placeopt.verifier.certificates import FORMAT, Scene, exact, model_of
 
 __all__ = ["certificate"]
 
@@ -61,67 +61,55 @@ def certificate(
         Polled regularly; once true, what has no proof yet relies on what proved it.
     """
     level = problem.objective.levels[0]
-    trusted: Claim = {"claim": "engine", "engine": source, "value": number(bound)}
-    proof = trusted if bound > 0 else terms([dict(NOTHING) for _ in level])
-    if bound > 0:
-        found = [best_claim(alone(problem, term), term.metric) for term in level]
-        total = sum((term.weight * claim["value"] for term, claim in zip(level, found, strict=True)), Fraction(0))
-        if total >= bound:
-            proof = terms(found)
-        elif len(level) == 1 and level[0].metric == "makespan" and level[0].weight > 0:
-            ticks = ceil(Fraction(bound) / level[0].weight)
-            known, clock = found[0], Clock(time_limit)
-            makespan = _makespan_claim(alone(problem, level[0]), ticks, known, schedule, clock, should_stop)
-            proof = terms([makespan or {**trusted, "value": ticks}])
+    scene = Scene(model_of(problem))
+    found = [best_claim(alone(problem, term), term.metric, scene) or dict(NOTHING) for term in level]
+    total = sum((term.weight * claim["value"] for term, claim in zip(level, found, strict=True)), Fraction(0))
+    proof: Claim = {"claim": "engine", "engine": source, "value": exact(bound)}
+    if total >= bound:
+        proof = terms(found)
+    elif len(level) == 1 and level[0].metric == "makespan":
+        ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
+        search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
+        proof = terms([search.found(found[0], schedule) or {**proof, "value": ticks}])
     return {
         "placeopt_certificate": FORMAT,
         "problem": problem.fingerprint(),
         "objective": str(Objective((level,))),
-        "bound": number(bound),
+        "bound": exact(bound),
         "proof": proof,
     }
 
 
-def _makespan_claim(
-    problem: Problem,
-    ticks: int,
-    known: Claim,
-    schedule: Schedule | None,
-    clock: Clock,
-    should_stop: Callable[[], bool],
-) -> Claim | None:
-    """A claim about the makespan beyond a known one, which takes time to find; None if none is found."""
-    if problem.n_tasks <= SOME:
-        claim = interval_claim(problem, ticks, known)
-        if claim is not None and accepted(Scene(model_of(problem)), "makespan", claim):
-            return claim
-    if problem.n_tasks <= FEW:
-        part = Clock(None if clock.remaining is None else ALONE * clock.remaining)
-        found = refutation_claim(model_of(problem), problem.task_names, ticks, lambda: part.over or should_stop())
-        if found is not None:
-            return found
-    return series_claim(problem, ticks, schedule, clock, should_stop)
+@dataclass(frozen=True, slots=True)
+class MakespanClaims:
+    """Searches, within limits, for a claim that the makespan is at least some ticks."""
+
+    problem: Problem
+    ticks: int
+    scene: Scene
+    clock: Clock
+    should_stop: Callable[[], bool]
+
+    def found(self, known: Claim, schedule: Schedule | None) -> Claim | None:
+        """A claim beyond a known one; None if none is found."""
+        problem, ticks, n = self.problem, self.ticks, self.problem.n_tasks
+        part = Clock(None if self.clock.remaining is None else ALONE * self.clock.remaining)
+
+        def over() -> bool:
+            return part.over or self.should_stop()
+
+        claim = interval_claim(problem, ticks, known, self.scene, over) if n <= SOME else None
+        if claim is None and n <= FEW:
+            claim = refutation_claim(self.scene.model, problem.task_names, ticks, over)
+        return claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
 
 
-def terms(claims: Iterable[Claim]) -> Claim:
-    return {"claim": "terms", "terms": list(claims)}
-
-
-def number(value: Value) -> int | str:
-    """An exact number for JSON."""
-    return value if isinstance(value, int) else str(value)
+def terms(claims: list[Claim]) -> Claim:
+    """The claim about a level, from those about its metrics."""
+    return {"claim": "terms", "terms": claims}
 
 
 def alone(problem: Problem, term: Term) -> Problem:
     """The problem with one metric as its objective."""
     objective = Objective(((Term(term.metric),),))
     return problem if problem.objective == objective else replace(problem, objective=objective)
-
-
-def best_claim(problem: Problem, metric: Metric) -> Claim:
-    """The largest quick bound of a metric whose claim the checker accepts."""
-    scene = Scene(model_of(problem))
-    for claim in quick_claims(problem, metric):
-        if accepted(scene, metric, claim):
-            return claim
-    return dict(NOTHING)

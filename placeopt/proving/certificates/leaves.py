@@ -7,7 +7,6 @@ does not hold is found by the checker, which reads every claim before it is writ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -20,11 +19,14 @@ from placeopt.bounding.quick.jackson import (
     QUANTILES,
     coarser,
     head_load_tail,
+    nearest,
     priced_subsets,
     sharing_of_tasks,
+    sweep,
 )
 from placeopt.bounding.quick.loads import Prices, Sharing, best_price_bound, candidate_prices, sharing_of, weights
 from placeopt.bounding.quick.paths import Windows, windows
+from placeopt.bounding.quick.resources import scarcest
 from placeopt.errors import CertificateError
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import task_energy
@@ -37,8 +39,21 @@ NOTHING: Claim = {"claim": "nothing", "value": 0}
 """No metric is negative."""
 
 
-def quick_claims(problem: Problem, metric: Metric) -> Iterator[Claim]:
-    """Claims of quick bounds of a metric, best first, for a problem whose objective is this metric alone."""
+def best_claim(problem: Problem, metric: Metric, scene: Scene, least: int = 1) -> Claim | None:
+    """The largest quick bound of a metric whose claim the checker accepts, of at least `least`; None without one.
+
+    The objective of the problem is this metric alone; `scene` is the problem for the checker.
+    """
+    for claim in _quick_claims(problem, metric):
+        if claim["value"] < least:
+            break
+        if accepted(scene, metric, claim):
+            return claim
+    return None
+
+
+def _quick_claims(problem: Problem, metric: Metric) -> Iterator[Claim]:
+    """Claims of quick bounds of a metric, best first."""
     if problem.n_tasks == 0 or problem.n_devices == 0:
         return
     found = bounds(problem)
@@ -158,9 +173,10 @@ class _Writer:
             prices = coarser(sharing, prices, int(head.max()) + int(tail.max()))
             scale = prices.scale(sharing)
             if scale:
-                ticks, near, far = best_window(head, tail, weights(sharing, prices).astype(np.int64), scale)
+                weight = weights(sharing, prices).astype(np.int64)
+                ticks, far = sweep(head, tail, weight, scale)
                 if -((prices.memory_worth(sharing) - ticks) // scale) >= value:
-                    each = self.prices(prices, subset.members)
+                    near, each = nearest(head, tail, weight, scale, far), self.prices(prices, subset.members)
                     return [{"claim": "load", **stated, "head": near, "tail": far, **each}]
         written: list[Claim] = []
         for ticks_after, backwards in ((tail, {}), (head, {"backwards": True})):
@@ -170,29 +186,17 @@ class _Writer:
 
     def resources(self) -> list[Claim]:
         """The resource, its level, and the heads and tails of the best bound."""
-        resources, classes, found = self.problem.resources, self.classes, self.windows
-        assert resources is not None
-        head, tail = (least(ticks, found.allowed) for ticks in (found.head, found.tail))
-        best: tuple[Fraction, Claim] | None = None
-        for r in np.flatnonzero(resources.renewable).tolist():
-            amount, room = resources.amounts(r)[:, classes.leader], int(resources.capacity[r])
-            amount = np.where(classes.duration > 0, amount, 0)
-            if room == 0:
-                continue
-            small = np.unique(amount[found.allowed & (amount <= room - amount)])
-            levels: list[Claim] = [{"level": 0}, {"half": True}, *({"level": each} for each in small.tolist())]
-            for level in levels:
-                double = room if level.get("half") else 2 * level["level"]
-                counted = np.where(2 * amount > 2 * room - double, room, np.where(2 * amount < double, 0, amount))
-                work = np.where(found.allowed, counted * classes.duration, np.iinfo(np.int64).max).min(axis=1)
-                ticks, near, far = best_window(head, tail, work, room)
-                if best is None or Fraction(ticks, room) > best[0]:
-                    stated = {"claim": "resource", "resource": resources.names[r], **level, "head": near, "tail": far}
-                    best = Fraction(ticks, room), stated
-        return [] if best is None else [best[1]]
+        resources, use = self.problem.resources, scarcest(self.classes, self.windows)
+        if resources is None or use is None:
+            return []
+        odd = use.double_level % 2 == 1  # half of the capacity
+        level: Claim = {"half": True} if odd else {"level": use.double_level // 2}
+        return [{"claim": "resource", "resource": use.name, **level, "head": use.head, "tail": use.tail}]
 
 
-def interval_claim(problem: Problem, ticks: int, known: Claim) -> Claim | None:
+def interval_claim(
+    problem: Problem, ticks: int, known: Claim, scene: Scene, should_stop: Callable[[], bool]
+) -> Claim | None:
     """A claim about the work within an interval that raises a known claim about the makespan to these ticks, if any."""
     writer = _Writer(problem, "makespan")
     classes, found = writer.classes, writer.windows
@@ -212,11 +216,14 @@ def interval_claim(problem: Problem, ticks: int, known: Claim) -> Claim | None:
                     np.maximum(head + sharing.amount - near, 0), np.maximum(tail + sharing.amount - far, 0)
                 )
                 longest = ticks - 1 - near - far
+                if should_stop():
+                    return None
                 work = np.minimum(np.minimum(sharing.amount, inside), max(longest, 0)) * prices.amount + worth
                 least_work = np.where(open_, work, np.iinfo(np.int64).max).min(axis=1)
                 if longest >= 0 and int(least_work.sum()) - prices.memory_worth(sharing) > scale * longest:
                     stated = {"devices": writer.names(subset.members), **writer.prices(prices, subset.members)}
-                    return {"claim": "interval", "from": known, "start": near, "end": far, "value": ticks, **stated}
+                    claim = {"claim": "interval", "from": known, "start": near, "end": far, "value": ticks, **stated}
+                    return claim if accepted(scene, "makespan", claim) else None
     return None
 
 
@@ -232,24 +239,6 @@ def _best_each(amounts: Int, places: int) -> int:
         total.append(total[-1] + amount)
     each = range((len(ordered) - 1) // places + 1) if ordered else range(1)
     return max(each, key=lambda k: total[k * places + 1] - total[k * places - k], default=0) if ordered else 0
-
-
-def best_window(head: Int, tail: Int, weight: Int, scale: int) -> tuple[int, int, int]:
-    """The largest scale (R + Q) + weight of the tasks with a head of at least R and a tail of at least Q; R and Q."""
-    order = np.argsort(-head, kind="stable")
-    head, tail = head[order], tail[order]
-    weight = weight[order]
-    if float(weight.astype(np.float64).sum()) + float(scale) * float(head.max() + tail.max()) > 2.0**62:
-        weight = weight.astype(object)
-    last = np.append(head[1:] != head[:-1], True)  # all tasks with this head are counted
-    best = (-1, 0, 0)
-    for far in np.unique(tail).tolist():
-        inside = tail >= far
-        value = np.cumsum(np.where(inside, weight, 0)) + scale * (head + far)
-        value = np.where(last & (np.cumsum(inside) > 0), value, -1)
-        at = int(value.argmax())
-        best = max(best, (int(value[at]), int(head[at]), int(far)))
-    return best
 
 
 def accepted(scene: Scene, metric: Metric, claim: Claim) -> bool:

@@ -9,7 +9,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock, Options, unsupported
 from placeopt.protocol.blocks import BlockBound, Blocks
 from placeopt.protocol.registry import find_solver, solver_names
-from placeopt.proving.certificates.leaves import Claim, accepted, quick_claims
+from placeopt.proving.certificates.leaves import Claim, best_claim
 from placeopt.proving.certificates.refutation import refutation_claim
 from placeopt.verifier.certificates import BlockPath, Scene, model_of
 
@@ -21,7 +21,12 @@ CASES = 300, 20_000
 
 
 def series_claim(
-    problem: Problem, ticks: int, schedule: Schedule | None, clock: Clock, should_stop: Callable[[], bool]
+    problem: Problem,
+    ticks: int,
+    scene: Scene,
+    schedule: Schedule | None,
+    clock: Clock,
+    should_stop: Callable[[], bool],
 ) -> Claim | None:
     """A claim that the makespan is at least these ticks; None if no blocks prove that within the time limit.
 
@@ -36,7 +41,7 @@ def series_claim(
     if blocks is None or not blocks.cuts:
         return None
     stated = _stated(problem, blocks)
-    path = BlockPath(Scene(model_of(problem)), stated, "proof")
+    path = BlockPath(scene, stated, "proof")
     found = {path.key(each.block, each.start, each.end): each for each in blocks.bounds}
     values = {key: ticks if each.ticks is None else min(each.ticks, ticks) for key, each in found.items()}
     if path.shortest(values) < ticks:
@@ -80,37 +85,30 @@ class _Proofs:
         self.wanted, self.clock, self.should_stop = wanted, clock, should_stop
         self.keys = [(block.fingerprint(), ticks) for block, ticks in wanted]
         self.known: dict[tuple[str, int], Claim] = {}
+        self.scenes: dict[tuple[str, int], Scene] = {}
 
     def found(self) -> list[Claim]:
         """A proof of each bound: a quick bound, a tree of cases, or what the engine proved."""
         for most in (0, *CASES):
             missing = {key: each for key, each in zip(self.keys, self.wanted, strict=True) if key not in self.known}
             for left, (key, (block, ticks)) in zip(range(len(missing), 0, -1), missing.items(), strict=True):
-                claim = self._tree(block, ticks, most, left) if most else _quick(block, ticks)
+                if key not in self.scenes:
+                    self.scenes[key] = Scene(model_of(block))
+                scene = self.scenes[key]
+                claim = self._tree(scene, ticks, most, left) if most else best_claim(block, "makespan", scene, ticks)
                 if claim is not None:
-                    self.known[key] = claim
+                    self.known[key] = {**claim, "value": ticks}
         return [
             self.known.get(key, {"claim": "engine", "engine": "CP-SAT", "value": ticks})
             for key, (_, ticks) in zip(self.keys, self.wanted, strict=True)
         ]
 
-    def _tree(self, block: Problem, ticks: int, most: int, left: int) -> Claim | None:
+    def _tree(self, scene: Scene, ticks: int, most: int, left: int) -> Claim | None:
         """A tree of cases within an equal share of the time for those that are left."""
         remaining = self.clock.remaining
         clock = Clock(None if remaining is None else remaining / left)
-        names = [str(i) for i in range(block.n_tasks)]
-        return refutation_claim(model_of(block), names, ticks, lambda: clock.over or self.should_stop(), most)
-
-
-def _quick(block: Problem, ticks: int) -> Claim | None:
-    """A claim of a quick bound that is enough."""
-    scene = Scene(model_of(block))
-    for claim in quick_claims(block, "makespan"):
-        if claim["value"] < ticks:
-            break
-        if accepted(scene, "makespan", claim):
-            return {**claim, "value": ticks}
-    return None
+        names = [str(i) for i in range(scene.model.n)]
+        return refutation_claim(scene.model, names, ticks, lambda: clock.over or self.should_stop(), most)
 
 
 def _renamed(proof: Claim | None, names: Sequence[str]) -> Claim | None:

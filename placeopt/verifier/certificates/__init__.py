@@ -21,7 +21,7 @@ from typing import Any
 from placeopt.errors import CertificateError, UsageError, counted, visible
 from placeopt.model.problem import Objective, Problem
 from placeopt.verifier.certificates.leaves import BITS, METRICS, Claim, Said, Scene, interval, shown, whole
-from placeopt.verifier.certificates.model import INFINITE, Model, block_of, model_of
+from placeopt.verifier.certificates.model import INFINITE, block_of, model_of
 from placeopt.verifier.certificates.refutation import exhausted, refuted
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Trusted",
     "check_certificate",
     "check_claim",
+    "exact",
     "model_of",
 ]
 
@@ -78,8 +79,8 @@ class Checked:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
-        trusted = [{**asdict(each), "value": _number(each.value)} for each in self.trusted]
-        return {"bound": _number(self.bound), "claims": self.claims, "complete": self.complete, "trusted": trusted}
+        trusted = [{**asdict(each), "value": exact(each.value)} for each in self.trusted]
+        return {"bound": exact(self.bound), "claims": self.claims, "complete": self.complete, "trusted": trusted}
 
     def __str__(self) -> str:
         value = f"{self.bound:,}" if isinstance(self.bound, int) else str(self.bound)
@@ -153,7 +154,8 @@ def _read(path: str | PathLike[str]) -> Any:
         raise UsageError(f"certificate {visible(str(path))}: the file is not JSON") from None
 
 
-def _number(value: int | Fraction) -> int | str:
+def exact(value: int | Fraction) -> int | str:
+    """An exact number for JSON."""
     return value if isinstance(value, int) else str(value)
 
 
@@ -260,8 +262,9 @@ class _Check:
             at = f"{where}.arcs[{i}]"
             if not isinstance(arc, dict):
                 raise CertificateError(f"{at} is not an object")
-            key, devices = series.arc(arc, at)
-            value = self.metric(Scene(series.block(key[0], *devices)), "makespan", arc.get("proof"), f"{at}.proof")
+            ends = series.arc(arc, at)
+            key = series.key(*ends)
+            value = self.metric(series.scene(*ends), "makespan", arc.get("proof"), f"{at}.proof")
             proved[key] = max(value, proved.get(key, 0))
         return series.shortest(proved)
 
@@ -286,7 +289,7 @@ class BlockPath:
     def __init__(self, scene: Scene, claim: Claim, where: str) -> None:
         model = scene.model
         self.model, self.where = model, where
-        self.known: dict[_Arc, int] = {}
+        self.scenes: dict[tuple[int, int, int], Scene] = {}
         self.place = {name: i for i, name in enumerate(model.problem.task_names)}
         self.classes = model.devices.class_of
         self.devices = {name: d for d, name in enumerate(model.problem.device_names)}
@@ -330,8 +333,8 @@ class BlockPath:
                 f"{self.where}.blocks[{b}]: {names[min(missing)]} is not {relation} of {names[task]}"
             )
 
-    def arc(self, arc: Claim, where: str) -> tuple[_Arc, tuple[int, int]]:
-        """An arc and the devices of its cuts, -1 for a missing cut."""
+    def arc(self, arc: Claim, where: str) -> tuple[int, int, int]:
+        """The block of an arc, and the devices of its cuts, -1 for a missing cut."""
         b = whole(arc.get("block"), f"{where}.block")
         if b >= len(self.blocks):
             raise CertificateError(f"{where}.block is {b}; the last one is {len(self.blocks) - 1}")
@@ -341,18 +344,22 @@ class BlockPath:
             if missing != (name is None) or not (missing or (isinstance(name, str) and name in self.devices)):
                 raise CertificateError(f"{where}.{key} is {name!r}; expected {'nothing' if missing else 'a device'}")
             ends.append(-1 if name is None else self.devices[name])
-        return self.key(b, *ends), (ends[0], ends[1])
+        return b, ends[0], ends[1]
 
     def key(self, b: int, start: int, end: int) -> _Arc:
         a, c = (-1 if d < 0 else self.classes[d] for d in (start, end))
         return b, a, c, start == end
 
-    def block(self, b: int, start: int, end: int) -> Model:
-        """The model of a block whose cuts run on these devices."""
-        first = None if b == 0 else self.cuts[b - 1]
-        last = None if b == len(self.cuts) else self.cuts[b]
-        pinned = {task: d for task, d in ((first, start), (last, end)) if task is not None}
-        return block_of(self.model.problem, first, self.blocks[b], last, pinned)
+    def scene(self, b: int, start: int, end: int) -> Scene:
+        """A block whose cuts run on these devices."""
+        known = self.scenes.get((b, start, end))
+        if known is None:
+            first = None if b == 0 else self.cuts[b - 1]
+            last = None if b == len(self.cuts) else self.cuts[b]
+            pinned = {task: d for task, d in ((first, start), (last, end)) if task is not None}
+            model = block_of(self.model.problem, first, self.blocks[b], last, pinned)
+            known = self.scenes[b, start, end] = Scene(model)
+        return known
 
     def shortest(self, proved: dict[_Arc, int]) -> int:
         """The length of a shortest path; arcs without a claim have their critical path."""
@@ -379,13 +386,10 @@ class BlockPath:
         return same + ([] if pair is None else [pair])
 
     def default(self, key: _Arc) -> int:
-        """The critical path of an arc."""
-        if key not in self.known:
-            pairs = ((key[0], *pair) for pair in self._pairs(key[1], key[2]))
-            b, *pair = next(each for each in pairs if self.key(*each) == key)
-            scene = Scene(self.block(b, *pair))
-            self.known[key] = scene.longest if scene.model.possible else INFINITE
-        return self.known[key]
+        """The critical path of an arc, the same for all devices of its classes."""
+        b, *pair = next(each for p in self._pairs(key[1], key[2]) if self.key(*(each := (key[0], *p))) == key)
+        scene = self.scene(b, *pair)
+        return scene.longest if scene.model.possible else INFINITE
 
 
 def _claim(claim: object, where: str) -> tuple[Claim, str]:

@@ -52,16 +52,7 @@ function makeAddresses(canvas, schedule, boxes, view, gantt) {
         context.fillStyle = boxes.kind[k] === 1 ? device.text : colors.ink;
         context.fillText(fitted(context, names[boxes.task[k]], end - x - 6), (x + end) / 2, (top + bottom) / 2);
       }
-      if (device.capacity !== null) {
-        context.strokeStyle = colors.limit;
-        context.setLineDash([6, 3]);
-        context.lineWidth = 1.25;
-        context.beginPath();
-        context.moveTo(left, Math.round(y(device.capacity)) + 0.5);
-        context.lineTo(width, Math.round(y(device.capacity)) + 0.5);
-        context.stroke();
-        context.setLineDash([]);
-      }
+      if (device.capacity !== null) drawLevel(context, left, width, y(device.capacity), colors.limit, [6, 3]);
       context.restore();
       context.strokeStyle = colors.grid;
       context.strokeRect(left + 0.5, Math.round(floor) + 0.5, width - left, 0);

@@ -35,18 +35,8 @@ function makeAmounts(canvas, all, levels, text, word, resolution, view, gantt) {
       context.rect(left, floor - room, width - left, room);
       context.clip();
       drawArea(context, shown[place], y, floor, device.color);
-      const line = (bytes, color, dashes) => {
-        context.strokeStyle = color;
-        context.lineWidth = 1.25;
-        context.setLineDash(dashes);
-        context.beginPath();
-        context.moveTo(left, Math.round(y(bytes)) + 0.5);
-        context.lineTo(width, Math.round(y(bytes)) + 0.5);
-        context.stroke();
-        context.setLineDash([]);
-      };
-      if (device.counted !== null) line(device.counted, colors.muted, [2, 3]);
-      if (device.capacity !== null) line(device.capacity, colors.limit, [6, 3]);
+      if (device.counted !== null) drawLevel(context, left, width, y(device.counted), colors.muted, [2, 3]);
+      if (device.capacity !== null) drawLevel(context, left, width, y(device.capacity), colors.limit, [6, 3]);
       context.restore();
       context.strokeStyle = colors.grid;
       context.strokeRect(left + 0.5, Math.round(floor) + 0.5, width - left, 0);

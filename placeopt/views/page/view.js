@@ -65,6 +65,18 @@ function heightOfRows(count, few, some, many) {
 /** Returns the width of the column of device names in a chart. */
 const labelWidth = (width) => Math.round(Math.min(150, Math.max(64, width * 0.14)));
 
+/** Draws a dashed line across a row at a height. */
+function drawLevel(context, left, width, y, color, dashes) {
+  context.strokeStyle = color;
+  context.lineWidth = 1.25;
+  context.setLineDash(dashes);
+  context.beginPath();
+  context.moveTo(left, Math.round(y) + 0.5);
+  context.lineTo(width, Math.round(y) + 0.5);
+  context.stroke();
+  context.setLineDash([]);
+}
+
 /** Draws the time axis: labels along the top of a chart, and grid lines down to `bottom`. */
 function drawTimeAxis(context, colors, view, left, width, bottom, resolution) {
   const span = view.to - view.from;

@@ -96,7 +96,7 @@ function schemasAt(root, path) {
 
 const firstSentence = (text) => (text ?? "").replaceAll("\n", " ").replace(/^(.{20,160}?[.:])\s.*$/, "$1");
 
-/** Returns what may stand at the end of a text, as [label, kind, explanation]; `whole` is the text with what follows. */
+/** Returns the completions at the end of a text, as [label, kind, explanation]; `whole` is the text with what follows. */
 export function proposals(root, text, whole = text) {
   const { path, typed, value } = scan(text);
   const { names } = scan(whole);
