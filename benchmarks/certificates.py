@@ -74,7 +74,7 @@ def mutants(number: int, seed: int) -> int:
 
 def problems(files: list[Path], limit: float) -> int:
     """The certificates of problem files, as a table."""
-    table = Table("problem", "bound", "proved by", "bytes", "found", "checked", "claims", "trusted")
+    table = Table("problem", "bound", "proved by", "bytes", "found", "checked", "trusted")
     for column in (table.columns[1], *table.columns[3:]):
         column.justify = "right"
     for column in table.columns:
@@ -88,9 +88,9 @@ def problems(files: list[Path], limit: float) -> int:
         checked = po.check_certificate(problem, made)
         times = [f"{seconds:.1f} s" for seconds in (found - begun, time.perf_counter() - found)]
         largest = max((each.tasks for each in checked.trusted), default=0)
-        trusted = f"{len(checked.trusted)} (<= {largest})" if largest else "0"
+        trusted = f"{len(checked.trusted)} of {checked.claims}" + (f", <= {largest}" if largest else "")
         numbers = [str(result.bound), str(result.bound_source), f"{len(json.dumps(made)):,}"]
-        table.add_row(path.stem, *numbers, *times, str(checked.claims), trusted)
+        table.add_row(path.stem, *numbers, *times, trusted)
     Console().print(table)
     return 0
 

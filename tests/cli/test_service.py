@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -219,6 +220,15 @@ class TestCommand:
         done = run("serve", *options)
         assert (done.code, done.out) == (2, "")
         assert message in done.err
+
+    def test_an_address_that_is_not_free_or_not_of_this_machine(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            done = run("serve", "--port", taken.getsockname()[1])
+        assert done.code == 2
+        assert done.err.startswith("placeopt: cannot listen at 127.0.0.1, port ")
+        done = run("serve", "--host", "203.0.113.7")  # reserved for documentation (RFC 5737)
+        assert done.code == 2
+        assert done.err.startswith("placeopt: cannot listen at 203.0.113.7, port 8080: ")
 
     def test_without_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "uvicorn", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import Annotated
 
 from typer import Option
@@ -10,7 +11,7 @@ from typer import Option
 from placeopt.cli.arguments import check_count, seconds, size_bytes
 from placeopt.cli.options import count_option
 from placeopt.cli.output import print_notes
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, visible
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -63,6 +64,19 @@ def serve(
         memory=size_bytes(max_memory, "--max-memory"), jobs=jobs or os.cpu_count() or 1, queue=queue, kept=keep,
         connections=connections,
     )  # fmt: skip
+    check_address(host, port)
     if host not in LOCAL and token is None:
         print_notes(f"without --token, everyone who reaches {host} can use this service")
     server(host, port, token, limits, lambda address: print(f"placeopt serves {address}", flush=True)).run()
+
+
+def check_address(host: str, port: int) -> None:
+    """Raise a UsageError if the service cannot listen there: the server itself would only log that."""
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as probe:
+                if os.name == "posix":  # as the server does: addresses of connections that have ended are free
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+    except OSError as error:
+        raise UsageError(f"cannot listen at {visible(host)}, port {port}: {error.strerror}") from None
