@@ -105,10 +105,14 @@ def relaxed(problem: Problem, made: dict[str, Any], rng: random.Random) -> tuple
         elif kind == "separation" and len(problem.separation):
             problem = replace(problem, separation=problem.separation[rng.randint(0, 1) :: rng.randint(1, 2)])
         elif kind == "limits":
-            problem = replace(problem, limits=tuple((metric, most + rng.choice([1, 9])) for metric, most in problem.limits))
+            problem = replace(
+                problem, limits=tuple((metric, most + rng.choice([1, 9])) for metric, most in problem.limits)
+            )
         elif problem.resources is not None:
             resources = problem.resources
-            problem = replace(problem, resources=replace(resources, capacity=resources.capacity + rng.choice([1, 10**9])))
+            problem = replace(
+                problem, resources=replace(resources, capacity=resources.capacity + rng.choice([1, 10**9]))
+            )
     end = timely(problem)[1] + 1
     return problem, {**made, "problem": problem.fingerprint(), "proof": {**made["proof"], "value": end}}
 
