@@ -440,6 +440,14 @@ def test_a_wrong_claim_of_infeasibility_is_named(claim: dict[str, Any], message:
         po.check_certificate(made, {"placeopt_certificate": 1, **facts, "proof": claim})
 
 
+def test_swapping_takes_no_time_of_deadlines() -> None:
+    """The work takes 5 ticks at most, and devices swap for 3 ticks before it; there is a schedule."""
+    devices = {"x": {"memory": 4, "tiers": [{"memory": 100, "bandwidth": 2}]}}
+    tasks = {"a": {"time": 5, "memory": 10}}
+    assert proved(problem_of(tasks, devices=devices), "swapping", swap=3) == 8
+    assert refusing({"claim": "swapping", "swap": 3}, tasks, devices=devices) is None
+
+
 def test_groups_without_a_device() -> None:
     made, claim = problem_of(CHAIN, **SMALL), {"claim": "critical-path", "value": 13}
     held = np.full(3, 11)

@@ -196,16 +196,20 @@ class _Writer:
         for _, crowd in crowded_cliques(classes):
             yield {"claim": "separation", "tasks": [problem.task_names[i] for i in first[crowd].tolist()]}
         for subset in subsets(classes):
-            room = classes.capacity[subset.members]
-            held = np.unique(classes.group_memory[subset.groups])
+            room, count = classes.capacity[subset.members], classes.size[subset.members]
+            held, live = classes.group_memory[subset.groups], classes.lone_need[subset.groups[problem.group]]
             if len(held) == 0 or (room == UNLIMITED).any():
                 continue
-            stated = {"claim": "memory", "devices": self.names(subset.members)}
-            yield stated
-            small = held <= int(room.max()) // 2
-            for key, tried in (("size", held[held > 0]), ("level", held[(held > 0) & small])):
-                for amount in tried[:: len(tried) // SIZES + 1].tolist():
-                    yield {**stated, key: amount}
+            stated, most = {"claim": "memory", "devices": self.names(subset.members)}, int(room.max())
+            if sum(held.tolist()) + int(live.max()) > sum((room.astype(object) * count).tolist()):
+                yield stated
+            sizes = np.unique(held[held > 0])
+            for size in sizes[:: len(sizes) // SIZES + 1].tolist():
+                if int((held >= size).sum()) > int((room // size * count).sum()):
+                    yield {**stated, "size": size}
+                counted = np.where(held > most - size, most, np.where(held < size, 0, held))
+                if 2 * size <= most and sum(counted.tolist()) > most * int(count.sum()):
+                    yield {**stated, "level": size}
 
     def resources(self) -> list[Claim]:
         """The resource, its level, and the heads and tails of the best bound."""

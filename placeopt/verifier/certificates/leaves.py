@@ -53,11 +53,12 @@ def timely(problem: Problem) -> tuple[Scene, int]:
 
     A deadline is met if T - deadline ticks remain at the end of the task. So a claim that the makespan exceeds T proves
     that no schedule is feasible. Classes on which a task cannot end by T with its tail are left out, in some rounds.
+    T counts no ticks in which devices swap, and neither do claims (`swapping`).
     """
     model = model_of(problem)
     end = horizon(model)
     late = [end - min(int(deadline), end) for deadline in problem.deadline]
-    scene = Scene(replace(model, after=late))
+    scene = Scene(replace(model, after=late, begins=False))
     for _ in range(ROUNDS if any(late) else 0):
         model, found = scene.model, scene.windows
         feasible = [
