@@ -502,6 +502,17 @@ def test_the_certificate_by_hand_of_the_page(tmp_path: Path) -> None:
     assert po.solve(made, "brute-force").objective == checked.bound
 
 
+def test_the_certificate_of_infeasibility_of_the_page(tmp_path: Path) -> None:
+    document, claim = (PAGE.split(f"```{language}\n")[2].split("```")[0] for language in ("yaml", "json"))
+    path = tmp_path / "due.yaml"
+    path.write_text(document)
+    made = po.load(path)
+    facts = {"problem": made.fingerprint(), "objective": "makespan", "bound": "infeasible"}
+    checked = po.check_certificate(made, {"placeopt_certificate": 1, **facts, "proof": json.loads(claim)})
+    assert checked.complete
+    assert po.solve(made, "brute-force").termination is po.Termination.INFEASIBLE
+
+
 def test_the_page_names_every_claim() -> None:
     from placeopt.verifier.certificates import CLAIMS
 
