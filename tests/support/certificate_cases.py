@@ -179,11 +179,13 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
     if problem.shared_links is not None:
         claim["link"] = rng.choice(list(problem.shared_links.channels))
     if claim["claim"] == "series":
-        cut = rng.choice(tasks)
+        cut, end = rng.choice(tasks), rng.choice(devices)
+        leaf = {**claim, "claim": rng.choice(["swapping", "critical-path", "load", "memory", "spread", "resource"])}
+        arcs = [{"block": 0, "start": None, "end": end}, {"block": 1, "start": end, "end": None}]
         claim |= {
             "cuts": [cut],
             "blocks": [rng.sample(tasks, rng.randint(0, len(tasks))) for _ in range(2)],
-            "arcs": [],
+            "arcs": [{**arc, "proof": leaf} for arc in rng.sample(arcs, rng.randint(0, 2))],
         }
     return claim
 

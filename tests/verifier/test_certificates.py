@@ -445,7 +445,19 @@ def test_swapping_takes_no_time_of_deadlines() -> None:
     devices = {"x": {"memory": 4, "tiers": [{"memory": 100, "bandwidth": 2}]}}
     tasks = {"a": {"time": 5, "memory": 10}}
     assert proved(problem_of(tasks, devices=devices), "swapping", swap=3) == 8
-    assert refusing({"claim": "swapping", "swap": 3}, tasks, devices=devices) is None
+    swapping = {"claim": "swapping", "value": 8, "swap": 3}
+    assert refusing(swapping, tasks, devices=devices) is None
+    arcs = [{"block": 0, "start": None, "end": "x", "proof": swapping}]
+    series = {"claim": "series", "cuts": ["a"], "blocks": [[], ["b"]], "arcs": arcs}
+    tasks["b"] = {"time": 1, "after": ["a"]}
+    assert (
+        proved(
+            problem_of(tasks, devices=devices),
+            **{"kind" if key == "claim" else key: each for key, each in series.items()},
+        )
+        == 9
+    )
+    assert refusing(series, tasks, devices=devices) is None
 
 
 def test_groups_without_a_device() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -389,7 +389,7 @@ class BlockPath:
             last = None if b == len(self.cuts) else self.cuts[b]
             pinned = {task: d for task, d in ((first, start), (last, end)) if task is not None}
             model = block_of(self.model.problem, first, self.blocks[b], last, pinned)
-            known = self.scenes[b, start, end] = Scene(model)
+            known = self.scenes[b, start, end] = Scene(replace(model, begins=model.begins and self.model.begins))
         return known
 
     def shortest(self, proved: dict[_Arc, int]) -> int:

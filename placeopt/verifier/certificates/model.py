@@ -122,7 +122,7 @@ class Model:
     whole
         Whether it is the whole problem, not a block.
     begins
-        Whether it begins at tick 0, not at the end of a cut.
+        Whether it begins at tick 0, not at the end of a cut, and the ticks in which devices swap then count.
     """
 
     problem: Problem
