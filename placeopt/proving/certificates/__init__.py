@@ -23,9 +23,11 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+import numpy as np
+
 from placeopt.bounding.quick import prove_infeasible
 from placeopt.model.objective import Value
-from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim
@@ -84,14 +86,12 @@ def infeasibility(
     """A certificate that no schedule is feasible, which `source` proved; see `certificate`."""
     scene, end = timely(problem)
     clock = Clock(time_limit)
-
-    def over() -> bool:
-        return clock.over or should_stop()
-
     proof = infeasible_claim(problem, scene, end + 1)
-    if proof is None and problem.n_tasks <= FEW:
-        proof = refutation_claim(scene.model, problem.task_names, end + 1, over)
-    if proof is None and (broken := _broken_limit(problem, clock, over)) is not None:
+    if proof is None and problem.pipeline is None:
+        known: Claim = {"claim": "critical-path", "value": scene.longest}
+        search = MakespanClaims(_unlimited(problem, "makespan"), end + 1, scene, clock, should_stop)
+        proof = search.found(known, None)
+    if proof is None and (broken := _broken_limit(problem, clock, should_stop)) is not None:
         proof = {**broken, "value": end + 1}
     if proof is None:
         source = source if prove_infeasible(problem) is None else "a quick proof"
@@ -99,14 +99,19 @@ def infeasibility(
     return _document(problem, INFEASIBLE, proof)
 
 
-def _broken_limit(problem: Problem, clock: Clock, over: Callable[[], bool]) -> Claim | None:
+def _unlimited(problem: Problem, metric: Metric) -> Problem:
+    """The problem without deadlines and limits, with one metric as its objective."""
+    return alone(replace(problem, limits=(), deadline=np.full_like(problem.deadline, UNLIMITED)), Term(metric))
+
+
+def _broken_limit(problem: Problem, clock: Clock, should_stop: Callable[[], bool]) -> Claim | None:
     """A claim that a metric exceeds its limit."""
     scene = Scene(model_of(problem))
     for metric, most in problem.limits:
-        only = alone(problem, Term(metric))
+        only = _unlimited(problem, metric)
         claim = best_claim(only, metric, scene, most + 1)
         if claim is None and metric == "makespan":
-            search = MakespanClaims(only, most + 1, scene, clock, over)
+            search = MakespanClaims(only, most + 1, scene, clock, should_stop)
             claim = search.found(best_claim(only, metric, scene) or dict(NOTHING), None)
         if claim is not None:
             return {"claim": "limit", "metric": metric, "proof": claim}
