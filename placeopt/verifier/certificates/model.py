@@ -1,8 +1,8 @@
 """A problem, or a block of one, as plain integers: what the claims of a certificate are checked against.
 
 Interchangeable devices form a *class*, which a *leader* represents. The model leaves out what only restricts schedules
-further and no claim uses: ports, unavailable windows, setups, limits, and deadlines in claims about bounds. A claim that
-holds for the model thus holds for the problem.
+further and no claim uses: ports, unavailable windows, setups, limits, and deadlines in claims about bounds. A claim
+that holds for the model thus holds for the problem.
 """
 
 from __future__ import annotations
