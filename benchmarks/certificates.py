@@ -6,10 +6,14 @@
 
 `agreement`: problems of one to five tasks (tests/support/certificate_cases.py), with all constraints and metrics; each
 has a certificate of its best quick bound, and one of its optimum. Wrong is a certificate that the checker refuses, that
-states another bound, or a claim without trust above the optimum.
+states another bound, or a claim without trust above the optimum. As many problems with tight constraints have a
+certificate that no schedule is feasible. Wrong is one that the checker refuses, or that needs no trust although there
+is a schedule.
 
 `mutants`: certificates with one to three changes (numbers, prices, sets, names, decisions, whole claims). Wrong is one
-without trust that the checker accepts for more than the optimum, and an exception other than a refusal.
+without trust that the checker accepts for more than the optimum, and an exception other than a refusal. As many
+certificates of infeasibility are changed, and state the problem with one or two looser constraints. Wrong is one
+without trust that the checker accepts although that problem has a schedule.
 
 `problems`: each file is solved by `auto` for `--limit` seconds. The table has the size of the certificate, the time
 to find and to check it, how many of its claims are trusted, and the most tasks of one of these.
@@ -31,13 +35,18 @@ from rich.table import Table
 import placeopt as po
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-from certificate_cases import accepted, mutated, proofs
+from brute_force import optimum
+from certificate_cases import accepted, infeasibility_proof, mutated, proofs, relaxed
 
 ROOT = Path(__file__).parents[1]
 
 
 def agreement(number: int, seed: int) -> int:
-    """Certificates of random problems; return how many are wrong."""
+    """Certificates of random problems, with and without schedules; return how many are wrong."""
+    return _bounds_agree(number, seed) + _refusals_agree(number, seed)
+
+
+def _bounds_agree(number: int, seed: int) -> int:
     counts, wrong, at = Counter[str](), 0, seed
     while counts["problems"] < number:
         for place, (problem, best, value, made) in enumerate(proofs(at)):
@@ -49,12 +58,34 @@ def agreement(number: int, seed: int) -> int:
                 wrong += 1
                 print(f"seed {at}: {value} of {best}, checked {checked}")
         at += 1
-    print(f"seeds {seed} to {at - 1}: {wrong} wrong;", "; ".join(f"{key} {n:,}" for key, n in sorted(counts.items())))
+    return _stated("bounds", seed, at, wrong, counts)
+
+
+def _refusals_agree(number: int, seed: int) -> int:
+    counts, wrong = Counter[str](), 0
+    for at in range(seed, seed + number):
+        problem, feasible, made = infeasibility_proof(at)
+        checked = accepted(problem, json.loads(json.dumps(made)))
+        complete = checked is not None and checked.complete
+        counts[f"{'a' if feasible else 'no'} schedule: {'all computed' if complete else 'trusted'}"] += 1
+        if checked is None or not checked.infeasible or (feasible and complete):
+            wrong += 1
+            print(f"seed {at}: {'a' if feasible else 'no'} schedule, checked {checked}: {json.dumps(made)}")
+    return _stated("infeasibility", seed, seed + number, wrong, counts)
+
+
+def _stated(what: str, seed: int, end: int, wrong: int, counts: Counter[str]) -> int:
+    each = "; ".join(f"{key} {n:,}" for key, n in sorted(counts.items()))
+    print(f"{what}, seeds {seed} to {end - 1}: {wrong} wrong; {each}")
     return wrong
 
 
 def mutants(number: int, seed: int) -> int:
-    """Changed certificates; return how many are wrong."""
+    """Changed certificates of problems with and without schedules; return how many are wrong."""
+    return _changed_bounds(number, seed) + _changed_refusals(number, seed)
+
+
+def _changed_bounds(number: int, seed: int) -> int:
     counts, wrong, at = Counter[str](), 0, seed
     while counts["changed"] < number:
         rng = random.Random(at)
@@ -68,8 +99,24 @@ def mutants(number: int, seed: int) -> int:
                     wrong += 1
                     print(f"seed {at}: {checked.bound} of {best}: {json.dumps(changed)}")
         at += 1
-    print(f"seeds {seed} to {at - 1}: {wrong} wrong;", "; ".join(f"{key} {n:,}" for key, n in sorted(counts.items())))
-    return wrong
+    return _stated("bounds", seed, at, wrong, counts)
+
+
+def _changed_refusals(number: int, seed: int) -> int:
+    counts, wrong, at = Counter[str](), 0, seed
+    while counts["changed"] < number:
+        rng = random.Random(at)
+        problem, _, made = infeasibility_proof(at)
+        for k in range(20):  # some keep all claims
+            looser, changed = relaxed(problem, mutated(made, problem, rng) if k % 4 else made, rng)
+            counts["changed"] += 1
+            checked = accepted(looser, changed)
+            counts["refused" if checked is None else "accepted" if checked.complete else "trusted"] += 1
+            if checked is not None and checked.complete and checked.infeasible and optimum(looser) is not None:
+                wrong += 1
+                print(f"seed {at}: a schedule: {json.dumps(changed)}")
+        at += 1
+    return _stated("infeasibility", seed, at, wrong, counts)
 
 
 def problems(files: list[Path], limit: float) -> int:

@@ -145,7 +145,7 @@ def save_plan(path: Path, result: Result) -> str | None:
 
 
 def certified(path: Path, result: Result, limit: float | None, should_stop: Callable[[], bool]) -> Result:
-    """Write a certificate of the bound, and return the result with what a check of it proves.
+    """Write a certificate of the bound, or of infeasibility, and return the result with what a check of it proves.
 
     Without a bound, or if the file cannot be written, an error is printed on stderr, and nothing is checked.
     """

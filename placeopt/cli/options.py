@@ -81,6 +81,7 @@ def _keep_json(value: bool) -> bool:
 
 ProblemFile = Annotated[Path, input_argument("PROBLEM", "A problem file (YAML or JSON), or - for standard input.")]
 PlanPath = Annotated[Path, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
+OptionalPlan = Annotated[Path | None, input_argument("PLAN", "A plan file, as `solve --out` writes it.")]
 Solver = Annotated[str, solver_option("The solver; `placeopt solvers` lists them.")]
 Tasks = Annotated[bool, Option("--tasks", help="Also print the device, start and end of each task.")]
 AsJson = Annotated[bool, Option("--json", callback=_keep_json, help="Print JSON on stdout, for other programs.")]
@@ -119,7 +120,11 @@ Trace = Annotated[
 ]
 Certificate = Annotated[
     Path | None,
-    output_option("--certificate", metavar="FILE.json", help="Write a proof of the bound, which `verify` checks."),
+    output_option(
+        "--certificate",
+        metavar="FILE.json",
+        help="Write a proof of the bound, or that no schedule exists, which `verify` checks.",
+    ),
 ]
 CertificateTime = Annotated[
     str,

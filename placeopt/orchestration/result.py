@@ -127,7 +127,8 @@ class Result:
     consolidation
         How the schedule was made simpler after the solver, at most by the share that `consolidate` allows; else None.
     checked
-        What a certificate of the bound proves, once one was checked (`placeopt solve --certificate`); else None.
+        What a certificate of the bound, or of infeasibility, proves, once one was checked (`placeopt solve
+        --certificate`); else None.
     process_memory
         Bytes of main memory that the process, or one that it started, held at most from its start to the end of the
         solve (peak resident set size); None if the system does not report it. It has nothing to do with `devices`.
@@ -267,26 +268,28 @@ class Result:
     def certificate(
         self, *, time_limit: float | None = CERTIFYING, should_stop: Callable[[], bool] | None = None
     ) -> dict[str, Any]:
-        """A proof of the bound as plain data for JSON, which `placeopt.check_certificate` checks by itself.
+        """A proof of the bound, or that no schedule is feasible, which `placeopt.check_certificate` checks by itself.
 
-        It is searched again, for at most `time_limit` seconds, or until `should_stop` returns true: the more time, the
-        less of it relies on an engine.
+        It is plain data for JSON. It is searched again, for at most `time_limit` seconds, or until `should_stop`
+        returns true: the more time, the less of it relies on an engine.
 
         Raises
         ------
         UsageError
-            If the result has no bound, or an argument is wrong.
+            If the result has neither a bound nor a proof of infeasibility, or an argument is wrong.
         """
-        from placeopt.proving.certificates import certificate
+        from placeopt.proving.certificates import certificate, infeasibility
 
         checked_number("time_limit", time_limit, positive=True)
         checked_call("should_stop", should_stop)
+        stop = should_stop or (lambda: False)
+        if self.termination is Termination.INFEASIBLE:
+            return infeasibility(self.problem, self.solver, time_limit=time_limit, should_stop=stop)
         if self.bound is None or self.bound_source is None:
             raise UsageError(f"the result of {self.solver} has no lower bound to certify")
         schedule = self.schedule if self.feasible else None
         return certificate(
-            self.problem, self.bound, self.bound_source, schedule, time_limit=time_limit,
-            should_stop=should_stop or (lambda: False),
+            self.problem, self.bound, self.bound_source, schedule, time_limit=time_limit, should_stop=stop
         )  # fmt: skip
 
     @property

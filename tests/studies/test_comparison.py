@@ -32,7 +32,7 @@ from placeopt.model.packing import pack, unpack
 from placeopt.protocol import registry
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.grids import grids
-from placeopt.studies.comparison.isolation import lost_record
+from placeopt.studies.comparison.isolation import _Run, lost_record
 from placeopt.studies.comparison.jobs import Job, read_choices
 from placeopt.studies.comparison.ledger import Ledger, read_ledger
 from placeopt.studies.comparison.records import Record
@@ -134,6 +134,32 @@ def a_job(**changed: Any) -> Job:
         "grace": 1.0, "tag": "t/0", "version": "", "packed": b"",
     }  # fmt: skip
     return Job(**facts | changed)
+
+
+def test_a_run_keeps_its_outcome_without_its_certificate() -> None:
+    record = a_record()
+    outcome = {"status": "done", "message": "", "result": record.result, "slr": None, "peak_memory": None}
+    for certificate in (None, {"complete": True}):
+        state = _Run(a_job(certify=1.0), None, begun=0.0)
+        state.read(json.dumps({"outcome": outcome}).encode() + b"\n")
+        assert state.certifies
+        assert state.overdue(0.0) is None
+        state.ended = -1e9
+        assert state.overdue(0.0) == "no certificate after 1 s and a grace of 1 s"
+        state.read(json.dumps({"certificate": certificate}).encode() + b"\n")
+        assert not state.certifies
+        assert state.outcome is not None
+        assert state.outcome["result"]["certificate"] == certificate
+
+
+def test_certificates_of_runs(tmp_path: Path) -> None:
+    ledger = tmp_path / "runs.jsonl"
+    found = po.compare(HEFT_10, ["heft", "cp-sat"], certify=10, ledger=ledger)
+    assert [row["certificate"] for row in found.rows()] == ["checked", "checked"]
+    assert [record.result["certificate"]["bound"] for record in found.records] == [63, 73]
+    assert Comparison.read(ledger).rows() == found.rows()
+    with pytest.raises(UsageError, match="certify"):
+        po.compare(HEFT_10, "heft", certify=0)
 
 
 def failed(status: str, message: str, **changed: Any) -> Record:
@@ -416,6 +442,25 @@ class TestTables:
         _, headers, new, old = printed(comparison, 80).splitlines()[:4]
         assert headers.split()[-3:] == ["time", "RAM", "verdict"]
         assert (new.split()[-3:-1], old.split()[-2]) == (["512", "MiB"], "-")
+
+    def test_the_weakest_certificate_of_all_seeds(self) -> None:
+        """A run without a bound has nothing to certify; without certificates, the table has no column for them."""
+        record = a_record()
+        assert record.result is not None
+        proofs = [{"complete": True}, {"complete": False}, None]
+        runs = [
+            replace(record, seed=k, result={**record.result, "certificate": proof}) for k, proof in enumerate(proofs)
+        ]
+        nothing = replace(record, solver="t", result={**record.result, "bound": None})
+        assert [row["certificate"] for row in Comparison((*runs, nothing)).rows()] == [
+            "checked", "trusted", "none", None,
+        ]  # fmt: skip
+        for number, word in ((1, "checked"), (2, "trusted"), (3, "none")):
+            assert Comparison(tuple(runs[:number])).entries["p"][0].certificate == word
+        _, headers, first, second = printed(Comparison((*runs[:2], nothing)), 80).splitlines()[:4]
+        assert headers.split()[-2:] == ["proof", "verdict"]
+        assert (first.split()[-2], second.split()[-2]) == ("trusted", "-")
+        assert "proof" not in printed(Comparison((runs[2], nothing)), 80)
 
     def test_means_are_over_the_problems_that_all_solved(self) -> None:
         def two(problem: str, s: int | None, t: int | None) -> list[Record]:

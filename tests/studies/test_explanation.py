@@ -551,6 +551,7 @@ class TestCommand:
             "      task b is pinned to gpu\n"
             "      fix: if the task is on one of cpu0, cpu1\n\n"
             "why: the 2 tasks that only fit on gpu need 5 GiB of memory together, more than the 4 GiB available\n"
+            "proof: infeasibility checked: 1 claim, all by computing\n"
             "Each fix alone makes the problem feasible; solving confirmed it.\n"
         )
 
@@ -583,7 +584,8 @@ class TestCommand:
         assert (outcome.code, outcome.err) == (1, "")
         data = json.loads(outcome.out)
         assert set(data) == {
-            "problem", "fingerprint", "status", "minimal", "reason", "members", "bound", "resolution", "wall_time",
+            "problem", "fingerprint", "status", "minimal", "reason", "members", "bound", "certificate", "resolution",
+            "wall_time",
         }  # fmt: skip
         assert data["fingerprint"] == po.load(path).fingerprint()
         assert [member["path"] for member in data["members"]] == ["devices.gpu.memory", "tasks.a.pin", "tasks.b.pin"]

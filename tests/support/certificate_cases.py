@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,16 +18,17 @@ from placeopt.bounding import quick
 from placeopt.errors import CertificateError
 from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
-from placeopt.model.problem import Objective, Problem, Term
-from placeopt.proving.certificates import certificate
-from placeopt.verifier.certificates import Checked, check_certificate
+from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.proving.certificates import certificate, infeasibility
+from placeopt.verifier.certificates import Checked, check_certificate, timely
 
 SUM = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_cost", Fraction(5))),))
 OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Objective()] * (len(METRICS) + 1)]
 
 KINDS = (
     "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "ports", "link", "swapping",
-    "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
+    "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory", "separation", "budget",
+    "limit",
 )  # fmt: skip
 
 
@@ -57,6 +60,61 @@ def proofs(seed: int) -> Iterator[tuple[Problem, Value, Value, dict[str, Any]]]:
     for value, source in ((bound.value, bound.name), (best, "brute-force")):
         made = certificate(problem, value, source, found[1], time_limit=1.0, should_stop=lambda: False)
         yield problem, best, value, made
+
+
+def tight_problem(seed: int) -> Problem:
+    """A problem of one to five tasks, about half of which have no feasible schedule."""
+    rng = np.random.default_rng([seed, 1])
+    if seed % 5 == 0:
+        return large_problem(seed, Objective(), scarce=seed % 2 == 0)
+    problem = small_problem(rng, Objective(), times=rng.random() < 0.6)
+    if rng.random() < 0.3 and problem.n_tasks > 1:
+        pairs = list(combinations(range(problem.n_tasks), 2))
+        problem = with_changes(problem, separation=[pair for pair in pairs if rng.random() < 0.6])
+    if rng.random() < 0.3:
+        room = rng.integers(0, max(int(problem.memory.sum()), 1), problem.n_devices)
+        problem = with_changes(problem, capacity=np.maximum(room, problem.memory.max(initial=0)))
+    for chance, change in ((0.3, with_resources), (0.1, with_windows), (0.1, with_setups)):
+        if rng.random() < chance:
+            problem = change(problem, rng)
+    if rng.random() < 0.25:
+        metric = METRICS[int(rng.integers(len(METRICS)))]
+        only = replace(problem, objective=Objective(((Term(metric),),)))
+        most = int(quick.best_bound(only).value) + int(rng.integers(-2, 4))
+        problem = with_changes(problem, limits=((metric, max(most, 0)),))
+    return problem
+
+
+def infeasibility_proof(seed: int) -> tuple[Problem, bool, dict[str, Any]]:
+    """A tight problem, whether it has a feasible schedule, and a certificate that it has none, right or wrong."""
+    problem = tight_problem(seed)
+    made = infeasibility(problem, "brute-force", time_limit=1.0, should_stop=lambda: False)
+    return problem, problem.n_tasks == 0 or optimum(problem) is not None, made
+
+
+def relaxed(problem: Problem, made: dict[str, Any], rng: random.Random) -> tuple[Problem, dict[str, Any]]:
+    """A problem with one or two looser constraints, and a certificate that applies the claims for another one to it."""
+    for _ in range(rng.randint(1, 2)):
+        kind = rng.choice(["deadline", "capacity", "separation", "limits", "budget"])
+        if kind == "deadline":
+            more = np.where(problem.deadline < UNLIMITED // 4, rng.choice([1, 1, 2, 5, 50]), 0)
+            problem = replace(problem, deadline=problem.deadline + more)
+        elif kind == "capacity":
+            more = np.where(problem.capacity < UNLIMITED // 4, rng.choice([1, 1, 3, 20]), 0)
+            problem = replace(problem, capacity=problem.capacity + more)
+        elif kind == "separation" and len(problem.separation):
+            problem = replace(problem, separation=problem.separation[rng.randint(0, 1) :: rng.randint(1, 2)])
+        elif kind == "limits":
+            problem = replace(
+                problem, limits=tuple((metric, most + rng.choice([1, 9])) for metric, most in problem.limits)
+            )
+        elif problem.resources is not None:
+            resources = problem.resources
+            problem = replace(
+                problem, resources=replace(resources, capacity=resources.capacity + rng.choice([1, 10**9]))
+            )
+    end = timely(problem)[1] + 1
+    return problem, {**made, "problem": problem.fingerprint(), "proof": {**made["proof"], "value": end}}
 
 
 def mutated(made: dict[str, Any], problem: Problem, rng: random.Random) -> dict[str, Any]:
@@ -106,6 +164,7 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         "shift": rng.choice([0, 0, 2, 40]), "backwards": rng.random() < 0.5, "half": rng.random() < 0.3,
         "prices": {name: rng.choice([0, 1, rng.randint(0, 1 << 40)]) for name in devices},
         "memory": {name: rng.choice([0, 0, rng.randint(0, 1 << 20)]) for name in devices},
+        "size": rng.choice([0, number()]), "tasks": rng.sample(tasks, rng.randint(1, len(tasks))),
         "from": {"claim": "critical-path", "value": 0}, "engine": "CP-SAT", "proof": rng.choice([None, "?"]),
         rng.choice(["pair", "order"]): [rng.choice(tasks), rng.choice(tasks)],
     }  # fmt: skip
@@ -113,14 +172,20 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         claim["devices"] = rng.sample(devices, rng.randint(1, len(devices)))
     if problem.resources is not None:
         claim["resource"] = rng.choice(list(problem.resources.names) or ["?"])
+    if problem.limits and claim["claim"] == "limit":
+        metric, most = rng.choice(problem.limits)
+        kind = rng.choice(["cheapest", "load", "critical-path", "memory", "earliest", "transfers"])
+        claim |= {"metric": metric, "proof": {**claim, "claim": kind, "value": rng.choice([0, most, most + 1])}}
     if problem.shared_links is not None:
         claim["link"] = rng.choice(list(problem.shared_links.channels))
     if claim["claim"] == "series":
-        cut = rng.choice(tasks)
+        cut, end = rng.choice(tasks), rng.choice(devices)
+        leaf = {**claim, "claim": rng.choice(["swapping", "critical-path", "load", "memory", "spread", "resource"])}
+        arcs = [{"block": 0, "start": None, "end": end}, {"block": 1, "start": end, "end": None}]
         claim |= {
             "cuts": [cut],
             "blocks": [rng.sample(tasks, rng.randint(0, len(tasks))) for _ in range(2)],
-            "arcs": [],
+            "arcs": [{**arc, "proof": leaf} for arc in rng.sample(arcs, rng.randint(0, 2))],
         }
     return claim
 

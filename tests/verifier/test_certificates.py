@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from certificate_cases import accepted, mutated, proofs
+from brute_force import optimum
+from certificate_cases import accepted, infeasibility_proof, mutated, proofs, relaxed
 from commandline import run
 
 import placeopt as po
+from placeopt.bounding.quick import prove_infeasible
 from placeopt.errors import CertificateError, UsageError
+from placeopt.model.building import with_changes
 from placeopt.model.problem import Problem
-from placeopt.verifier.certificates import Scene, check_claim, model_of
+from placeopt.verifier.certificates import Checked, Scene, check_claim, model_of, timely
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificates.md").read_text()
@@ -349,13 +354,152 @@ def test_what_an_engine_proved_is_said() -> None:
 
 
 def test_a_result_without_a_bound_has_no_certificate() -> None:
-    tasks = {"a": {"time": 1, "deadline": 5}, "b": {"time": 5, "after": ["a"], "deadline": 6}}
-    result = po.solve(problem_of({**tasks, "c": {"time": 9, "deadline": 9}, "d": {"time": 9, "deadline": 9}}), "cp-sat")
-    assert result.termination is po.Termination.INFEASIBLE
+    result = po.solve(problem_of(CHAIN), "heft")
     with pytest.raises(UsageError, match="no lower bound"):
-        result.certificate()
+        replace(result, bound=None).certificate()
     with pytest.raises(UsageError, match="time_limit"):
         po.solve(problem_of(CHAIN), "heft").certificate(time_limit=-1)
+
+
+DUE = {name: {"time": 4, "deadline": 5} for name in "abc"}
+LATE = {"a": {"time": 4}, "b": {"time": 1, "after": ["a"], "deadline": 4}}
+BULKY = {name: {"time": 1, "memory": 7} for name in "abc"}
+UNEQUAL = {**BULKY, "c": {"time": 1, "memory": 4}}
+HELD = {"resident": 8}
+LIVE = {name: {"time": 1, "memory": HELD} for name in "ab"} | {
+    "c": {"time": 1, "memory": {"resident": 3, "scratch": 2}}
+}
+ALONE = {name: {"time": {"d": 1}, "separate": "s"} for name in "abc"}
+MORE = {"devices": {"d": {"count": 2}, "e": {}}}
+SPENT = {name: {"time": 1, "uses": {"m": 2}} for name in "abc"}
+SMALL = {"devices": {"d": {"count": 2, "memory": 10}}}
+
+
+def refusing(claim: dict[str, Any], tasks: dict[str, Any], **rest: Any) -> Checked | None:
+    """What a certificate of infeasibility with this claim proves; None if it is refused."""
+    made = problem_of(tasks, **rest)
+    facts = {"problem": made.fingerprint(), "objective": "makespan", "bound": "infeasible"}
+    claim = {"value": timely(made)[1] + 1, **claim}
+    checked = accepted(made, {"placeopt_certificate": 1, **facts, "proof": claim})
+    found = optimum(made)
+    assert checked is None or not checked.complete or found is None
+    return checked
+
+
+@pytest.mark.parametrize(
+    ("claim", "tasks", "rest", "false"),
+    [
+        ({"claim": "critical-path"}, LATE, {}, {"b": {"deadline": 5}}),  # a takes 4, and b 1
+        ({"claim": "load", "prices": {"d0": 1}}, DUE, {}, {"c": {"deadline": 8}}),  # 12 ticks of work until 5 on two
+        ({"claim": "spread"}, DUE, {}, {"c": {"deadline": 8}}),
+        ({"claim": "packing", "each": 1}, DUE, {}, {"c": {"deadline": 8}}),
+        ({"claim": "memory"}, BULKY, SMALL, {"a": {"memory": 3}}),  # 21 bytes for 20
+        ({"claim": "memory", "size": 6}, BULKY, SMALL, {"a": {"memory": 3}}),  # one of 6 bytes on a device of 10
+        ({"claim": "memory", "level": 4}, UNEQUAL, SMALL, {"c": {"memory": 3}}),  # a and b leave no room for 4 bytes
+        ({"claim": "memory"}, LIVE, {**SMALL, "memory_model": "peak"}, {"c": {"memory": {"resident": 2}}}),
+        ({"claim": "separation", "tasks": ["a", "b", "c"]}, ALONE, MORE, {"b": {"separate": "t"}}),
+        ({"claim": "budget", "resource": "m"}, SPENT, {"budgets": {"m": 5}}, {"a": {"uses": {"m": 1}}}),
+        (
+            {"claim": "limit", "metric": "makespan", "proof": {"claim": "critical-path", "value": 7}}, CHAIN,
+            {"limits": {"makespan": 6}}, {"b": {"time": 3}},
+        ),
+        ({"claim": "refutation", "proof": None}, ALONE, MORE, {"b": {"separate": "t"}}),
+        ({"claim": "engine", "engine": "x"}, DUE, {}, None),  # all cases of three tasks are tried
+    ],
+)  # fmt: skip
+def test_claims_that_no_schedule_is_feasible(
+    claim: dict[str, Any], tasks: dict[str, Any], rest: dict[str, Any], false: dict[str, Any] | None
+) -> None:
+    """Each is accepted, and refused for a problem with a schedule: tasks that are changed like `false`."""
+    checked = refusing(claim, tasks, **rest)
+    assert checked is not None
+    assert checked.infeasible
+    assert checked.complete
+    assert str(checked) == "infeasibility checked: 1 claim, all by computing"
+    if false is not None:
+        assert refusing(claim, {name: {**task, **false.get(name, {})} for name, task in tasks.items()}, **rest) is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "message"),
+    [
+        ({"claim": "critical-path", "value": 4}, "of a makespan of 7; expected more than 7, by which schedules end"),
+        ({"claim": "memory", "value": 1, "level": 6}, "level is 6; expected at most half of the largest capacity, 10"),
+        ({"claim": "memory", "value": 1}, "states 1, but it proves 0 only"),
+        ({"claim": "separation", "value": 1, "tasks": ["z"]}, "expected names of tasks"),
+        ({"claim": "separation", "value": 1, "tasks": ["a", "b"]}, "a and b may share a device"),
+        ({"claim": "budget", "value": 1, "resource": "m"}, "resource is 'm'; expected a budget"),
+        ({"claim": "limit", "value": 1, "metric": "energy"}, "expected a metric that the problem limits"),
+        ({"claim": "limit", "value": 1, "metric": "makespan", "proof": None}, "proof.proof: expected an object"),
+    ],
+)
+def test_a_wrong_claim_of_infeasibility_is_named(claim: dict[str, Any], message: str) -> None:
+    made = problem_of({**LATE, "b": {"time": 1, "after": ["a"], "deadline": 5}}, **SMALL, limits={"makespan": 5})
+    facts = {"problem": made.fingerprint(), "objective": "makespan", "bound": "infeasible"}
+    with pytest.raises(CertificateError, match=message):
+        po.check_certificate(made, {"placeopt_certificate": 1, **facts, "proof": claim})
+
+
+def test_swapping_takes_no_time_of_deadlines() -> None:
+    """The work takes 5 ticks at most, and devices swap for 3 ticks before it; there is a schedule."""
+    devices = {"x": {"memory": 4, "tiers": [{"memory": 100, "bandwidth": 2}]}}
+    tasks = {"a": {"time": 5, "memory": 10}}
+    assert proved(problem_of(tasks, devices=devices), "swapping", swap=3) == 8
+    swapping = {"claim": "swapping", "value": 8, "swap": 3}
+    assert refusing(swapping, tasks, devices=devices) is None
+    arcs = [{"block": 0, "start": None, "end": "x", "proof": swapping}]
+    series = {"claim": "series", "cuts": ["a"], "blocks": [[], ["b"]], "arcs": arcs}
+    tasks["b"] = {"time": 1, "after": ["a"]}
+    assert (
+        proved(
+            problem_of(tasks, devices=devices),
+            **{"kind" if key == "claim" else key: each for key, each in series.items()},
+        )
+        == 9
+    )
+    assert refusing(series, tasks, devices=devices) is None
+
+
+def test_groups_without_a_device() -> None:
+    made, claim = problem_of(CHAIN, **SMALL), {"claim": "critical-path", "value": 13}
+    held = np.full(3, 11)
+    pairs = np.array([[0, 1]])
+    for broken in (
+        replace(made, feasible=np.zeros_like(made.feasible)),
+        with_changes(made, resident=held),
+        replace(made, group=np.array([0, 0, 1]), separation=pairs),
+    ):
+        facts = {"problem": broken.fingerprint(), "objective": "makespan", "bound": "infeasible"}
+        claim["value"] = timely(broken)[1] + 1
+        assert po.check_certificate(broken, {"placeopt_certificate": 1, **facts, "proof": claim}).complete
+
+
+def test_a_limit_of_the_makespan_is_not_about_deadlines() -> None:
+    """With deadlines as tails, a makespan of 9 is proved; the makespan is 1."""
+    tasks = {"a": {"time": 1, "deadline": 1}, "b": {"time": 1, "deadline": 9}}
+    claim = {"claim": "limit", "metric": "makespan", "proof": {"claim": "critical-path", "value": 1}}
+    assert refusing(claim, tasks, limits={"makespan": 1}) is None
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_certificates_of_infeasibility(seed: int) -> None:
+    """One of a problem without a schedule is accepted; one of a problem with a schedule relies on an engine."""
+    problem, feasible, made = infeasibility_proof(seed)
+    checked = accepted(problem, json.loads(json.dumps(made)))
+    assert checked is not None
+    assert checked.infeasible
+    assert not (feasible and checked.complete)
+    assert checked.complete or prove_infeasible(problem) is None
+
+
+@pytest.mark.parametrize("seed", range(1000, 1100))
+def test_no_changed_certificate_refutes_a_problem_with_a_schedule(seed: int) -> None:
+    rng = random.Random(seed)
+    problem, _, made = infeasibility_proof(seed)
+    for _ in range(6):
+        looser, changed = relaxed(problem, mutated(made, problem, rng), rng)
+        checked = accepted(looser, changed)
+        assert checked is None or not checked.complete or not checked.infeasible or optimum(looser) is None
 
 
 def test_the_certificate_by_hand_of_the_page(tmp_path: Path) -> None:
@@ -370,10 +514,47 @@ def test_the_certificate_by_hand_of_the_page(tmp_path: Path) -> None:
     assert po.solve(made, "brute-force").objective == checked.bound
 
 
+def test_the_certificate_of_infeasibility_of_the_page(tmp_path: Path) -> None:
+    document, claim = (PAGE.split(f"```{language}\n")[2].split("```")[0] for language in ("yaml", "json"))
+    path = tmp_path / "due.yaml"
+    path.write_text(document)
+    made = po.load(path)
+    facts = {"problem": made.fingerprint(), "objective": "makespan", "bound": "infeasible"}
+    checked = po.check_certificate(made, {"placeopt_certificate": 1, **facts, "proof": json.loads(claim)})
+    assert checked.complete
+    assert po.solve(made, "brute-force").termination is po.Termination.INFEASIBLE
+
+
 def test_the_page_names_every_claim() -> None:
     from placeopt.verifier.certificates import CLAIMS
 
     assert {name for name in CLAIMS if f"`{name}`" not in PAGE} == set()
+
+
+def test_the_commands_for_a_problem_without_a_schedule(tmp_path: Path) -> None:
+    problem, plan, proof = tmp_path / "p.yaml", tmp_path / "plan.json", tmp_path / "proof.json"
+    document = {"placeopt": 1, "devices": {"d": {"count": 2}}, "tasks": DUE}
+    problem.write_text(json.dumps(document))
+    done = run("solve", problem, "--solver", "cp-sat", "--certificate", proof)
+    assert done.code == 1
+    assert "certificate: infeasibility checked: 1 claim, all by computing" in done.out
+    done = run("verify", problem, "--certificate", proof)
+    assert done.code == 0
+    assert "infeasibility checked" in done.out
+    assert (
+        json.loads(run("verify", problem, "--certificate", proof, "--json").out)["certificate"]["bound"] == "infeasible"
+    )
+    assert "needs a PLAN, as `solve --out` writes it, or --certificate" in run("verify", problem).err
+    assert "verify --tasks needs a PLAN" in run("verify", problem, "--certificate", proof, "--tasks").err
+    document["tasks"] = {f"t{k}": {"time": 1} for k in range(11)}
+    problem.write_text(json.dumps(document))
+    run("solve", problem, "--solver", "heft", "--out", plan)
+    false = {"claim": "engine", "engine": "x", "value": 12}
+    stated = {**json.loads(proof.read_text()), "problem": po.load(problem).fingerprint(), "proof": false}
+    proof.write_text(json.dumps(stated))
+    done = run("verify", problem, plan, "--certificate", proof)
+    assert done.code == 1
+    assert "relies on x (it has 11 tasks); but the plan is feasible, and its objective is" in done.out
 
 
 def test_the_commands(tmp_path: Path) -> None:

@@ -429,3 +429,16 @@ def test_a_comparison_shows_the_convergence_of_each_problem(opened: Callable[...
     page.tab.locator("#profile-chart").hover()
     page.settle()
     assert "%" in page.tab.inner_text("#tip")
+
+
+def test_a_comparison_with_certificates_has_a_column_for_them(opened: Callable[..., Opened]) -> None:
+    run = record("p", "alpha", 30)
+    runs = [replace(run, solver=name, result={**(run.result or {}), "certificate": made}) for name, made in PROOFS]
+    page = opened(comparison_page(Comparison((*runs, record("p", "delta", None)))))
+    found = dict(zip(page.column("#run-table", "solver"), page.column("#run-table", "proof"), strict=True))
+    assert found == {"alpha": "checked", "beta": "trusted", "gamma": "none", "delta": "-"}
+    page = opened(comparison_page(comparison()))
+    assert "proof" not in page.tab.inner_text("#run-table")
+
+
+PROOFS = (("alpha", {"complete": True}), ("beta", {"complete": False}), ("gamma", None))

@@ -128,7 +128,20 @@ def _sizes(classes: Classes) -> Iterator[str]:
 
 
 def _separations(classes: Classes) -> Iterator[str]:
-    """Cliques of separated groups without a device for each."""
+    """Proofs about cliques of separated groups without a device for each."""
+    problem, usable = classes.problem, classes.allowed[:, classes.problem.device_class]
+    first = np.unique(problem.group, return_index=True)[1]
+    for clique, _ in crowded_cliques(classes):
+        tasks = listing([problem.task_names[i] for i in first[clique]], 4)
+        devices = listing([problem.device_names[d] for d in np.flatnonzero(usable[clique].any(axis=0))])
+        yield (
+            f"{len(clique)} tasks ({tasks}) must be on different devices, "
+            f"but the devices that they fit on ({devices}) do not allow this"
+        )
+
+
+def crowded_cliques(classes: Classes) -> Iterator[tuple[list[int], list[int]]]:
+    """Cliques of separated groups without a device for each, and groups of the clique that fit on too few devices."""
     problem = classes.problem
     usable = classes.allowed[:, problem.device_class]
     near: dict[int, set[int]] = {}
@@ -137,25 +150,18 @@ def _separations(classes: Classes) -> Iterator[str]:
         near.setdefault(other, set()).add(task)
     # Groups with few devices first, then those with many separations: their cliques are hard to place.
     ranked = sorted(near, key=lambda g: (int(usable[g].sum()), -len(near[g]), g))
-    first = np.unique(problem.group, return_index=True)[1]
     for start in ranked[:CLIQUES]:
         clique = [start]
         for group in ranked:
             if len(clique) < CLIQUE and all(group in near[other] for other in clique):
                 clique.append(group)
-        if not _matched([np.flatnonzero(usable[group]).tolist() for group in clique], problem.n_devices):
-            tasks = listing([problem.task_names[i] for i in first[clique]], 4)
-            devices = listing([problem.device_names[d] for d in np.flatnonzero(usable[clique].any(axis=0))])
-            yield (
-                f"{len(clique)} tasks ({tasks}) must be on different devices, "
-                f"but the devices that they fit on ({devices}) do not allow this"
-            )
+        crowd = _crowd([np.flatnonzero(usable[group]).tolist() for group in clique])
+        if crowd:
+            yield clique, [clique[who] for who in crowd]
 
 
-def _matched(choices: list[list[int]], n_devices: int) -> bool:
-    """Whether distinct devices can be assigned, by augmenting paths."""
-    if len(choices) > n_devices:
-        return False
+def _crowd(choices: list[list[int]]) -> list[int]:
+    """Those who have fewer devices than they are; none if all can have distinct devices, by augmenting paths."""
     owner: dict[int, int] = {}
 
     def place(who: int, tried: set[int]) -> bool:
@@ -167,7 +173,11 @@ def _matched(choices: list[list[int]], n_devices: int) -> bool:
                     return True
         return False
 
-    return all(place(who, set()) for who in range(len(choices)))
+    for who in range(len(choices)):
+        tried: set[int] = set()
+        if not place(who, tried):
+            return [who, *(owner[device] for device in sorted(tried))]
+    return []
 
 
 def _total(classes: Classes, subset: Subset) -> Iterator[str]:

@@ -46,6 +46,13 @@ def compare(
     ] = None,
     time_limit: Annotated[str, limit_option("Time limit of each run, such as 5min, or `none`.")] = "30s",
     grace: Annotated[str, time_option("--grace", help="A run is killed this long after its time limit.")] = "10s",
+    certify: Annotated[
+        str | None,
+        time_option(
+            "--certify",
+            help="After each run, prove its bound by a certificate within this time, such as 10s, and check it.",
+        ),
+    ] = None,
     seeds: Annotated[int, Option(help="Number of seeds 0, 1, ... for each solver and problem.")] = 1,
     workers: Annotated[
         int | None, Option("--workers", "-w", help="Number of parallel runs; by default cores / threads.")
@@ -100,7 +107,7 @@ def compare(
         )
     chosen = "csv" if as_csv else "json" if as_json else "markdown" if as_markdown else "latex" if as_latex else "text"
     limit, grace_seconds = limit_seconds(time_limit), seconds(grace, "--grace")
-    connecting = seconds(connect_limit, "--connect-limit")
+    certifying, connecting = seconds(certify, "--certify"), seconds(connect_limit, "--connect-limit")
     assert grace_seconds is not None
     assert connecting is not None
     for option, number in (("--seeds", seeds), ("--workers", workers), ("--threads", threads)):
@@ -113,8 +120,8 @@ def compare(
         with Bars(messages) as bars:
             comparison = compare_all(
                 problems, ["all"] if solvers is None else solvers, time_limit=limit, seeds=seeds, workers=workers,
-                threads=threads, grace=grace_seconds, dask=dask, connect_limit=connecting, ledger=out, resume=resume,
-                observer=bars, should_stop=stop.is_set,
+                threads=threads, grace=grace_seconds, certify=certifying, dask=dask, connect_limit=connecting,
+                ledger=out, resume=resume, observer=bars, should_stop=stop.is_set,
             )  # fmt: skip
         torn = [f"the last line of {out} was incomplete and has been dropped"] if bars.torn else []
         print_notes(*torn, *comparison.notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.text import Text
@@ -13,7 +13,7 @@ from typer import Option
 from placeopt.cli.arguments import checked_options
 from placeopt.cli.commands.serving import refuse, simulate_serving_file, verify_serving_file
 from placeopt.cli.files import check_targets
-from placeopt.cli.options import AsJson, Out, PlanPath, ProblemFile, Tasks, share_option
+from placeopt.cli.options import AsJson, OptionalPlan, Out, PlanPath, ProblemFile, Tasks, share_option
 from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
 from placeopt.errors import CertificateError, UsageError, counted, unwritable, visible
 
@@ -25,24 +25,38 @@ if TYPE_CHECKING:
 
 def verify(
     problem: ProblemFile,
-    plan: PlanPath,
+    plan: OptionalPlan = None,
     certificate: Annotated[
-        Path | None, Option(metavar="FILE.json", help="Also check this proof of a lower bound, and state the gap.")
+        Path | None,
+        Option(
+            metavar="FILE.json",
+            help="Check this proof of a lower bound, or that no schedule exists; with a plan, state the gap.",
+        ),
     ] = None,
     tasks: Tasks = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a plan against its problem: list every violated rule, and check the stated objective."""
+    """Check a plan against its problem: list every violated rule, and check the stated objective.
+
+    With `--certificate`, check a proof, with or without a plan.
+    """
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import is_serving
     from placeopt.orchestration.result import number, pipeline_data
     from placeopt.verifier import verify as check
 
+    if plan is None and (certificate is None or tasks):
+        or_else = "" if tasks else ", or --certificate FILE"
+        raise UsageError(f"verify{' --tasks' if tasks else ''} needs a PLAN, as `solve --out` writes it{or_else}")
     document = document_of(problem)
     if is_serving(document):
         refuse({"--tasks": tasks, "--certificate": certificate})
+        assert plan is not None
         verify_serving_file(document, plan, as_json)
     compiled = compile_document(document)
+    if plan is None:
+        assert certificate is not None
+        _verify_certificate(compiled, certificate, as_json)
     read = noted_plan(plan, compiled)
     fingerprint = compiled.fingerprint()
     report = check(compiled, read.schedule, read.claim)
@@ -85,18 +99,36 @@ def verify(
     raise typer.Exit(0 if report.feasible and proved else 1)
 
 
-def _proved(problem: Problem, report: Report, path: Path) -> tuple[dict[str, Any], list[str], bool]:
-    """What a certificate proves about a plan, as data and in words, and whether it is accepted."""
+def _verify_certificate(problem: Problem, path: Path, as_json: bool) -> NoReturn:
+    """Check a certificate without a plan."""
+    from placeopt.cli.terminal.console import print_problem
+
+    stated, lines, proved = _proved(problem, None, path)
+    if as_json:
+        print_json({"problem": problem.name, "fingerprint": problem.fingerprint(), **stated})
+    else:
+        console = stdout_console()
+        print_problem(console, problem)
+        for line in lines:
+            console.print(Text(line), soft_wrap=True)
+    raise typer.Exit(0 if proved else 1)
+
+
+def _proved(problem: Problem, report: Report | None, path: Path) -> tuple[dict[str, Any], list[str], bool]:
+    """What a certificate proves, and about a plan if there is one: data, lines, and whether it is accepted."""
     from placeopt.orchestration.result import relative_gap
     from placeopt.verifier.certificates import check_certificate
 
     try:
         proof = check_certificate(problem, path)
+        value = report.objective[0] if report is not None and report.feasible and report.objective else None
+        if value is not None and (proof.bound is None or value < proof.bound):
+            raise CertificateError(f"{proof}; but the plan is feasible, and its objective is {value}")
     except CertificateError as error:
         return {"certificate": {"refused": str(error)}}, [f"certificate refused: {error}"], False
     lines, gap = [f"certificate: {proof}"], None
-    if report.feasible and report.objective is not None:
-        gap = relative_gap(report.objective[0], proof.bound)
+    if value is not None:
+        gap = relative_gap(value, proof.bound)
         sure = "" if gap else ": no plan is better" if proof.complete else ": no plan is better, if these are right"
         lines.append(f"gap: {gap:.2%}{sure}")
     return {"certificate": proof.to_dict(), "gap": gap}, lines, True

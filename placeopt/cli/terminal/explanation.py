@@ -40,6 +40,8 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     if explanation.reason:
         console.print()
         console.print(Text(f"why: {explanation.reason}"))
+    if explanation.checked is not None:
+        console.print(Text(f"proof: {explanation.checked}"))
     fixes = [member.repair.whole for member in explanation.members if member.repair]
     if len(explanation.members) > 1 and fixes:
         stated = "makes the problem feasible" if all(fixes) else "resolves this conflict"

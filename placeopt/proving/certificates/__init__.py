@@ -1,4 +1,4 @@
-"""Write certificates: proofs of lower bounds that `placeopt.verifier.certificates` checks without this code.
+"""Write proofs of lower bounds and of infeasibility that `placeopt.verifier.certificates` checks without this code.
 
 A certificate prefers claims that are checked by computing. The bound of a result is proved again, in this order:
 
@@ -8,6 +8,9 @@ A certificate prefers claims that are checked by computing. The bound of a resul
 3. or by blocks, if tasks cut the graph (`series`): a claim about a block is a quick bound, a tree, or relies on the
    engine that solved the block;
 4. else the certificate says which engine or which bound proved it, and relies on that.
+
+That no schedule is feasible is proved by a quick proof of infeasibility, by a tree of cases, or by a metric that
+exceeds its limit.
 
 Every claim is checked before it is written, so that a certificate states no more than its claims prove.
 """
@@ -20,16 +23,19 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+import numpy as np
+
+from placeopt.bounding.quick import prove_infeasible
 from placeopt.model.objective import Value
-from placeopt.model.problem import Objective, Problem, Term
+from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
-from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, interval_claim
+from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim
 from placeopt.proving.certificates.refutation import refutation_claim
 from placeopt.proving.certificates.series import series_claim
-from placeopt.verifier.certificates import FORMAT, Scene, exact, model_of
+from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
 
-__all__ = ["certificate"]
+__all__ = ["certificate", "infeasibility"]
 
 SOME = 1000
 """Tasks up to which work within intervals is tried."""
@@ -71,11 +77,53 @@ def certificate(
         ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
         search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
         proof = terms([search.found(found[0], schedule) or {**proof, "value": ticks}])
+    return _document(problem, bound, proof)
+
+
+def infeasibility(
+    problem: Problem, source: str, *, time_limit: float | None, should_stop: Callable[[], bool]
+) -> dict[str, Any]:
+    """A certificate that no schedule is feasible, which `source` proved; see `certificate`."""
+    scene, end = timely(problem)
+    clock = Clock(time_limit)
+    proof = infeasible_claim(problem, scene, end + 1)
+    if proof is None and problem.pipeline is None:
+        known: Claim = {"claim": "critical-path", "value": scene.longest}
+        search = MakespanClaims(_unlimited(problem, "makespan"), end + 1, scene, clock, should_stop)
+        proof = search.found(known, None)
+    if proof is None and (broken := _broken_limit(problem, clock, should_stop)) is not None:
+        proof = {**broken, "value": end + 1}
+    if proof is None:
+        source = source if prove_infeasible(problem) is None else "a quick proof"
+        proof = {"claim": "engine", "engine": source, "value": end + 1}
+    return _document(problem, INFEASIBLE, proof)
+
+
+def _unlimited(problem: Problem, metric: Metric) -> Problem:
+    """The problem without deadlines and limits, with one metric as its objective."""
+    return alone(replace(problem, limits=(), deadline=np.full_like(problem.deadline, UNLIMITED)), Term(metric))
+
+
+def _broken_limit(problem: Problem, clock: Clock, should_stop: Callable[[], bool]) -> Claim | None:
+    """A claim that a metric exceeds its limit."""
+    scene = Scene(model_of(problem))
+    for metric, most in problem.limits:
+        only = _unlimited(problem, metric)
+        claim = best_claim(only, metric, scene, most + 1)
+        if claim is None and metric == "makespan":
+            search = MakespanClaims(only, most + 1, scene, clock, should_stop)
+            claim = search.found(best_claim(only, metric, scene) or dict(NOTHING), None)
+        if claim is not None:
+            return {"claim": "limit", "metric": metric, "proof": claim}
+    return None
+
+
+def _document(problem: Problem, bound: Value | str, proof: Claim) -> dict[str, Any]:
     return {
         "placeopt_certificate": FORMAT,
         "problem": problem.fingerprint(),
-        "objective": str(Objective((level,))),
-        "bound": exact(bound),
+        "objective": str(Objective((problem.objective.levels[0],))),
+        "bound": bound if isinstance(bound, str) else exact(bound),
         "proof": proof,
     }
 

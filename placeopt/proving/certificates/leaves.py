@@ -15,6 +15,8 @@ import numpy as np
 from placeopt.bounding.energetic import ENDS, breakpoints
 from placeopt.bounding.quick import bounds, narrowed_classes, swapping_bound
 from placeopt.bounding.quick.classes import Subset, by_group, least, subsets
+from placeopt.bounding.quick.deadlines import narrowed
+from placeopt.bounding.quick.infeasibility import crowded_cliques
 from placeopt.bounding.quick.jackson import (
     QUANTILES,
     coarser,
@@ -30,10 +32,13 @@ from placeopt.bounding.quick.resources import scarcest
 from placeopt.errors import CertificateError
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import task_energy
-from placeopt.model.problem import Metric, Problem
+from placeopt.model.problem import UNLIMITED, Metric, Problem
 from placeopt.verifier.certificates import Scene, check_claim
 
 Claim = dict[str, Any]
+
+SIZES = 32
+"""Sizes of groups at most that are tried to show that groups do not fit into devices."""
 
 NOTHING: Claim = {"claim": "nothing", "value": 0}
 """No metric is negative."""
@@ -72,7 +77,7 @@ class _Writer:
     def __init__(self, problem: Problem, metric: Metric) -> None:
         self.problem, self.metric = problem, metric
         self.classes = narrowed_classes(problem)
-        self._windows: Windows | None = None
+        self.found: Windows | None = None
         self.by_name: dict[str, Callable[[], list[Claim]]] = {
             "critical-path": lambda: [{"claim": "critical-path"}],
             "load": self.load,
@@ -90,9 +95,9 @@ class _Writer:
 
     @property
     def windows(self) -> Windows:
-        if self._windows is None:
-            self._windows = windows(self.classes)
-        return self._windows
+        if self.found is None:
+            self.found = windows(self.classes)
+        return self.found
 
     def names(self, members: Bool) -> list[str]:
         """A device of each of some classes (k,)."""
@@ -184,6 +189,28 @@ class _Writer:
             written += [{"claim": "spread", **stated, "level": level, **backwards} for level in levels]
         return written
 
+    def confined(self) -> Iterator[Claim]:
+        """Separated groups without a device for each; groups that do not fit into the devices they are confined to."""
+        problem, classes = self.problem, self.classes
+        first = np.unique(problem.group, return_index=True)[1]
+        for _, crowd in crowded_cliques(classes):
+            yield {"claim": "separation", "tasks": [problem.task_names[i] for i in first[crowd].tolist()]}
+        for subset in subsets(classes):
+            room, count = classes.capacity[subset.members], classes.size[subset.members]
+            held, live = classes.group_memory[subset.groups], classes.lone_need[subset.groups[problem.group]]
+            if len(held) == 0 or (room == UNLIMITED).any():
+                continue
+            stated, most = {"claim": "memory", "devices": self.names(subset.members)}, int(room.max())
+            if sum(held.tolist()) + int(live.max()) > sum((room.astype(object) * count).tolist()):
+                yield stated
+            sizes = np.unique(held[held > 0])
+            for size in sizes[:: len(sizes) // SIZES + 1].tolist():
+                if int((held >= size).sum()) > int((room // size * count).sum()):
+                    yield {**stated, "size": size}
+                counted = np.where(held > most - size, most, np.where(held < size, 0, held))
+                if 2 * size <= most and sum(counted.tolist()) > most * int(count.sum()):
+                    yield {**stated, "level": size}
+
     def resources(self) -> list[Claim]:
         """The resource, its level, and the heads and tails of the best bound."""
         resources, use = self.problem.resources, scarcest(self.classes, self.windows)
@@ -225,6 +252,35 @@ def interval_claim(
                     claim = {"claim": "interval", "from": known, "start": near, "end": far, "value": ticks, **stated}
                     return claim if accepted(scene, "makespan", claim) else None
     return None
+
+
+def infeasible_claim(problem: Problem, scene: Scene, ticks: int) -> Claim | None:
+    """A quick proof of infeasibility as a claim about the makespan; None if there is none that the checker accepts.
+
+    `scene` is the problem with its deadlines (`placeopt.verifier.certificates.timely`), `ticks` beyond its end.
+    """
+    for claim in _infeasible_claims(problem):
+        stated = {**claim, "value": ticks}
+        if accepted(scene, "makespan", stated):
+            return stated
+    return None
+
+
+def _infeasible_claims(problem: Problem) -> Iterator[Claim]:
+    """Claims that correspond to the proofs of `placeopt.bounding.quick.infeasibility`."""
+    yield {"claim": "critical-path"}  # a group without a device; a deadline that is missed
+    if problem.n_tasks == 0 or problem.n_devices == 0:
+        return
+    writer, resources = _Writer(problem, "makespan"), problem.resources
+    for r in () if resources is None else resources.budgets.tolist():
+        assert resources is not None
+        yield {"claim": "budget", "resource": resources.names[r]}
+    yield from writer.confined()
+    within = narrowed(writer.classes)
+    if within is not None:
+        writer.classes, writer.found = within.classes, within.found
+        yield from writer.jackson()
+        yield from writer.resources()
 
 
 def _best_prices(sharing: Sharing, tried: list[Prices]) -> Prices | None:

@@ -2,7 +2,10 @@
 
     {"begun": true}                         the problem is unpacked, the solver starts
     {"progress": [seconds, value, bound]}   each time that the solver reports a new value or bound
-    {"outcome": {...}}                      status, message, result, slr and peak_memory of the record; the last line
+    {"outcome": {...}}                      status, message, result, slr and peak_memory of the record
+    {"certificate": {...}}                  what the checker says of the certificate, or null; if the job asks for one
+
+The certificate comes after the outcome, so that a run whose certificate crashes or takes too long keeps its result.
 
 All output of the solver goes to stderr. Each message starts on a new line, in case a solver writes to the pipe itself.
 """
@@ -16,13 +19,16 @@ import pickle
 import sys
 import threading
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError
+from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError, UsageError
 from placeopt.model.packing import unpack
 from placeopt.protocol import Progress
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import plain
+
+if TYPE_CHECKING:
+    from placeopt.orchestration.result import Result
 
 LENGTH = 8
 """Bytes of the length of the job, which precede the job."""
@@ -49,7 +55,10 @@ def main() -> None:
 
     try:
         try:
-            say(outcome=_outcome(job, say))
+            outcome, result = _outcome(job, say)
+            say(outcome=outcome)
+            if result is not None and job.certify is not None:
+                say(certificate=_certificate(result, job.certify))
         except BaseException as error:  # noqa: BLE001  any exception is the outcome of this run, also SystemExit
             say(outcome={"status": "crashed", "message": _error_text(error)})
         sys.stderr.flush()
@@ -61,7 +70,8 @@ def main() -> None:
         os._exit(1)
 
 
-def _outcome(job: Job, say: Any) -> dict[str, Any]:
+def _outcome(job: Job, say: Any) -> tuple[dict[str, Any], Result | None]:
+    """Solve; return the outcome, and the result if there is one."""
     from placeopt.model.metrics import critical_path
     from placeopt.orchestration.pipeline import solve
 
@@ -82,23 +92,36 @@ def _outcome(job: Job, say: Any) -> dict[str, Any]:
             on_progress=on_progress, consolidate=0, **job.settings,
         )  # fmt: skip
     except (UnsupportedError, MissingExtraError) as error:
-        return {"status": "refused", "message": str(error)}
+        return {"status": "refused", "message": str(error)}, None
     except InternalError as error:
-        return {"status": "crashed", "message": f"{CONTRADICTED if error.dump else ''}{error}"}
+        return {"status": "crashed", "message": f"{CONTRADICTED if error.dump else ''}{error}"}, None
     except PlaceoptError as error:  # a package that cannot be imported, invalid settings
-        return {"status": "crashed", "message": str(error)}
+        return {"status": "crashed", "message": str(error)}, None
     if problem.fingerprint() != job.fingerprint:
-        return {"status": "crashed", "message": f"{job.solver} changed the problem, so its schedule is not valid"}
+        why = f"{job.solver} changed the problem, so its schedule is not valid"
+        return {"status": "crashed", "message": why}, None
     shortest = critical_path(problem)
     several = problem.pipeline is not None  # the latency of a pipeline is not its objective
     slr = None if several or result.makespan is None or not shortest else result.makespan / shortest
-    return {
+    outcome = {
         "status": "done",
         "message": result.message,
         "result": result.to_dict(plan=False),
         "slr": slr,
         "peak_memory": max((use.memory for use in result.devices), default=None),
     }
+    return outcome, result
+
+
+def _certificate(result: Result, seconds: float) -> dict[str, Any] | None:
+    """What a certificate of the result proves, as the checker reads it; None if there is nothing to certify."""
+    from placeopt.verifier.certificates import check_certificate
+
+    try:
+        document = result.certificate(time_limit=seconds)
+    except UsageError:
+        return None
+    return check_certificate(result.problem, json.loads(json.dumps(document))).to_dict()
 
 
 def _error_text(error: BaseException) -> str:

@@ -88,6 +88,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
     pipeline = metric == "period"
     spread = any(entry.spread is not None for entry in tried)
     stored = any(entry.peak_memory for entry in tried)
+    certified = any(entry.certificate in ("trusted", "checked") for entry in tried)
     rows = tuple(
         (
             visible(entry.solver, 40),
@@ -99,6 +100,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
             _time(entry.seconds),
             _size(entry.process_memory),
             *([_size(entry.peak_memory)] if stored else []),
+            *([entry.certificate or "-"] if certified else []),
             entry.verdict if entry.feasible in (0, entry.runs) else f"{entry.feasible} of {entry.runs}",
         )
         for entry in tried
@@ -112,10 +114,11 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         "time",
         "RAM",
         *(["dev mem"] if stored else []),
+        *(["proof"] if certified else []),
         "verdict",
     )
     title = _title(label, standing, amount, comparison.no_schedule(label))
-    return Grid(title, headers, rows, _reasons(entries), words=(len(headers) - 1,))
+    return Grid(title, headers, rows, _reasons(entries), words=tuple(range(len(headers) - 1 - certified, len(headers))))
 
 
 def _title(label: str, standing: Standing, amount: Callable[[Value | None], str], nothing: str) -> str:

@@ -57,8 +57,10 @@ class _Run:
     job: Job
     on_point: Callable[[Point], None] | None
     begun: float | None = None
+    ended: float | None = None  # when the outcome came
     points: list[Point] = field(default_factory=list)
     outcome: dict[str, Any] | None = None
+    certified: bool = False
     torn: bytes = b""
     stderr: bytes = b""
 
@@ -78,15 +80,31 @@ class _Run:
             self.points.append((float(elapsed), value, bound))
             if self.on_point is not None:
                 self.on_point(self.points[-1])
-        elif isinstance(line.get("outcome"), dict):
+        elif isinstance(line.get("outcome"), dict) and self.outcome is None:
             check(line["outcome"])
             self.outcome = {name: line["outcome"].get(name) for name in _OUTCOME}
             if self.outcome["status"] is None or self.outcome["message"] is None:
                 self.outcome = None
+            else:
+                self.ended = time.monotonic()
+        elif "certificate" in line and self.certifies:
+            assert self.outcome is not None
+            result = {**self.outcome["result"], "certificate": line["certificate"]}
+            check({"result": result})
+            self.outcome, self.certified = {**self.outcome, "result": result}, True
+
+    @property
+    def certifies(self) -> bool:
+        """Return whether the outcome is known, and its certificate is not."""
+        done = self.outcome is not None and self.outcome["result"] is not None
+        return done and self.job.certify is not None and not self.certified
 
     def overdue(self, born: float) -> str | None:
         """Return why the process must be killed now; None if it must not."""
         now, limit = time.monotonic(), self.job.time_limit
+        if self.ended is not None and self.job.certify is not None:
+            late = now - self.ended > self.job.certify + self.job.grace
+            return f"no certificate after {self.job.certify:g} s and a grace of {self.job.grace:g} s" if late else None
         if self.begun is None:
             return f"killed: the solver had not started after {STARTING:g} s" if now - born > STARTING else None
         if limit is None or now - self.begun <= limit + self.job.grace:
@@ -124,8 +142,11 @@ def run_job(
         late = _attend(process, run, born, should_stop)
     finally:
         code = _end(process, job.tag)
-    wall = time.monotonic() - born
+    wall = (run.ended or time.monotonic()) - born
     if run.outcome is not None:
+        if run.certifies:
+            why = late or f"no certificate: {_death(code, run.stderr.decode(errors='replace'))}"
+            run.outcome["message"] = "; ".join(filter(None, (run.outcome["message"], why)))
         return _record(run, wall, **run.outcome)
     if late is not None:
         return _record(run, wall, "killed", late)
@@ -135,7 +156,7 @@ def run_job(
 
 
 def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_stop: Callable[[], bool]) -> str | None:
-    """Exchange data with the process until it reports its outcome or ends; if it is overdue, return why."""
+    """Exchange data with the process until it has reported all or ends; if it is overdue, return why."""
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -170,7 +191,7 @@ def _attend(process: subprocess.Popen[bytes], run: _Run, born: float, should_sto
                     run.read(data)
                 else:
                     run.stderr = (run.stderr + data)[-STDERR:]
-            if run.outcome is not None or (ended and not received):  # nothing is left to read
+            if (run.outcome is not None and not run.certifies) or (ended and not received):  # nothing is left to read
                 return None
             late = run.overdue(born)
             if late is not None:

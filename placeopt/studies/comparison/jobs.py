@@ -22,12 +22,14 @@ Choice = str | tuple[str, Mapping[str, Any]]
 class Job(Run):
     """A run with all data that another process needs for it.
 
-    `packed` holds the problem (`placeopt.model.packing`). The process is killed `grace` seconds after `time_limit`.
+    `packed` holds the problem (`placeopt.model.packing`). The process is killed `grace` seconds after `time_limit`, or
+    after the `certify` seconds for a certificate; None if the run has none.
     `tag` marks the processes of a comparison (`placeopt.studies.comparison.supervisor`). Only the same `version` of
     placeopt runs it.
     """
 
     grace: float
+    certify: float | None = None
     tag: str
     version: str
     packed: bytes = field(repr=False)

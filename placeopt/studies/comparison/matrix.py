@@ -46,6 +46,7 @@ def compare(
     workers: int | None = None,
     threads: int = 1,
     grace: float = GRACE,
+    certify: float | None = None,
     executor: Executor | None = None,
     dask: str | None = None,
     connect_limit: float = CONNECTING,
@@ -78,6 +79,9 @@ def compare(
         are stopped by the clock.
     grace
         Seconds after the limit at which a run is killed.
+    certify
+        Seconds that each run may take after its end to prove its bound, or that no schedule exists, by a certificate,
+        which is checked (`placeopt.check_certificate`). None: no certificates.
     executor
         Runs the jobs instead of threads of this process; it is not shut down.
     dask
@@ -106,6 +110,7 @@ def compare(
     """
     options = make_options(time_limit=time_limit, workers=checked_count("threads", threads))
     grace = checked_number("grace", grace) or 0.0
+    certify = checked_number("certify", certify, positive=True)
     chosen_seeds = _seeds(seeds)
     slots = max((os.cpu_count() or 1) // threads, 1) if workers is None else checked_count("workers", workers)
     if sum(each is not None for each in (executor, dask, workers)) > 1:
@@ -128,6 +133,7 @@ def compare(
             seed=seed,
             time_limit=options.time_limit,
             grace=grace,
+            certify=certify,
             threads=options.workers,
             place=(row, number),
             tag=f"{tag}/{fingerprint}/{number}/{seed}",

@@ -282,7 +282,7 @@ _FIELDS = {
     "wall": _SECONDS,
 }
 
-_LATER = ("threads", "place", "process_memory", "repeatable")
+_LATER = ("threads", "place", "process_memory", "repeatable", "certificate")
 """Keys that lines of older versions lack."""
 
 _RESULT_FIELDS = {
@@ -304,6 +304,12 @@ _RESULT_FIELDS = {
     "wall_time": _OBJECT,
     "process_memory": _optional(_whole(0, 2**63)),
     "repeatable": _optional(_FLAG),
+    "certificate": _optional(
+        _Field(
+            "an object with the flag complete",
+            lambda value: isinstance(value, dict) and isinstance(value.get("complete"), bool),
+        )
+    ),
 }
 """The fields of a result that tables, plots and pages use."""
 

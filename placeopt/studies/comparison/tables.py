@@ -8,13 +8,18 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_args
 
 from placeopt.studies.comparison.ledger import examine_ledger
 from placeopt.studies.comparison.records import Record
 from placeopt.studies.comparison.verdicts import FAILED, Standing, Value, Verdict, feasible_levels, feasible_value
 
 T = TypeVar("T")
+
+Certified = Literal["none", "trusted", "checked"]
+
+WEAKEST: tuple[Certified, ...] = get_args(Certified)
+"""How a bound is certified, the weakest first."""
 
 _ROW = ("termination", "feasible", "objective_name", "objective", "resolution", "bound", "repeatable")
 """Fields of a result in the row of a run."""
@@ -54,6 +59,8 @@ class Entry:
         Bytes on the fullest device, the maximum of the feasible runs.
     process_memory
         Bytes of main memory that the process of a run held at most, the maximum of all runs that report it.
+    certificate
+        `certificate_of` of the runs, the weakest one; None if no run proved anything.
     """
 
     problem: str
@@ -72,6 +79,7 @@ class Entry:
     seconds: float | None
     peak_memory: int | None
     process_memory: int | None
+    certificate: Certified | None
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,7 @@ class Runs:
                     "wall": record.wall,
                     "peak_memory": record.peak_memory,
                     "process_memory": result.get("process_memory"),
+                    "certificate": certificate_of(record),
                 })  # fmt: skip
         return rows
 
@@ -291,6 +300,20 @@ class Runs:
         }
 
 
+def certificate_of(record: Record) -> Certified | None:
+    """Return how the bound of a run, or its proof that no schedule exists, is certified; None if it proved neither.
+
+    checked   the checker recomputed all claims of the certificate
+    trusted   some claims rely on an engine
+    none      there is no certificate
+    """
+    result = record.result
+    if result is None or (result["bound"] is None and result["termination"] != "infeasible"):
+        return None
+    certificate = result.get("certificate")
+    return "none" if certificate is None else "checked" if certificate["complete"] else "trusted"
+
+
 def latency_of(record: Record) -> int | None:
     """Return the ticks from the start of a run of a pipeline to its result; None for other problems."""
     pipeline = (record.result or {}).get("pipeline")
@@ -331,6 +354,7 @@ def _entry(label: str, solver: str, records: Sequence[Record], standing: Standin
     levels = good[(len(good) - 1) // 2][0] if good else None
     value = levels[0] if levels else None
     values = [each[0] for each, _ in good]
+    certificates = [word for record in records if (word := certificate_of(record)) is not None]
     spread = (max(values) - min(values)) / value if len(values) > 1 and value else None
     if len(values) > 1 and value == 0:
         spread = 0.0 if max(values) == 0 else None
@@ -351,6 +375,7 @@ def _entry(label: str, solver: str, records: Sequence[Record], standing: Standin
         seconds=_median(map(_seconds, records)),
         peak_memory=max((record.peak_memory for _, record in good if record.peak_memory is not None), default=None),
         process_memory=max((used for record in records if (used := _process_memory(record)) is not None), default=None),
+        certificate=min(certificates, key=WEAKEST.index, default=None),
     )
 
 

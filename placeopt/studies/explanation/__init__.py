@@ -6,7 +6,8 @@
 
 CP-SAT's assumption literals give a first core (`_model`). A deletion filter makes it minimal (`filter`); for each
 member, a verified schedule without it shows that it is needed. Then the smallest change of each member that makes the
-problem feasible is computed (`repairs`).
+problem feasible is computed (`repairs`). A certificate of the problem with these lines alone is checked
+(`placeopt.verifier.certificates`).
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from placeopt.model.schedule import Schedule
 from placeopt.orchestration.settings import make_options
 from placeopt.protocol import Clock
 from placeopt.protocol.registry import find_solver
+from placeopt.proving.certificates import infeasibility
 from placeopt.proving.portfolio import bounds
 from placeopt.studies.explanation.constraints import Kind, System
 from placeopt.studies.explanation.oracle import Oracle, Verdict
 from placeopt.studies.explanation.repairs import Repair, repair_of
+from placeopt.verifier.certificates import Checked, check_certificate
 
 Status = Literal["feasible", "infeasible", "undecided"]
 
@@ -39,6 +42,9 @@ _BOUNDING = 0.2
 
 _FILTERING = 0.7
 """Share of the time limit for making the set smaller; the rest is for mending it."""
+
+_CERTIFYING = 0.5
+"""Share of the time that is left for a certificate of the conflict."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +99,8 @@ class Explanation:
         A verified schedule, if feasible.
     bound
         The best lower bound of the period found, if the problem is a feasible pipeline: why no smaller one is possible.
+    checked
+        What a certificate proves that the problem with these lines alone has no schedule; None unless infeasible.
     seconds
         Wall time without reading the problem.
     """
@@ -104,6 +112,7 @@ class Explanation:
     reason: str = ""
     schedule: Schedule | None = None
     bound: Bound | None = None
+    checked: Checked | None = None
     seconds: float = 0.0
 
     def __repr__(self) -> str:
@@ -122,6 +131,7 @@ class Explanation:
             "bound": None
             if self.bound is None
             else {"name": self.bound.name, "value": int(self.bound.value), "explanation": self.bound.explanation},
+            "certificate": None if self.checked is None else self.checked.to_dict(),
             "resolution": float(self.problem.resolution),
             "wall_time": self.seconds,
         }
@@ -199,8 +209,16 @@ def explain(
         tuple(sorted(members, key=_file_order)),
         core.minimal,
         core.reason,
+        checked=_checked(system.relaxed(core.members), oracle, solver),
         seconds=clock.elapsed,
     )
+
+
+def _checked(problem: Problem, oracle: Oracle, solver: str) -> Checked:
+    """Return what a certificate proves about the problem with the conflicting lines alone."""
+    limit = oracle.seconds(_CERTIFYING)
+    made = infeasibility(problem, solver, time_limit=limit, should_stop=lambda: oracle.over)
+    return check_certificate(problem, made)
 
 
 def _least_period(problem: Problem, oracle: Oracle, schedule: Schedule | None, workers: int | None) -> Bound:

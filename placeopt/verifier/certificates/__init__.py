@@ -1,4 +1,4 @@
-"""Check certificates: proofs of lower bounds, written by `placeopt.certify`.
+"""Check certificates: proofs of lower bounds, or that no schedule is feasible, written by `Result.certificate`.
 
 A certificate is a tree of claims; `docs/certificates.md` is the description of the format, from which this checker is
 written. It shares no code with solvers and bounds: it recomputes every number from the arrays of the problem, in
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -20,13 +20,14 @@ from typing import Any
 
 from placeopt.errors import CertificateError, UsageError, counted, visible
 from placeopt.model.problem import Objective, Problem
-from placeopt.verifier.certificates.leaves import BITS, METRICS, Claim, Said, Scene, interval, shown, whole
+from placeopt.verifier.certificates.leaves import BITS, METRICS, Claim, Said, Scene, interval, shown, timely, whole
 from placeopt.verifier.certificates.model import INFINITE, block_of, model_of
 from placeopt.verifier.certificates.refutation import exhausted, refuted
 
 __all__ = [
     "CLAIMS",
     "FORMAT",
+    "INFEASIBLE",
     "BlockPath",
     "Checked",
     "Scene",
@@ -35,10 +36,14 @@ __all__ = [
     "check_claim",
     "exact",
     "model_of",
+    "timely",
 ]
 
 FORMAT = 1
 """The version of the format."""
+
+INFEASIBLE = "infeasible"
+"""The bound of a problem without a feasible schedule."""
 
 CASES = 20_000
 """Cases that are tried in all for claims that rely on an engine."""
@@ -61,14 +66,14 @@ class Checked:
     Attributes
     ----------
     bound
-        The lower bound of the first level of the objective, in its own unit.
+        The lower bound of the first level of the objective, in its own unit; None if no schedule is feasible.
     claims
         The number of claims that were checked by computing, or are trusted.
     trusted
         Those that are trusted; without any, the bound is proved by this check alone.
     """
 
-    bound: int | Fraction
+    bound: int | Fraction | None
     claims: int
     trusted: tuple[Trusted, ...]
 
@@ -77,22 +82,28 @@ class Checked:
         """Whether nothing is trusted."""
         return not self.trusted
 
+    @property
+    def infeasible(self) -> bool:
+        """Whether the certificate proves that no schedule is feasible."""
+        return self.bound is None
+
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data for JSON."""
         trusted = [{**asdict(each), "value": exact(each.value)} for each in self.trusted]
-        return {"bound": exact(self.bound), "claims": self.claims, "complete": self.complete, "trusted": trusted}
+        bound = INFEASIBLE if self.bound is None else exact(self.bound)
+        return {"bound": bound, "claims": self.claims, "complete": self.complete, "trusted": trusted}
 
     def __str__(self) -> str:
         value = f"{self.bound:,}" if isinstance(self.bound, int) else str(self.bound)
+        what = "infeasibility" if self.bound is None else f"bound {value}"
         if self.complete:
-            return f"bound {value} checked: {counted(self.claims, 'claim')}, all by computing"
+            return f"{what} checked: {counted(self.claims, 'claim')}, all by computing"
         engines = sorted({each.engine for each in self.trusted})
         largest = counted(max(each.tasks for each in self.trusted), "task")
         count, rely = len(self.trusted), "relies" if len(self.trusted) == 1 else "rely"
         about = f"it has {largest}" if count == 1 else f"the largest has {largest}"
         return (
-            f"bound {value} checked; {count:,} of {counted(self.claims, 'claim')} {rely} on "
-            f"{' and '.join(engines)} ({about})"
+            f"{what} checked; {count:,} of {counted(self.claims, 'claim')} {rely} on {' and '.join(engines)} ({about})"
         )
 
 
@@ -127,7 +138,16 @@ def _checked(problem: Problem, document: Any) -> Checked:
         raise CertificateError(
             f"certificate.objective is {shown(document.get('objective'))}; the problem minimises {level}"
         )
-    bound, check = _value(document.get("bound"), "certificate.bound"), _Check()
+    check = _Check()
+    if document.get("bound") == INFEASIBLE:
+        scene, end = timely(problem)
+        ticks = check.metric(scene, "makespan", document.get("proof"), "proof")
+        if ticks <= end:
+            raise CertificateError(
+                f"certificate.proof is of a makespan of {ticks:,}; expected more than {end:,}, by which schedules end"
+            )
+        return Checked(None, check.claims, tuple(check.trusted))
+    bound = _value(document.get("bound"), "certificate.bound")
     found = check.level(problem, document.get("proof"), "proof")
     if found < bound:
         raise CertificateError(f"certificate.bound is {bound}, but its proof is of {found} only")
@@ -176,6 +196,7 @@ class _Check:
     """The check of one certificate."""
 
     claims: int = 0
+    plain: Scene | None = None  # the whole problem without deadlines
     left: int = CASES  # cases that may still be tried where the certificate has no tree
     trusted: list[Trusted] = field(default_factory=list)
 
@@ -253,6 +274,16 @@ class _Check:
         refuted(scene.model, value, claim.get("proof"), where)
         return value
 
+    def limit(self, scene: Scene, claim: Claim, where: str) -> int:
+        """A claim that a metric exceeds its limit."""
+        problem, metric = scene.model.problem, claim.get("metric")
+        most = next((most for each, most in problem.limits if each == metric), None)
+        if most is None:
+            raise CertificateError(f"{where}.metric is {shown(metric)}; expected a metric that the problem limits")
+        if self.plain is None:  # deadlines are no part of a metric
+            self.plain = Scene(model_of(problem))
+        return INFINITE if self.metric(self.plain, str(metric), claim.get("proof"), f"{where}.proof") > most else 0
+
     def series(self, scene: Scene, claim: Claim, where: str) -> int:
         """A shortest path over the devices of tasks that cut the graph; its arcs are claims about blocks."""
         series = BlockPath(scene, claim, where)
@@ -269,7 +300,7 @@ class _Check:
         return series.shortest(proved)
 
 
-_STEPS = {"series": _Check.series, "interval": _Check.interval, "refutation": _Check.refutation}
+_STEPS = {"limit": _Check.limit, "series": _Check.series, "interval": _Check.interval, "refutation": _Check.refutation}
 """Claims about the makespan that are made of other claims."""
 
 CLAIMS = frozenset({"nothing", "largest", "engine", "terms", *_STEPS}.union(*METRICS.values()))
@@ -358,7 +389,7 @@ class BlockPath:
             last = None if b == len(self.cuts) else self.cuts[b]
             pinned = {task: d for task, d in ((first, start), (last, end)) if task is not None}
             model = block_of(self.model.problem, first, self.blocks[b], last, pinned)
-            known = self.scenes[b, start, end] = Scene(model)
+            known = self.scenes[b, start, end] = Scene(replace(model, begins=model.begins and self.model.begins))
         return known
 
     def shortest(self, proved: dict[_Arc, int]) -> int:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from placeopt.errors import CertificateError, visible
-from placeopt.model.problem import PARTS, UNLIMITED
-from placeopt.verifier.certificates.model import INFINITE, Model, Rate, Table, charge
+from placeopt.model.problem import PARTS, UNLIMITED, Problem
+from placeopt.verifier.certificates.model import INFINITE, Model, Rate, Table, charge, horizon, model_of
 from placeopt.verifier.certificates.transfers import largest_first, unavoidable
 from placeopt.verifier.certificates.windows import Windows, windows_of
 
@@ -24,6 +25,9 @@ Claim = dict[str, Any]
 
 BITS = 1000
 """Size of numbers in a certificate at most."""
+
+ROUNDS = 4
+"""Rounds in which deadlines exclude classes, at most."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,29 @@ class Scene:
         """No task can end and be followed by its tail before the makespan."""
         model, found = self.model, self.windows
         return max((found.least(found.through(model.duration, i), i) for i in range(model.n)), default=0)
+
+
+def timely(problem: Problem) -> tuple[Scene, int]:
+    """The problem with its deadlines as tails, and a tick T by which some schedule ends if any is feasible.
+
+    A deadline is met if T - deadline ticks remain at the end of the task. So a claim that the makespan exceeds T proves
+    that no schedule is feasible. Classes on which a task cannot end by T with its tail are left out, in some rounds.
+    T counts no ticks in which devices swap, and neither do claims (`swapping`).
+    """
+    model = model_of(problem)
+    end = horizon(model)
+    late = [end - min(int(deadline), end) for deadline in problem.deadline]
+    scene = Scene(replace(model, after=late, begins=False))
+    for _ in range(ROUNDS if any(late) else 0):
+        model, found = scene.model, scene.windows
+        feasible = [
+            [may and ticks <= end for may, ticks in zip(row, found.through(model.duration, i), strict=True)]
+            for i, row in enumerate(found.allowed)
+        ]
+        if feasible == model.allowed or not model.possible:
+            break
+        scene = Scene(replace(model, feasible=feasible))
+    return scene, end
 
 
 def whole(value: object, where: str) -> int:
@@ -332,6 +359,60 @@ def swapping(said: Said) -> int:
     return ticks + min(found.least(found.rests(model.duration, i), i) for i in heavy)
 
 
+# --- the makespan of problems without a schedule, which is infinite ---
+
+
+def memory(said: Said) -> int:
+    """Groups that only these devices may run, and that take more bytes than these devices have.
+
+    With `size`, groups of that many bytes count as one, and a device has room for a whole number of them. Otherwise
+    amounts above K - `level` count as K, those below `level` as 0, K being the largest capacity; see `resource`.
+    """
+    model, groups = said.model, said.groups()
+    rows = zip(model.devices.size, model.devices.capacity, said.devices, strict=True)
+    rooms = [(size, room) for size, room, inside in rows if inside]
+    if any(room is None for _, room in rooms):
+        return 0
+    held, most = [model.group_memory[g] for g in groups], max(room or 0 for _, room in rooms)
+    size, level = said.number("size", 0), said.number("level", 0)
+    if size:
+        places = sum(n * ((room or 0) // size) for n, room in rooms)
+        return INFINITE if sum(each >= size for each in held) > places else 0
+    if 2 * level > most:
+        raise CertificateError(f"{said.where}.level is {level}; expected at most half of the largest capacity, {most}")
+    if level:
+        held = [most if each > most - level else 0 if each < level else each for each in held]
+        return INFINITE if sum(held) > most * said.places else 0
+    live = [
+        min((model.need(g, c) - model.group_memory[g] for c, may in enumerate(model.fits[g]) if may), default=0)
+        for g in groups
+    ]
+    return INFINITE if sum(held) + max(live, default=0) > sum(n * (room or 0) for n, room in rooms) else 0
+
+
+def separation(said: Said) -> int:
+    """Tasks that are pairwise on different devices, and more than the devices that may run any of them."""
+    model, named = said.model, said.claim.get("tasks")
+    place = {model.problem.task_names[task]: i for i, task in enumerate(model.tasks)}
+    if not isinstance(named, list) or not all(isinstance(name, str) and name in place for name in named):
+        raise CertificateError(f"{said.where}.tasks is {shown(named)}; expected names of tasks of the problem")
+    groups = {model.group[place[name]]: name for name in named[: sum(model.devices.size) + 1]}
+    for (g, first), (h, second) in combinations(groups.items(), 2):
+        if (g, h) not in model.apart:
+            raise CertificateError(f"{said.where}.tasks: {first} and {second} may share a device")
+    room = sum(size for c, size in enumerate(model.devices.size) if any(model.fits[g][c] for g in groups))
+    return INFINITE if len(groups) > room else 0
+
+
+def budget(said: Said) -> int:
+    """A budget that does not suffice, although each group uses the least of it, at prices of memory."""
+    resources, name = said.model.problem.resources, said.claim.get("resource")
+    r = resources.names.index(name) if resources is not None and name in resources.names else -1
+    if resources is None or r < 0 or resources.renewable[r]:
+        raise CertificateError(f"{said.where}.resource is {shown(name)}; expected a budget of the problem")
+    return INFINITE if said.least_cost(_table(said.model, resources.amounts(r))) > int(resources.capacity[r]) else 0
+
+
 # --- other metrics ---
 
 
@@ -411,6 +492,9 @@ METRICS: dict[str, dict[str, Check]] = {
         "ports": ports,
         "link": link,
         "swapping": swapping,
+        "memory": memory,
+        "separation": separation,
+        "budget": budget,
     },
     "max_load": {
         "load": lambda said: said.shared(said.model.duration, said.confined()),

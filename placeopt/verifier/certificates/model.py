@@ -1,8 +1,8 @@
 """A problem, or a block of one, as plain integers: what the claims of a certificate are checked against.
 
 Interchangeable devices form a *class*, which a *leader* represents. The model leaves out what only restricts schedules
-further and no claim uses: ports, unavailable windows, setups, deadlines, limits. A claim that holds for the model thus
-holds for the problem.
+further and no claim uses: ports, unavailable windows, setups, limits, and deadlines in claims about bounds. A claim
+that holds for the model thus holds for the problem.
 """
 
 from __future__ import annotations
@@ -112,8 +112,9 @@ class Model:
         By task and class.
     group
         By task, the number of its group; groups are 0, 1, ...
-    release, memory
-        By task; memory is what it takes during the whole run.
+    release, after, memory
+        By task: the tick before which it does not start; the ticks that remain at its end, 0 unless deadlines count;
+        and the memory that it takes during the whole run.
     edges
         All edges between tasks of the model.
     parted
@@ -121,7 +122,7 @@ class Model:
     whole
         Whether it is the whole problem, not a block.
     begins
-        Whether it begins at tick 0, not at the end of a cut.
+        Whether it begins at tick 0, not at the end of a cut, and the ticks in which devices swap then count.
     """
 
     problem: Problem
@@ -131,6 +132,7 @@ class Model:
     duration: Table
     group: list[int]
     release: list[int]
+    after: list[int]
     memory: list[int]
     edges: list[Edge]
     parted: tuple[tuple[int, int], ...]
@@ -222,8 +224,8 @@ class Model:
 
     @cached_property
     def possible(self) -> bool:
-        """Whether every group has a device."""
-        return all(any(row) for row in self.fits)
+        """Whether every group has a device, and holds no tasks that run on different ones."""
+        return all(any(row) for row in self.fits) and all(g != h for g, h in self.apart)
 
     @cached_property
     def apart(self) -> set[tuple[int, int]]:
@@ -239,6 +241,15 @@ class Model:
 def model_of(problem: Problem) -> Model:
     """The whole problem as a model."""
     return block_of(problem, None, range(problem.n_tasks), None, {})
+
+
+def horizon(model: Model) -> int:
+    """A tick by which some schedule ends if any is feasible: the last deadline, or all work without a pause."""
+    problem, rates = model.problem, {rate for row in model.devices.links for rate in row if rate is not None}
+    moving = sum(max((charge(rate, edge.payload) for rate in rates), default=0) for edge in model.edges)
+    working = sum(max(row, default=0) for row in model.duration)
+    last = max((int(each) for each in problem.deadline), default=0)
+    return min(max(model.release, default=0) + working + moving, last)
 
 
 def block_of(
@@ -270,6 +281,7 @@ def block_of(
         duration=duration,
         group=[groups.setdefault(int(problem.group[i]), len(groups)) for i in tasks],
         release=[int(problem.release[i]) if first is None else 0 for i in tasks],
+        after=[0] * len(tasks),
         memory=[int(held[i]) for i in tasks],
         edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
         parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),

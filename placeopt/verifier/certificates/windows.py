@@ -8,7 +8,8 @@ another device, its data arrives no earlier than
 Assume that v starts at t. A producer with remote(u, v) > t then runs on the device of v; it ends by t, so it starts by
 t - duration(u, c), and so on for its producers. All these tasks are *tied* to v. They may share the device, fit into
 it, and run one after the other: for every R, those with L >= R end R + their durations or later. If they cannot, v
-starts later than t. Tails are the heads of the reversed graph.
+starts later than t. Tails are the heads of the reversed graph. There, a task is released by what its deadline leaves
+after it, if deadlines count.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def windows_of(model: Model) -> Windows:
     back = [[model.devices.links[a][c] for a in range(model.k)] for c in range(model.k)]
     reverse = [Edge(each.target, each.source, each.payload, each.shared) for each in edges]
     head = _Heads(model, edges, model.order, model.devices.links, model.release).run()
-    tail = _Heads(model, reverse, model.order[::-1], back, [0] * model.n).run()
+    tail = _Heads(model, reverse, model.order[::-1], back, model.after).run()
     allowed = [
         [may and head[i][c] < INFINITE and tail[i][c] < INFINITE for c, may in enumerate(row)]
         for i, row in enumerate(model.allowed)

@@ -113,7 +113,7 @@ def _run(row: dict[str, Any]) -> dict[str, Any]:
     message = row["message"].removeprefix(f"{verdict} ")
     shown = (
         "problem", "solver", "seed", "resolution", "gap", "ratio", "latency", "slr", "seconds", "process_memory",
-        "peak_memory",
+        "peak_memory", "certificate",
     )  # fmt: skip
     return {key: row[key] for key in shown} | {
         "objective": row["objective"] if good else None,

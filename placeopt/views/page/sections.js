@@ -184,6 +184,7 @@ function showComparison({ note, problems, solvers, runs, profile }) {
     ...(runs.some((row) => row.latency !== null) ? [amount("latency", "latency", value)] : [amount("slr", "SLR", number)]),
     amount("seconds", "time", seconds), amount("process_memory", "RAM", size),
     ...(runs.some((row) => row.peak_memory) ? [amount("peak_memory", "device memory", size)] : []),
+    ...(runs.some((row) => row.certificate && row.certificate !== "none") ? [word("certificate", "proof")] : []),
     word("verdict", "verdict", { long: true, mark: (row) => (row.good ? "" : "bad") }),
   ], runs, "Runs");
   byId("filter").addEventListener("input", ({ target }) => {
