@@ -34,6 +34,7 @@ from placeopt.engine._core import Stop as Stop
 from placeopt.engine._core import StoppedError as StoppedError
 from placeopt.engine._core import Timeline as Timeline
 from placeopt.engine._core import Unions as Unions
+from placeopt.engine._core import CriticalPaths as CriticalPaths
 from placeopt.engine._core import WindowMoves as WindowMoves
 from placeopt.engine._core import adjust_in_order as adjust_in_order
 from placeopt.engine._core import append_with_waits as append_with_waits

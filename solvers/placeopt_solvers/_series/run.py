@@ -26,7 +26,7 @@ from .._runs.exact_run import bounded_devices
 from .._runs.solve_run import Incumbent, SolveRun
 from .._runs.time_scaling import makespan_weight
 from .._runs.validity import valid_forms
-from .._starts.warm_start import annealed_start, best_start
+from .._starts.warm_start import improved_start, best_start
 from .arcs import NEVER, Arc, Arcs, BlockProblem, Box, EqualByProblem, Known, inflated
 from .cuts import Series, series_of
 from .joining import joined
@@ -524,7 +524,7 @@ class SeriesRun(SolveRun):
                 if start is not None:
                     found.offer(start)
             if found.schedule is not None:
-                better = annealed_start(found.problem, found.schedule, ANNEALING, self.options.seed, self.stopped)
+                better = improved_start(found.problem, found.schedule, ANNEALING, self.options.seed, self.stopped)
                 if better is not None:
                     found.offer(better)
         found.annealed = True

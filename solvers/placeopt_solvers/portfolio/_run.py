@@ -17,6 +17,7 @@ from placeopt.protocol import Answer, Options, Termination
 from placeopt.proving.bound_prover import BoundProver
 from placeopt.proving.portfolio import bounds
 
+from .._local_search.memetic import Memetic
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
 from .._local_search.windows import searches_windows
@@ -45,6 +46,7 @@ class Tuning:
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
+    begin: float = 0.01  # share of the memetic search before it
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
@@ -110,11 +112,12 @@ class Run(SolveRun):
         self.refined = 0
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
+        self.memetic: Memetic | None = None
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
+        roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
         if swept(problem) and problem.n_tasks >= TUNING.windowed:
-            roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
             if roomy and searches_windows(problem):
                 self.operators.append(ImprovementOperator("windows", self._move, needs_schedule=True))
             if not problem.contends:
@@ -125,7 +128,11 @@ class Run(SolveRun):
                 operator.trial = TUNING.first_turn / 2
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
-            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
+            sequenced = roomy and searches_windows(problem)
+            if sequenced:
+                self.operators.insert(0, ImprovementOperator("memetic", self._evolve, needs_schedule=True))
+            trials = 1 if sequenced else TUNING.starts
+            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
@@ -144,6 +151,7 @@ class Run(SolveRun):
         """Run CP-SAT, the searches and, without a prover, the bounds."""
         small = self.problem.n_tasks <= TUNING.small
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
+            (small, self._begin),
             (not small, lambda: self._search(TUNING.starts)),
             (True, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, self._resume_blocks),
@@ -153,6 +161,12 @@ class Run(SolveRun):
         for wanted, step in steps:
             if wanted and not self.stop_reason():
                 step()
+
+    def _begin(self) -> None:
+        """Improve the start of CP-SAT, which runs first on small problems."""
+        if self.best.schedule is not None and self.operators[0].name == "memetic":
+            with self.best.turn("memetic"):
+                self.worked += self._evolve(self.best.schedule, TUNING.begin * self.span, self.options.seed)
 
     @property
     def threads(self) -> int:
@@ -310,6 +324,19 @@ class Run(SolveRun):
             start = self.starts[at][1] if at < len(self.starts) else start
         cold = rounds_in(self.problem, seconds) < TUNING.cooling * self.problem.n_tasks
         self._walk(start, seconds, number, "annealing", annealer, descent if cold else _cooled(at))
+        return seconds
+
+    def _evolve(self, start: Schedule, seconds: float, number: int) -> float:
+        """Continue the memetic search, with a better schedule of another operator, and first with those of heuristics."""
+        search = self.memetic
+        if search is None:
+            starts = [start, *(schedule for _, schedule in self.starts if schedule is not start)]
+            offer = partial(self._offer, name="memetic")
+            self.memetic = search = Memetic(self.problem, starts, number, self.stopped, offer)
+        elif search.span > makespan(self.problem, start):
+            search.add(start)
+        search.workers = self.threads
+        search.run(seconds, sufficient(self.problem, float(self._bound_known()), self.options.gap_limit))
         return seconds
 
     def _descend(self, start: Schedule, seconds: float, number: int) -> float:

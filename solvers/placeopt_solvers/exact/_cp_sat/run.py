@@ -19,7 +19,7 @@ from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, Too
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
 from ..._series.run import series_run
-from ..._starts.warm_start import annealed_start, best_start
+from ..._starts.warm_start import improved_start, best_start
 from .._forks.shape import fork_of
 from .identical_devices import pools
 from .limits import limits, model_size
@@ -191,7 +191,7 @@ class CpSatRun(ExactRun["Expression"]):
             return False
         share = LONGEST if limit is None else min(LONGEST, limit * SHARE)
         enough = sufficient(self.problem, float(least))
-        found = annealed_start(self.problem, start, share, self.options.seed, self.stopped, enough=enough)
+        found = improved_start(self.problem, start, share, self.options.seed, self.stopped, enough=enough)
         return found is not None and self.best.offer(found, "annealing")
 
     def limit(self, level: Level[Expression], value: int) -> None:
