@@ -21,6 +21,7 @@ except ImportError as error:
     raise ImportError(f"placeopt's native engine is not compiled ({error}); run `pip install -e .` again") from error
 
 from placeopt.engine._core import ChainDivider as ChainDivider
+from placeopt.engine._core import CriticalPaths as CriticalPaths
 from placeopt.engine._core import GpNet as GpNet
 from placeopt.engine._core import LocalSearch as LocalSearch
 from placeopt.engine._core import Passes as Passes
@@ -34,7 +35,6 @@ from placeopt.engine._core import Stop as Stop
 from placeopt.engine._core import StoppedError as StoppedError
 from placeopt.engine._core import Timeline as Timeline
 from placeopt.engine._core import Unions as Unions
-from placeopt.engine._core import CriticalPaths as CriticalPaths
 from placeopt.engine._core import WindowMoves as WindowMoves
 from placeopt.engine._core import adjust_in_order as adjust_in_order
 from placeopt.engine._core import append_with_waits as append_with_waits

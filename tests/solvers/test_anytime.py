@@ -14,7 +14,7 @@ from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.sequences import heft
 from placeopt_solvers._local_search.search import any_start
 from placeopt_solvers._runs.validity import valid
-from placeopt_solvers._starts.warm_start import improved_start, best_start
+from placeopt_solvers._starts.warm_start import best_start, improved_start
 from test_search import OBJECTIVES, constrained
 
 import placeopt as po

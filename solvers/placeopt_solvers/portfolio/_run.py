@@ -21,6 +21,7 @@ from .._local_search.memetic import Memetic
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
 from .._local_search.windows import searches_windows
+from .._runs.device_classes import moves_freely
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run
@@ -46,7 +47,8 @@ class Tuning:
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
-    begin: float = 0.01  # share of the memetic search before it
+    exact_sequenced: float = 0.5  # share of CP-SAT if it runs first because no transfer takes time
+    begin: float = 0.1  # share of the memetic search before it, at most
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
@@ -113,6 +115,7 @@ class Run(SolveRun):
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.memetic: Memetic | None = None
+        self.sequenced = False  # whether only the order of tasks on devices matters, as in shops
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
@@ -128,10 +131,11 @@ class Run(SolveRun):
                 operator.trial = TUNING.first_turn / 2
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
-            sequenced = roomy and searches_windows(problem)
-            if sequenced:
+            trials = TUNING.starts
+            if roomy and searches_windows(problem):
                 self.operators.insert(0, ImprovementOperator("memetic", self._evolve, needs_schedule=True))
-            trials = 1 if sequenced else TUNING.starts
+                self.sequenced = moves_freely(problem)
+                trials = 1
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
@@ -141,6 +145,9 @@ class Run(SolveRun):
         """Return the best schedule and bound of all members, and why the run ended."""
         self._run_heuristics()
         self._solve_blocks()
+        if self.sequenced and not self.stop_reason():
+            self._begin()
+            self._exact(TUNING.exact_sequenced, math.inf)
         if not self.stop_reason():
             with self.prover or nullcontext(), self.restarts or nullcontext():
                 self._continue()
@@ -150,10 +157,11 @@ class Run(SolveRun):
     def _continue(self) -> None:
         """Run CP-SAT, the searches and, without a prover, the bounds."""
         small = self.problem.n_tasks <= TUNING.small
+        first = not self.sequenced
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
-            (small, self._begin),
-            (not small, lambda: self._search(TUNING.starts)),
-            (True, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
+            (first and small and self.operators[0].name == "memetic", self._begin),
+            (first and not small, lambda: self._search(TUNING.starts)),
+            (first, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, self._resume_blocks),
             (True, lambda: self._search(None)),
             (self.prover is None, self._bound),
@@ -163,10 +171,13 @@ class Run(SolveRun):
                 step()
 
     def _begin(self) -> None:
-        """Improve the start of CP-SAT, which runs first on small problems."""
-        if self.best.schedule is not None and self.operators[0].name == "memetic":
+        """Improve the best schedule by memetic search, as long as it gains."""
+        seconds, before = 0.0, None
+        while self.best.schedule is not None and seconds < TUNING.begin * self.span and self._value() != before:
+            before = self._value()
             with self.best.turn("memetic"):
-                self.worked += self._evolve(self.best.schedule, TUNING.begin * self.span, self.options.seed)
+                seconds += self._evolve(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
+        self.worked += seconds
 
     @property
     def threads(self) -> int:
@@ -234,9 +245,9 @@ class Run(SolveRun):
         if answer.termination is Termination.INFEASIBLE:
             self.proved = Termination.INFEASIBLE
 
-    def _exact(self, share: float) -> None:
+    def _exact(self, share: float, longest: float = TUNING.exact_longest) -> None:
         """Run CP-SAT if its model is not too large for its turn."""
-        seconds = min(share * self.span, TUNING.exact_longest)
+        seconds = min(share * self.span, longest)
         most = int(seconds / TUNING.building)
         if self.problem.n_edges > most:
             return
@@ -327,7 +338,7 @@ class Run(SolveRun):
         return seconds
 
     def _evolve(self, start: Schedule, seconds: float, number: int) -> float:
-        """Continue the memetic search, with a better schedule of another operator, and first with those of heuristics."""
+        """Continue the memetic search; it begins with the best schedules of heuristics."""
         search = self.memetic
         if search is None:
             starts = [start, *(schedule for _, schedule in self.starts if schedule is not start)]

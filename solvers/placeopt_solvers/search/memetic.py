@@ -19,6 +19,7 @@ from .._runs.solve_run import SolveRun, nothing_to_place, sufficient
 from .._starts.warm_start import best_start
 from ._anytime import DEFAULT, SHARE
 
+
 class MemeticSettings(Settings):
     """Settings of memetic."""
 

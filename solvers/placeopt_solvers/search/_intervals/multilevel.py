@@ -28,7 +28,7 @@ from placeopt.passes.contraction import clusters, contraction, united
 from placeopt.passes.protocol import Reduction
 
 from ..._runs.validity import valid_forms
-from ..._starts.warm_start import improved_start, best_start
+from ..._starts.warm_start import best_start, improved_start
 from .sweep import Sweep
 
 COARSEST = 200
