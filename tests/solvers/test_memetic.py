@@ -153,6 +153,21 @@ def test_groups_and_full_devices_stay_as_they_are() -> None:
     assert verify(problem, search.schedule).feasible
 
 
+@pytest.mark.parametrize("loose", [0, 6])
+def test_groups_move_as_a_whole(loose: int) -> None:
+    """Two groups of three tasks on one device, where the other is idle; with six more tasks, most are in no group."""
+    tasks = {f"{g}{k}": {"time": {"a": 5, "b": 5}, "colocate": g} for g in "xy" for k in range(3)}
+    tasks |= {f"z{k}": {"time": {"a": 1, "b": 1}} for k in range(loose)}
+    problem = po.compile({"placeopt": 1, "devices": {"a": {}, "b": {}}, "tasks": tasks})
+    n = problem.n_tasks
+    start = retime(problem, Schedule(np.zeros(n, np.int64), np.cumsum(problem.duration[:, 0]) - problem.duration[:, 0]))
+    search = Memetic(problem, [start], 0, lambda: False, patience=50)
+    search.run(0.01, 0)
+    assert search.grouped == (loose == 0)
+    assert search.span == 15 + loose // 2
+    assert verify(problem, search.schedule).feasible
+
+
 def test_a_stop_ends_the_search_and_keeps_the_best() -> None:
     problem = shop(3, 10, 6, 5)
     start = started(problem)

@@ -12,8 +12,7 @@ CriticalPaths::CriticalPaths(const SearchProblem& problem, Int seed)
       marked_(problem.n) {
     choice_start_.push_back(0);
     for (Int g = 0; g < problem.g; ++g) {
-        const bool alone = problem.member_start[g + 1] - problem.member_start[g] == 1;
-        for (Int d = 0; alone && d < problem.m; ++d)
+        for (Int d = 0; d < problem.m; ++d)
             if (problem.feasible[g * problem.m + d]) choice_.push_back(d);
         choice_start_.push_back(static_cast<Int>(choice_.size()));
     }
@@ -220,6 +219,27 @@ Int CriticalPaths::neighbour(Int i) {
     return at < sources ? problem_.source[problem_.in_start[i] + at] : problem_.target[problem_.out_start[i] + at - sources];
 }
 
+// A random device on which task i may run: with `near` that of a neighbour, if possible.
+Int CriticalPaths::drawn_device(Int i, bool near) {
+    const Int g = problem_.group[i], j = near ? neighbour(i) : NONE;
+    if (j >= 0 && problem_.feasible[g * problem_.m + device[j]]) return device[j];
+    return choice_[choice_start_[g] + draw(choice_start_[g + 1] - choice_start_[g])];
+}
+
+// The slot of task i on device d with the shortest estimated path; where the order places it if none certainly closes no cycle.
+CriticalPaths::Move CriticalPaths::best_slot(Int i, Int d) {
+    Move best{i, d, NONE, INT64_MAX};
+    work += TIMING;
+    each_slot(i, d, [&](Int slot, Int length) {
+        ++work;
+        if (length < best.length) best = {i, d, slot, length};
+    });
+    if (best.slot >= 0) return best;
+    const auto& chain = chain_[d];
+    const auto next = std::partition_point(chain.begin(), chain.end(), [&](Int x) { return place_[x] < place_[i]; });
+    return {i, d, next - chain.begin(), add(end[i], after[i])};
+}
+
 // The move with the shortest estimated path that is not tabu, or that promises a shorter makespan than the best state. Without
 // one, a random move; `task` is NONE if there is no move.
 CriticalPaths::Move CriticalPaths::choose() {
@@ -240,19 +260,28 @@ CriticalPaths::Move CriticalPaths::choose() {
     const auto elsewhere = [&](Int i, Int d) {
         if (d != device[i] && allowed(i, d)) consider(i, d);
     };
+    Int grouped = NONE, groups = 0;
     for (const Int i : critical_) {
         consider(i, device[i]);
         const Int g = problem_.group[i], first = choice_start_[g], count = choice_start_[g + 1] - first;
         work += 2 + std::min(count, FEW);
-        if (count <= FEW) {
+        if (problem_.member_start[g + 1] - problem_.member_start[g] > 1) {
+            if (draw(++groups) == 0) grouped = i;
+        } else if (count <= FEW) {
             for (Int at = first; at < first + count; ++at) elsewhere(i, choice_[at]);
-            continue;
+        } else {
+            for (Int round = 0; round < FEW; ++round) elsewhere(i, drawn_device(i, round % 2 == 0));
         }
-        for (Int round = 0; round < FEW; ++round) {
-            const Int j = round % 2 == 0 ? neighbour(i) : NONE;
-            const Int d = j < 0 ? choice_[first + draw(count)] : device[j];
-            if (j < 0 || problem_.feasible[g * problem_.m + d]) elsewhere(i, d);
-        }
+    }
+    // One group, to a few devices: the longest estimate of its tasks counts.
+    for (Int round = 0; grouped >= 0 && round < GROUPED; ++round) {
+        const Int i = grouped, d = drawn_device(i, round % 2 == 0), g = problem_.group[i];
+        if (d == device[i] || !allowed(i, d)) continue;
+        Int longest = 0;
+        for (Int at = problem_.member_start[g]; at < problem_.member_start[g + 1]; ++at)
+            longest = std::max(longest, best_slot(problem_.member[at], d).length);
+        const bool tabu = until_[i * problem_.m + d] > round_;
+        if ((!tabu || longest < held) && (best.task < 0 || longest < best.length)) best = {i, d, NONE, longest};
     }
     return best.task >= 0 ? best : other;
 }
@@ -273,9 +302,6 @@ void CriticalPaths::put(Int i, Int d, Int slot) {
     }
     renumber(away, left);
     renumber(chain, slot);
-    const Int g = problem_.group[i];
-    room_[device[i]] += problem_.memory[g];
-    room_[d] -= problem_.memory[g];
     device[i] = d;
     ticks_[i] = problem_.ticks(i, d);
     problem_.delays_around(i, device, delay_);
@@ -322,6 +348,30 @@ void CriticalPaths::shift(Int first, Int last, Int step, Depends&& depends) {
     for (const Int x : shifted_) settle(x);
 }
 
+// Makes a move, and forbids its tasks to return for some rounds.
+void CriticalPaths::make(const Move& move) {
+    const Int g = problem_.group[move.task], away = device[move.task];
+    const Int until = round_ + TENURE + draw(2 * static_cast<Int>(critical_.size()) + 1);
+    const auto insert = [&](Int i, Int slot) {
+        const Int previous = before(i), next = behind(i);
+        until_[i * problem_.m + away] = until;
+        put(i, move.device, slot);
+        work += static_cast<Int>(chain_[away].size() + chain_[move.device].size()) / 4;
+        reorder(i);
+        time_around(i, previous, next);
+    };
+    if (away != move.device) {
+        room_[away] += problem_.memory[g];
+        room_[move.device] -= problem_.memory[g];
+    }
+    if (move.slot >= 0) {
+        insert(move.task, move.slot);
+        return;
+    }
+    for (Int at = problem_.member_start[g]; at < problem_.member_start[g + 1]; ++at)
+        insert(problem_.member[at], best_slot(problem_.member[at], move.device).slot);
+}
+
 Int CriticalPaths::search(Int rounds, Int most, Int enough, Stop& stop) {
     const Int begun = round_;
     Int since = round_;
@@ -332,11 +382,7 @@ Int CriticalPaths::search(Int rounds, Int most, Int enough, Stop& stop) {
         const Move move = choose();
         if (move.task < 0) break;
         ++round_;
-        const Int i = move.task, previous = before(i), next = behind(i);
-        until_[i * problem_.m + device[i]] = round_ + TENURE + draw(2 * static_cast<Int>(critical_.size()) + 1);
-        put(i, move.device, move.slot);
-        reorder(i);
-        time_around(i, previous, next);
+        make(move);
         if (span >= held) continue;
         since = round_;
         keep_best();

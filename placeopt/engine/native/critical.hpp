@@ -8,8 +8,9 @@
 // 1994; M. Mastrolilli, L. M. Gambardella: Effective neighbourhood functions for the flexible job shop problem, Journal of
 // Scheduling 3, 2000).
 //
-// Departures: transfers take time, groups stay together and fit into memory, and any slot that certainly closes no cycle may be
-// taken: not only those that Mastrolilli and Gambardella prove to contain a shortest one.
+// Departures: transfers take time, devices have limited memory, and any slot that certainly closes no cycle may be taken: not only
+// those that Mastrolilli and Gambardella prove to contain a shortest one. A group of tasks moves as a whole to one of a few drawn
+// devices, each task to the best slot there; of many devices of a single task, only some are tried as well.
 #pragma once
 
 #include "local_search.hpp"
@@ -35,11 +36,13 @@ public:
 private:
     static constexpr Int TENURE = 10;  // least rounds for which a task must not return
     static constexpr Int FEW = 12;     // devices that are tried for a task; of more, random ones and those of its neighbours
+    static constexpr Int GROUPED = 4;  // devices that are tried for a group of tasks
     static constexpr Int TIMING = 4;   // steps of work to time a task
 
     struct Move {
-        Int task = NONE, device = 0, slot = 0;  // before entry `slot` of the device's tasks without the task
-        Int length = 0;                         // estimated ticks of the longest path through the task
+        Int task = NONE, device = 0;
+        Int slot = 0;    // before entry `slot` of the device's tasks without the task; NONE: all tasks of its group move
+        Int length = 0;  // estimated ticks of the longest path through the task
     };
 
     Int draw(Int below) {
@@ -57,7 +60,10 @@ private:
     template <class Visit>
     void each_slot(Int i, Int d, Visit&& visit) const;
     Int neighbour(Int i);
+    Int drawn_device(Int i, bool near);
+    Move best_slot(Int i, Int d);
     Move choose();
+    void make(const Move& move);
     void put(Int i, Int d, Int slot);
     void reorder(Int i);
     template <class Depends>
@@ -65,7 +71,7 @@ private:
 
     SearchProblem problem_;
     Int random_;
-    std::vector<Int> choice_start_, choice_;  // (g + 1,) the devices to which each group of one task may move, as CSR
+    std::vector<Int> choice_start_, choice_;  // (g + 1,) the devices of each group, as CSR
     std::vector<std::vector<Int>> chain_;     // the tasks of each device in their order
     std::vector<Int> rank_, place_, ticks_;   // (n,) the index in the chain, the position in the order, ticks on the device
     std::vector<Int> delay_;                  // (e,) ticks of in-edges

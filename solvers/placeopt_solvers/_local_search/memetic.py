@@ -8,7 +8,8 @@ and their sources.
 A new schedule lies between two others: its order is that of the weighted means of the positions that tasks have in
 both orders, a topological order again, and each group is on its device in one of them. Departures from Peng et al.:
 this point replaces the path of swaps from one schedule to the other; no two schedules of a population have the same
-makespan; a population that has stopped to improve is replaced by a new one.
+makespan; a population that no longer improves is replaced by a new one. If most tasks are in groups, which tabu search
+moves only to a few drawn devices, moves in windows improve each schedule first.
 
 This works without contention, deadlines, live memory and memory tiers, as `searches_windows` says.
 """
@@ -33,6 +34,7 @@ from .._constructive.priorities import ready_order
 from .._constructive.sequences import insert_tasks
 from .._runs.validity import valid
 from .instance import make_instance
+from .windows import PLAN, WindowSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,11 @@ class Tuning:
     """Parameters; `benchmarks/shops.py` measures their effect."""
 
     size: int = 10  # schedules of a population
+    starts: int = 4  # given schedules, the shortest ones, unless most tasks are in groups
     idle: int = 60  # new schedules without a better population after which a new one begins
     mix: tuple[float, float] = (0.3, 0.7)  # least and largest weight of the second parent
-    rate: float = 2e8  # steps of work in a second of a slow core
+    rounds: int = 300  # moves in windows per task before tabu search, if most tasks are in groups
+    rate: float = 1.5e8  # steps of work in a second of a slow core
 
 
 TUNING = Tuning()
@@ -78,9 +82,12 @@ class Memetic:
     ) -> None:
         self.problem, self.workers, self.patience = problem, workers, patience
         self._seed, self._stopped, self._better = seed, stopped, better
+        self.grouped = 2 * int((np.bincount(problem.group) > 1)[problem.group].sum()) > problem.n_tasks
         self._instance = make_instance(problem)
-        self._starts = list(starts)
-        self.schedule = min(self._starts, key=lambda each: makespan(problem, each))
+        self._starts = sorted(starts, key=lambda each: makespan(problem, each))
+        self.schedule = self._starts[0]
+        if not self.grouped:  # where windows come first, even long schedules may lead to short ones
+            del self._starts[TUNING.starts :]
         self.span = makespan(problem, self.schedule)
         self._population: list[Member] = []
         self._idle = self.populations = self.evaluated = 0
@@ -183,13 +190,15 @@ class Memetic:
 
 
 class Lane:
-    """A worker of the search, with the tabu search that it has not ended."""
+    """A worker of the search, with the schedule that it has not yet improved to the end."""
 
     def __init__(self, search: Memetic, seed: int) -> None:
-        self._search = search
+        self._search, self._seed = search, seed
         self._random = np.random.default_rng([seed, 37])
         self._state = engine.CriticalPaths(search._instance, seed)
         self._open = False
+        self._windows: WindowSearch | None = None
+        self._rounds = 0  # moves in windows that are left
 
     def run(self, steps: int, enough: int) -> None:
         """Continue for a number of steps of work."""
@@ -198,16 +207,44 @@ class Lane:
         last = state.work + steps
         while state.work < last and not search.over(enough):
             if not self._open:
-                state.load(*search.next_start(self._random))
-                self._open = True
+                self._begin(*search.next_start(self._random))
+            last -= self._move_in_windows(last - state.work, enough)
+            if self._windows is not None:
+                return
             begun = state.held
-            search.evaluated += state.search(search.patience, last - state.work, enough, stop)
+            search.evaluated += state.search(search.patience, max(last - state.work, 0), enough, stop)
             search.report(state.held, self._best)
             self._open = state.work >= last and state.held < begun
             if not self._open:
                 search.found(state.held, state.best_order.copy(), state.best_device.copy())
 
-    def _best(self) -> Schedule:
-        order, device = self._state.best_order.copy(), self._state.best_device.copy()
+    def _begin(self, order: Int, device: Int) -> None:
+        """Begin with a schedule; if most tasks are in groups, windows improve it before tabu search."""
+        problem, self._open = self._search.problem, True
         self._state.load(order, device)
+        if self._search.grouped:
+            self._seed += 1
+            self._rounds = TUNING.rounds * problem.n_tasks
+            self._windows = WindowSearch(problem, self._timed(), self._seed, self._rounds)
+
+    def _move_in_windows(self, steps: int, enough: int) -> int:
+        """Continue the moves in windows, if they have not ended; return the steps used."""
+        search = self._windows
+        if search is None:
+            return 0
+        cost = int(PLAN.move * TUNING.rate)
+        rounds = min(max(steps // cost, 1), self._rounds)
+        search.run(rounds, lambda: self._search.over(enough))
+        self._rounds -= rounds
+        if self._rounds <= 0:
+            self._state.load(search.state.best_order.copy(), search.state.best_device.copy())
+            self._windows = None
+        return rounds * cost
+
+    def _best(self) -> Schedule:
+        self._state.load(self._state.best_order.copy(), self._state.best_device.copy())
+        return self._timed()
+
+    def _timed(self) -> Schedule:
+        device = self._state.device.copy()
         return Schedule(device, self._state.end - durations(self._search.problem, device))

@@ -59,7 +59,7 @@ class Tuning:
     longest: float = 8.0  # largest number of seconds of a turn
     cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
     large: int = 6_000  # tasks above which only windows improve a schedule, if they apply
-    windowed: int = 1_200  # least number of tasks for windows; below, annealing and lns gain as much
+    windowed: int = 600  # least number of tasks for windows; below, other searches gain as much
     cells: int = 20_000_000  # largest product of tasks and devices for tables of both in searches
     starts: int = 4  # schedules that annealing starts from before it continues with the best
     first_turn: float = 0.5  # share of a turn for each of them
@@ -112,14 +112,17 @@ class Run(SolveRun):
         self.sweep: Sweep | None = None
         self.moves: Moves | None = None
         self.refined = 0
+        self.found: list[Schedule] = []  # of heuristics, for memetic search
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
         self.memetic: Memetic | None = None
-        self.sequenced = False  # whether only the order of tasks on devices matters, as in shops
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
         roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
+        # Whether memetic search applies, and whether transfers are free as well, as in shops: CP-SAT is strong there.
+        self.evolves = roomy and searches_windows(problem) and problem.n_tasks <= TUNING.large
+        self.sequenced = self.evolves and moves_freely(problem)
         if swept(problem) and problem.n_tasks >= TUNING.windowed:
             if roomy and searches_windows(problem):
                 self.operators.append(ImprovementOperator("windows", self._move, needs_schedule=True))
@@ -132,9 +135,8 @@ class Run(SolveRun):
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
             trials = TUNING.starts
-            if roomy and searches_windows(problem):
-                self.operators.insert(0, ImprovementOperator("memetic", self._evolve, needs_schedule=True))
-                self.sequenced = moves_freely(problem)
+            if self.evolves:
+                self.operators.append(ImprovementOperator("memetic", self._evolve, needs_schedule=True))
                 trials = 1
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
             self.operators.append(ImprovementOperator("local-search", self._descend))
@@ -159,7 +161,7 @@ class Run(SolveRun):
         small = self.problem.n_tasks <= TUNING.small
         first = not self.sequenced
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
-            (first and small and self.operators[0].name == "memetic", self._begin),
+            (first and small and self.evolves, self._begin),
             (first and not small, lambda: self._search(TUNING.starts)),
             (first, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, self._resume_blocks),
@@ -213,6 +215,8 @@ class Run(SolveRun):
     def _remember(self, schedule: Schedule) -> None:
         """Keep a schedule as a start of annealing, if it is among the best that differ in value."""
         values = evaluate(self.problem, schedule)
+        if self.evolves:
+            self.found.append(schedule)
         if self.problem.n_tasks <= TUNING.large and all(values != known for known, _ in self.starts):
             self.starts = sorted([*self.starts, (values, schedule)], key=lambda start: start[0])[: TUNING.starts]
 
@@ -341,7 +345,7 @@ class Run(SolveRun):
         """Continue the memetic search; it begins with the best schedules of heuristics."""
         search = self.memetic
         if search is None:
-            starts = [start, *(schedule for _, schedule in self.starts if schedule is not start)]
+            starts = [start, *(schedule for schedule in self.found if schedule is not start)]
             offer = partial(self._offer, name="memetic")
             self.memetic = search = Memetic(self.problem, starts, number, self.stopped, offer)
         elif search.span > makespan(self.problem, start):
