@@ -16,8 +16,6 @@ with the solver's own bound, and the wall time of each, with the construction of
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import sys
 import time
@@ -29,6 +27,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from shops import DATA, job_shop
 
 import placeopt as po
 from placeopt.bridges.importers.registry import import_file, recognised
@@ -39,20 +38,7 @@ try:
 except ImportError:
     sys.exit("benchmarks/pyjobshop_gaps.py needs PyJobShop, which is not installed: pip install pyjobshop")
 
-DATA = Path(os.environ.get("PLACEOPT_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SHOPS = ("mk01", "mk04", "mk06", "mk10", "la16_edata", "la27_rdata", "la38_edata", "mt10x", "seti5x", "yfjs01")
-
-
-def job_shop(path: Path) -> dict[str, Any]:
-    """The document of a job shop in JSON: times of operations by machine, and pairs of operations in order."""
-    shop = json.loads(path.read_text())
-    tasks: dict[str, dict[str, Any]] = {}
-    for k, times in enumerate(shop["durations"]):
-        tasks[f"o{k}"] = {"time": {f"m{d}": time for d, time in times.items()}, "after": []}
-    for a, b in shop["precedences"]:
-        tasks[f"o{b}"]["after"].append(f"o{a}")
-    machines = sorted({int(d) for times in shop["durations"] for d in times})
-    return {"placeopt": 1, "name": path.stem, "devices": {f"m{d}": {} for d in machines}, "tasks": tasks}
 
 
 def generated(seed: int) -> dict[str, Any]:

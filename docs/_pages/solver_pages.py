@@ -51,6 +51,7 @@ WHEN = {
     "m-topo": "a baseline: fills one device after another, each up to an equal share of the memory",
     "max-min": "few long tasks among many short ones",
     "mct": "a baseline: each task on the device where it ends first",
+    "memetic": "shops, and networks of up to a few thousand tasks without contention: the shortest schedules",
     "met": "a baseline: each task on its fastest device, even if others wait there",
     "metis": "comparisons with a graph partitioner",
     "milp": "up to about ten tasks: checks of cp-sat, and teaching",

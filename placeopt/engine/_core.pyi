@@ -702,6 +702,63 @@ class WindowMoves:
     def best_device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
         """(n,) its devices."""
 
+class CriticalPaths:
+    """
+    An order and a placement, and tabu search that moves tasks of a longest path.
+
+    `instance` are the arrays of placeopt_solvers._local_search.instance. Arrays are read-only views.
+    """
+
+    def __init__(self, instance: object, seed: int) -> None: ...
+
+    def load(self, order: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64]) -> None:
+        """
+        Continue from a topological order (n,) and devices (n,), with an empty tabu list.
+        """
+
+    def search(self, rounds: int, most: int, enough: int, stop: Stop) -> int:
+        """
+        Make moves until `rounds` in a row have not shortened the best state, or its makespan is at most `enough`; return their number.
+
+        The search also ends after about `most` steps of work.
+        """
+
+    @property
+    def span(self) -> int:
+        """The makespan in ticks."""
+
+    @property
+    def held(self) -> int:
+        """The makespan of the best state since `load`, in ticks."""
+
+    @property
+    def work(self) -> int:
+        """Elementary steps so far."""
+
+    @property
+    def order(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the tasks in a topological order."""
+
+    @property
+    def device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the device of each task."""
+
+    @property
+    def end(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) end of each task."""
+
+    @property
+    def after(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) ticks after each task's end."""
+
+    @property
+    def best_order(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) the order of the best state."""
+
+    @property
+    def best_device(self) -> Annotated[NDArray[numpy.int64], dict(writable=False)]:
+        """(n,) its devices."""
+
 class Simulation:
     """
     Executions of placements of a problem; one at a time.

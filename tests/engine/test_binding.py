@@ -578,6 +578,10 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             lambda **a: engine.WindowMoves(instance, 0).load(*a.values()),
             {"order": sequence, "device": zeros},
         ),
+        "load critical paths": (
+            lambda **a: engine.CriticalPaths(instance, 0).load(*a.values()),
+            {"order": sequence, "device": zeros},
+        ),
         "edge_paths": (
             lambda **a: engine.edge_paths(*a.values(), n),
             {"source": problem.edge_source, "target": problem.edge_target, "ticks": np.zeros(e)},

@@ -14,7 +14,7 @@ from brute_force import optimum, small_problem
 from placeopt_solvers._constructive.sequences import heft
 from placeopt_solvers._local_search.search import any_start
 from placeopt_solvers._runs.validity import valid
-from placeopt_solvers._starts.warm_start import annealed_start, best_start
+from placeopt_solvers._starts.warm_start import best_start, improved_start
 from test_search import OBJECTIVES, constrained
 
 import placeopt as po
@@ -202,7 +202,7 @@ def test_starts_for_exact_solvers_are_better_or_none(seed: int) -> None:
     start, best = best_start(problem, None, True), optimum(problem)
     if start is None or best is None:
         return
-    found = annealed_start(problem, start, 1e-3, seed, never)
+    found = improved_start(problem, start, 1e-3, seed, never)
     if found is not None:
         assert valid(problem, found)
         assert best[0][0] <= makespan(problem, found) < makespan(problem, start)

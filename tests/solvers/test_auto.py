@@ -49,7 +49,7 @@ class TestMembers:
     @pytest.mark.parametrize("seed", range(3))
     def test_the_best_of_them_is_the_first_answer(self, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = tight(seed=seed)
-        for later in ("_turn", "_exact", "_search", "_bound"):
+        for later in ("_begin", "_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         answer = Auto().solve(problem, Options(), AutoSettings())
         assert answer.schedule is not None
@@ -186,7 +186,7 @@ class TestLimits:
         result = solved(tight(90), time_limit=None)
         assert result.termination in (Termination.COMPLETED, Termination.OPTIMAL)
         assert result.feasible
-        assert {"heft", "annealing"} < {each["name"] for each in result.stats["members"]}
+        assert {"heft", "memetic"} < {each["name"] for each in result.stats["members"]}
 
     def test_reported_values_only_improve(self) -> None:
         heard: list[Progress] = []
@@ -211,7 +211,7 @@ class TestRepeatable:
         assert first.start.tolist() == second.start.tolist()
 
     def test_heuristics_omitted_by_the_clock_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for later in ("_turn", "_exact", "_search", "_bound"):
+        for later in ("_begin", "_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         assert Auto().solve(tight(), Options(time_limit=60), AutoSettings()).varies_by == ""
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
@@ -219,7 +219,7 @@ class TestRepeatable:
         assert Auto().solve(tight(), Options(time_limit=60, workers=2), AutoSettings()).varies_by == "threads"
 
     def test_without_a_time_limit_the_clock_omits_no_heuristic(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for later in ("_turn", "_exact", "_search", "_bound"):
+        for later in ("_begin", "_turn", "_exact", "_search", "_bound"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
         answer = Auto().solve(tight(12), Options(), AutoSettings())

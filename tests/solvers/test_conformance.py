@@ -25,6 +25,7 @@ BRIEF: dict[str, dict[str, Any]] = {
     "random-task-eft": {"restarts": 3},
     "giph": {"restarts": 3},
     "forward-backward": {"patience": 10},
+    "memetic": {"patience": 20, "populations": 1},
     "multilevel": {"patience": 10},
     "windows": {"patience": 10},
 }

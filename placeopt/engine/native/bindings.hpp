@@ -212,6 +212,7 @@ void bind_passes(nb::module_& module);
 void bind_graph(nb::module_& module);
 void bind_local_search(nb::module_& module);
 void bind_windows(nb::module_& module);
+void bind_critical(nb::module_& module);
 void bind_simulation(nb::module_& module);
 void bind_chains(nb::module_& module);
 void bind_learning(nb::module_& module);

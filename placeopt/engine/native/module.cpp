@@ -64,6 +64,7 @@ NB_MODULE(_core, module) {
     bind_graph(module);
     bind_local_search(module);
     bind_windows(module);
+    bind_critical(module);
     bind_simulation(module);
     bind_chains(module);
     bind_learning(module);

@@ -19,3 +19,10 @@ def class_ends(problem: Problem) -> tuple[Int, Int]:
     label = problem.device_class
     last = problem.n_devices - 1 - np.unique(label[::-1], return_index=True)[1]
     return np.unique(label, return_index=True)[1], last
+
+
+def moves_freely(problem: Problem) -> bool:
+    """Return whether no transfer takes time, as in shops."""
+    first, last = class_ends(problem)
+    most = int(problem.payload.max(initial=0))
+    return problem.n_edges == 0 or not problem.transfer(most, first[:, None], last[None, :]).any()

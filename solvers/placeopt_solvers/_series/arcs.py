@@ -70,8 +70,8 @@ class BlockProblem:
         Planned seconds of the last attempt to solve it; 0 before the first.
     attempts
         Number of attempts to bound or solve it.
-    annealed
-        Whether annealing has improved the schedule.
+    improved
+        Whether a search has improved the schedule.
     """
 
     problem: Problem
@@ -81,7 +81,7 @@ class BlockProblem:
     schedule: Schedule | None = None
     seconds: float = 0.0
     attempts: int = 0
-    annealed: bool = False
+    improved: bool = False
 
     @property
     def priced(self) -> bool:

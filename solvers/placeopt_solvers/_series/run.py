@@ -26,7 +26,7 @@ from .._runs.exact_run import bounded_devices
 from .._runs.solve_run import Incumbent, SolveRun
 from .._runs.time_scaling import makespan_weight
 from .._runs.validity import valid_forms
-from .._starts.warm_start import annealed_start, best_start
+from .._starts.warm_start import best_start, improved_start
 from .arcs import NEVER, Arc, Arcs, BlockProblem, Box, EqualByProblem, Known, inflated
 from .cuts import Series, series_of
 from .joining import joined
@@ -53,8 +53,8 @@ LANES, POLL = 1000, 0.1
 STARVED = 1.01
 """Least ratio of the bounds that prices and no prices may prove, with which prices pay."""
 
-RELAXING, ANNEALING = 1.0, 0.15
-"""Seconds for the bounds of a priced block problem, and planned seconds of annealing, before it is solved exactly."""
+RELAXING, SEARCHING = 1.0, 0.15
+"""Seconds for the bounds of a priced block problem, and planned seconds of a search, before it is solved exactly."""
 
 FLAT = 1e-3
 """Least gain of other prices, as a share of the bound, while prices are searched with schedules only."""
@@ -268,7 +268,7 @@ class SeriesRun(SolveRun):
                         self._list_schedule(prices, k, arc, at)
 
     def _searched(self, at: Charges) -> Charges:
-        """Return prices that are best with schedules of the blocks with free ends, found by annealing with prices."""
+        """Return prices that are best with schedules of the blocks with free ends, found by searches with prices."""
         assert self.prices is not None
         prices = self.prices
         seen: set[Charges] = set()
@@ -276,7 +276,7 @@ class SeriesRun(SolveRun):
             seen.add(at)
             free = [prices.build(k, arcs.free, at) for k, arcs in enumerate(self.blocks) if not arcs.free.exact]
             with ThreadPoolExecutor(self.options.workers, thread_name_prefix="blocks") as pool:
-                list(pool.map(self._anneal, {id(found): found for found in free}.values()))
+                list(pool.map(self._improve, {id(found): found for found in free}.values()))
             for arcs in self.blocks:
                 arcs.spread(self.known)
             best, value = prices.best()
@@ -493,7 +493,7 @@ class SeriesRun(SolveRun):
                 found.offer(form)
 
     def _approach(self, found: BlockProblem, enough: int) -> None:
-        """Bound a priced block problem by its relaxations, and improve its schedule by annealing.
+        """Bound a priced block problem by its relaxations, and improve its schedule by a search.
 
         Many prices are tried, and both are within a percent of the optimum of most blocks.
         """
@@ -504,7 +504,7 @@ class SeriesRun(SolveRun):
         def hear(bound: Bound) -> None:
             found.lower = max(found.lower, math.ceil(bound.value))
 
-        self._anneal(found)
+        self._improve(found)
         with self.local:
             if not stopped():
                 remaining = self.clock.remaining
@@ -514,9 +514,9 @@ class SeriesRun(SolveRun):
                 self.varies_by = self.varies_by or ("clock" if clock.over else "")
         self.attempts += 1
 
-    def _anneal(self, found: BlockProblem) -> None:
-        """Improve the schedule of a block problem by annealing, unless that was done before."""
-        if found.annealed or found.solved or self.stopped():
+    def _improve(self, found: BlockProblem) -> None:
+        """Improve the schedule of a block problem by a search, unless that was done before."""
+        if found.improved or found.solved or self.stopped():
             return
         with self.local:
             if found.schedule is None:
@@ -524,10 +524,10 @@ class SeriesRun(SolveRun):
                 if start is not None:
                     found.offer(start)
             if found.schedule is not None:
-                better = annealed_start(found.problem, found.schedule, ANNEALING, self.options.seed, self.stopped)
+                better = improved_start(found.problem, found.schedule, SEARCHING, self.options.seed, self.stopped)
                 if better is not None:
                     found.offer(better)
-        found.annealed = True
+        found.improved = True
 
     def _join(self, path: Path, width: int) -> None:
         """Join known schedules, and keep the result if it is feasible and better."""

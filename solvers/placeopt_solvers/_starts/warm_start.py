@@ -11,8 +11,10 @@ from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock, Options
 
 from .._constructive.sequences import heft
+from .._local_search.memetic import Memetic
 from .._local_search.search import rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
+from .._local_search.windows import searches_windows
 from .._runs.solve_run import Incumbent
 from .._runs.validity import valid_forms
 from .generation import generated
@@ -52,7 +54,7 @@ def _candidates(
         yield from segmented(problem)
 
 
-def annealed_start(
+def improved_start(
     problem: Problem,
     start: Schedule,
     seconds: float,
@@ -61,25 +63,19 @@ def annealed_start(
     *,
     enough: float = -math.inf,
 ) -> Schedule | None:
-    """Improve a valid schedule by annealing for about `seconds`; return None if that fails.
+    """Improve a valid schedule by memetic search or else annealing for about `seconds`; return None if that fails.
 
-    The seconds become a number of moves, so that the same seed gives the same schedule on any machine. `enough` is that
-    of `search_from`.
+    The seconds become work, so that the same seed gives the same schedule on any machine. `enough` is that of
+    `search_from`.
     """
+    if searches_windows(problem):
+        search = Memetic(problem, [start], seed, stopped)
+        search.run(seconds, enough)
+        return None if search.schedule is start else search.schedule
     best = Incumbent(problem, Options(), Clock(None))
     best.offer(start)
     rounds = rounds_in(problem, seconds)
     if not rounds:
         return None
-    search_from(
-        problem,
-        start,
-        annealer,
-        coolings,
-        best,
-        rounds,
-        stopped,
-        enough=enough,
-        seed=seed,
-    )
+    search_from(problem, start, annealer, coolings, best, rounds, stopped, enough=enough, seed=seed)
     return None if best.schedule is start else best.schedule

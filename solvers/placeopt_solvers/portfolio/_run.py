@@ -17,9 +17,11 @@ from placeopt.protocol import Answer, Options, Termination
 from placeopt.proving.bound_prover import BoundProver
 from placeopt.proving.portfolio import bounds
 
+from .._local_search.memetic import Memetic
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
 from .._local_search.windows import searches_windows
+from .._runs.device_classes import moves_freely
 from .._runs.solve_run import SolveRun, sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run
@@ -45,6 +47,8 @@ class Tuning:
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
+    exact_sequenced: float = 0.5  # share of CP-SAT if it runs first because no transfer takes time
+    begin: float = 0.1  # share of the memetic search before it, at most
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
@@ -55,7 +59,7 @@ class Tuning:
     longest: float = 8.0  # largest number of seconds of a turn
     cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
     large: int = 6_000  # tasks above which only windows improve a schedule, if they apply
-    windowed: int = 1_200  # least number of tasks for windows; below, annealing and lns gain as much
+    windowed: int = 600  # least number of tasks for windows; below, other searches gain as much
     cells: int = 20_000_000  # largest product of tasks and devices for tables of both in searches
     starts: int = 4  # schedules that annealing starts from before it continues with the best
     first_turn: float = 0.5  # share of a turn for each of them
@@ -108,13 +112,18 @@ class Run(SolveRun):
         self.sweep: Sweep | None = None
         self.moves: Moves | None = None
         self.refined = 0
+        self.found: list[Schedule] = []  # of heuristics, for memetic search
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
+        self.memetic: Memetic | None = None
         self.restarts = None if options.pool is None else Restarts(problem, options.pool, options.seed)
         self.operators: list[ImprovementOperator] = []
         timed = problem.objective.single == "makespan"
+        roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
+        # Whether memetic search applies, and whether transfers are free as well, as in shops: CP-SAT is strong there.
+        self.evolves = roomy and searches_windows(problem) and problem.n_tasks <= TUNING.large
+        self.sequenced = self.evolves and moves_freely(problem)
         if swept(problem) and problem.n_tasks >= TUNING.windowed:
-            roomy = problem.n_tasks * problem.n_devices <= TUNING.cells
             if roomy and searches_windows(problem):
                 self.operators.append(ImprovementOperator("windows", self._move, needs_schedule=True))
             if not problem.contends:
@@ -125,7 +134,11 @@ class Run(SolveRun):
                 operator.trial = TUNING.first_turn / 2
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
-            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=TUNING.starts))
+            trials = TUNING.starts
+            if self.evolves:
+                self.operators.append(ImprovementOperator("memetic", self._evolve, needs_schedule=True))
+                trials = 1
+            self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
                 self.operators.append(ImprovementOperator("lns", self._repair, needs_schedule=True))
@@ -134,6 +147,9 @@ class Run(SolveRun):
         """Return the best schedule and bound of all members, and why the run ended."""
         self._run_heuristics()
         self._solve_blocks()
+        if self.sequenced and not self.stop_reason():
+            self._begin()
+            self._exact(TUNING.exact_sequenced, math.inf)
         if not self.stop_reason():
             with self.prover or nullcontext(), self.restarts or nullcontext():
                 self._continue()
@@ -143,9 +159,11 @@ class Run(SolveRun):
     def _continue(self) -> None:
         """Run CP-SAT, the searches and, without a prover, the bounds."""
         small = self.problem.n_tasks <= TUNING.small
+        first = not self.sequenced
         steps: tuple[tuple[bool, Callable[[], None]], ...] = (
-            (not small, lambda: self._search(TUNING.starts)),
-            (True, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
+            (first and small and self.evolves, self._begin),
+            (first and not small, lambda: self._search(TUNING.starts)),
+            (first, lambda: self._exact(TUNING.exact_first if small else TUNING.exact)),
             (True, self._resume_blocks),
             (True, lambda: self._search(None)),
             (self.prover is None, self._bound),
@@ -153,6 +171,15 @@ class Run(SolveRun):
         for wanted, step in steps:
             if wanted and not self.stop_reason():
                 step()
+
+    def _begin(self) -> None:
+        """Improve the best schedule by memetic search, as long as it gains."""
+        seconds, before = 0.0, None
+        while self.best.schedule is not None and seconds < TUNING.begin * self.span and self._value() != before:
+            before = self._value()
+            with self.best.turn("memetic"):
+                seconds += self._evolve(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
+        self.worked += seconds
 
     @property
     def threads(self) -> int:
@@ -188,6 +215,8 @@ class Run(SolveRun):
     def _remember(self, schedule: Schedule) -> None:
         """Keep a schedule as a start of annealing, if it is among the best that differ in value."""
         values = evaluate(self.problem, schedule)
+        if self.evolves:
+            self.found.append(schedule)
         if self.problem.n_tasks <= TUNING.large and all(values != known for known, _ in self.starts):
             self.starts = sorted([*self.starts, (values, schedule)], key=lambda start: start[0])[: TUNING.starts]
 
@@ -220,9 +249,9 @@ class Run(SolveRun):
         if answer.termination is Termination.INFEASIBLE:
             self.proved = Termination.INFEASIBLE
 
-    def _exact(self, share: float) -> None:
+    def _exact(self, share: float, longest: float = TUNING.exact_longest) -> None:
         """Run CP-SAT if its model is not too large for its turn."""
-        seconds = min(share * self.span, TUNING.exact_longest)
+        seconds = min(share * self.span, longest)
         most = int(seconds / TUNING.building)
         if self.problem.n_edges > most:
             return
@@ -310,6 +339,19 @@ class Run(SolveRun):
             start = self.starts[at][1] if at < len(self.starts) else start
         cold = rounds_in(self.problem, seconds) < TUNING.cooling * self.problem.n_tasks
         self._walk(start, seconds, number, "annealing", annealer, descent if cold else _cooled(at))
+        return seconds
+
+    def _evolve(self, start: Schedule, seconds: float, number: int) -> float:
+        """Continue the memetic search; it begins with the best schedules of heuristics."""
+        search = self.memetic
+        if search is None:
+            starts = [start, *(schedule for schedule in self.found if schedule is not start)]
+            offer = partial(self._offer, name="memetic")
+            self.memetic = search = Memetic(self.problem, starts, number, self.stopped, offer)
+        elif search.span > makespan(self.problem, start):
+            search.add(start)
+        search.workers = self.threads
+        search.run(seconds, sufficient(self.problem, float(self._bound_known()), self.options.gap_limit))
         return seconds
 
     def _descend(self, start: Schedule, seconds: float, number: int) -> float:

@@ -19,7 +19,7 @@ from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, Too
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
 from ..._series.run import series_run
-from ..._starts.warm_start import annealed_start, best_start
+from ..._starts.warm_start import best_start, improved_start
 from .._forks.shape import fork_of
 from .identical_devices import pools
 from .limits import limits, model_size
@@ -27,14 +27,14 @@ from .limits import limits, model_size
 if TYPE_CHECKING:
     from .base import Expression
 
-ANNEALED = 40
-"""Tasks from which on annealing improves the start; smaller problems are mostly solved sooner."""
+SEARCHED = 40
+"""Tasks from which on a search improves the start; smaller problems are mostly solved sooner."""
 
 LONG = 10.0
-"""Seconds of the time limit from which on annealing improves the start; below, the proof needs all of them."""
+"""Seconds of the time limit from which on a search improves the start; below, the proof needs all of them."""
 
 SHARE, LONGEST = 0.1, 4.0
-"""Part of the time limit for annealing, and its seconds at most."""
+"""Part of the time limit for it, and its seconds at most."""
 
 BLOCKS = 0.7
 """Share of the time limit for blocks, where single tasks cut the graph."""
@@ -112,7 +112,7 @@ class CpSatRun(ExactRun["Expression"]):
         if ended is not None:
             return self.ended(ended)
         least = least if self.best.bound is None else max(least, self.best.bound)
-        if self.settings.hint and not self.problem.limits and self._anneal(least):
+        if self.settings.hint and not self.problem.limits and self._search(least):
             ended = self.first_level_reached(least)
             if ended is not None:
                 return self.ended(ended)
@@ -183,16 +183,16 @@ class CpSatRun(ExactRun["Expression"]):
             self.varies_by = "clock"
         return self.no_solution(0, self.engine) if ended is Termination.INFEASIBLE else ended
 
-    def _anneal(self, least: Value) -> bool:
-        """Return whether annealing improved the start; it is used only if proofs are likely to take long."""
+    def _search(self, least: Value) -> bool:
+        """Return whether a search improved the start; it is used only if proofs are likely to take long."""
         start, limit = self.best.schedule, self.options.planned_seconds
         makespans = any(term.metric == "makespan" for term in self.problem.objective.levels[0])
-        if start is None or not makespans or self.problem.n_tasks < ANNEALED or (limit is not None and limit < LONG):
+        if start is None or not makespans or self.problem.n_tasks < SEARCHED or (limit is not None and limit < LONG):
             return False
         share = LONGEST if limit is None else min(LONGEST, limit * SHARE)
         enough = sufficient(self.problem, float(least))
-        found = annealed_start(self.problem, start, share, self.options.seed, self.stopped, enough=enough)
-        return found is not None and self.best.offer(found, "annealing")
+        found = improved_start(self.problem, start, share, self.options.seed, self.stopped, enough=enough)
+        return found is not None and self.best.offer(found, "search")
 
     def limit(self, level: Level[Expression], value: int) -> None:
         """Require a level to be at most a value, in its steps."""

@@ -26,6 +26,10 @@ QUARTILES = (0.0, 0.25, 0.5, 0.75)
 """Quantiles of heads and tails that the rows for windows use."""
 
 
+def _end(i: int, view: View) -> int:
+    return view.end[i]
+
+
 def _late(i: int, due: int, view: View) -> int:
     return max(view.end[i] - due, 0)
 
@@ -37,8 +41,8 @@ def _earlier(i: int, j: int, view: View) -> bool:
 class Timing:
     """Starts of tasks and transfers, and their constraints.
 
-    Variables: s[i], the start of task i; under contention t[q], the start of transfer q, and l[q], its ticks,
-    if they depend on the placement.
+    Variables: s[i], the start of task i, and its end, if its ticks depend on the device; under contention t[q], the
+    start of transfer q, and l[q], its ticks, if they depend on the placement.
     """
 
     def __init__(self, moves: Moves, limits: Limits, slots: Sequence[int]) -> None:
@@ -68,13 +72,16 @@ class Timing:
         latest = max(min(self.horizon - int(self.tail[i, d]), by) - p for d, p in zip(devices, ticks, strict=True))
         earliest = head[devices].tolist()
         if self.problem.setups is not None:
-            first = self.problem.setups.first(np.array(devices), i).tolist()
-            earliest = [max(a, b) if p else a for a, b, p in zip(earliest, first, ticks, strict=True)]
+            ready = self.problem.setups.first(np.array(devices), i).tolist()
+            earliest = [max(a, b) if p else a for a, b, p in zip(earliest, ready, ticks, strict=True)]
         # The range is never empty, which CP-SAT requires; the row of an impossible deadline is infeasible.
         start = self.base.integer(min(earliest), max(latest, min(earliest)), lambda view: view.start[i])
         if len(set(earliest)) > 1:
             self.base.cp.add(start >= weighted(list(row.values()), earliest))
-        end = start + (ticks[0] if len(set(ticks)) == 1 else weighted(list(row.values()), ticks))
+        end: Expression = start + ticks[0]
+        if len(set(ticks)) > 1:  # intervals define it: faster than a weighted sum of literals
+            first, last = min(earliest) + min(ticks), max(min(self.horizon - int(self.tail[i, d]), by) for d in devices)
+            end = self.base.integer(first, max(first, last), partial(_end, i))
         if by <= self.horizon:
             self.base.cp.add(end <= by)
         self.starts.append(start)
@@ -90,7 +97,7 @@ class Timing:
             x = self.placement.at[g].get(d)
             if x is not None:
                 ticks = int(self.problem.duration[i, d])
-                intervals[i] = self.base.cp.new_optional_fixed_size_interval_var(self.starts[i], ticks, x, "")
+                intervals[i] = self.base.cp.new_optional_interval_var(self.starts[i], ticks, self.ends[i], x, "")
         windows = [] if self.problem.unavailable is None else self.problem.unavailable.of(d)
         closed = [self.base.cp.new_fixed_size_interval_var(a, b - a, "") for a, b in windows]
         if self.slots[d] == 1:

@@ -28,7 +28,7 @@ from placeopt.passes.contraction import clusters, contraction, united
 from placeopt.passes.protocol import Reduction
 
 from ..._runs.validity import valid_forms
-from ..._starts.warm_start import annealed_start, best_start
+from ..._starts.warm_start import best_start, improved_start
 from .sweep import Sweep
 
 COARSEST = 200
@@ -153,7 +153,7 @@ class Multilevel:
         seed = self.seed + 31 * self.cycles
         if problem.contends:
             seconds = min(seconds, ANNEALED * problem.n_tasks)
-            better = annealed_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
+            better = improved_start(problem, schedule, seconds, seed, self.stopped, enough=bound)
             self._done += 1
             return schedule if better is None else better
         self._sweep = sweep = Sweep(problem, schedule, seed, self.stopped, lambda _: None, self.workers)

@@ -1,0 +1,250 @@
+"""Memetic search: a population of schedules, each improved by tabu search over critical paths.
+
+P. Moscato: On evolution, search, optimization, genetic algorithms and martial arts, Caltech C3P 826, 1989; for shops,
+B. Peng, Z. Lue, T. C. E. Cheng: A tabu search/path relinking algorithm to solve the job shop scheduling problem,
+Computers & Operations Research 53, 2015, doi:10.1016/j.cor.2014.08.006. The engine's `critical.hpp` states the moves
+and their sources.
+
+A new schedule lies between two others: its order is that of the weighted means of the positions that tasks have in
+both orders, a topological order again, and each group is on its device in one of them. Departures from Peng et al.:
+this point replaces the path of swaps from one schedule to the other; no two schedules of a population have the same
+makespan; a population that no longer improves is replaced by a new one. If most tasks are in groups, which tabu search
+moves only to a few drawn devices, moves in windows improve each schedule first.
+
+This works without contention, deadlines, live memory and memory tiers, as `searches_windows` says.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from placeopt import engine
+from placeopt.model.arrays import Int
+from placeopt.model.problem import Problem
+from placeopt.model.schedule import Schedule, durations, makespan, sequence
+
+from .._constructive.construction import construct_with_repair
+from .._constructive.priorities import ready_order
+from .._constructive.sequences import insert_tasks
+from .._runs.validity import valid
+from .instance import make_instance
+from .windows import PLAN, WindowSearch
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Parameters; `benchmarks/shops.py` measures their effect."""
+
+    size: int = 10  # schedules of a population
+    starts: int = 4  # given schedules, the shortest ones, unless most tasks are in groups
+    idle: int = 60  # new schedules without a better population after which a new one begins
+    mix: tuple[float, float] = (0.3, 0.7)  # least and largest weight of the second parent
+    rounds: int = 300  # moves in windows per task before tabu search, if most tasks are in groups
+    rate: float = 1.5e8  # steps of work in a second of a slow core
+
+
+TUNING = Tuning()
+
+PATIENCE = 4_000
+"""Moves without a gain after which a tabu search ends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A schedule of the population: the position (n,) of each task in a topological order, and its device (n,)."""
+
+    span: int
+    place: Int
+    device: Int
+
+
+class Memetic:
+    """Improves valid schedules, of which there is at least one; `span` and `schedule` are the best so far.
+
+    `better` gets each better schedule. With one worker, the same calls give the same schedule, unless stopped.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        starts: Iterable[Schedule],
+        seed: int,
+        stopped: Callable[[], bool],
+        better: Callable[[Schedule], object] = lambda schedule: None,  # noqa: ARG005
+        workers: int = 1,
+        patience: int = PATIENCE,
+    ) -> None:
+        self.problem, self.workers, self.patience = problem, workers, patience
+        self._seed, self._stopped, self._better = seed, stopped, better
+        self.grouped = 2 * int((np.bincount(problem.group) > 1)[problem.group].sum()) > problem.n_tasks
+        self._instance = make_instance(problem)
+        self._starts = sorted(starts, key=lambda each: makespan(problem, each))
+        self.schedule = self._starts[0]
+        if not self.grouped:  # where windows come first, even long schedules may lead to short ones
+            del self._starts[TUNING.starts :]
+        self.span = makespan(problem, self.schedule)
+        self._population: list[Member] = []
+        self._idle = self.populations = self.evaluated = 0
+        self._lock = threading.Lock()
+        self._lanes = [Lane(self, seed)]
+
+    def add(self, schedule: Schedule) -> None:
+        """Improve another schedule next."""
+        self._starts.insert(0, schedule)
+        if makespan(self.problem, schedule) < self.span:
+            self.schedule, self.span = schedule, makespan(self.problem, schedule)
+
+    def run(self, seconds: float, bound: float) -> None:
+        """Continue for about `seconds` of work of each worker, or until the makespan is at most a bound."""
+        steps = int(seconds * TUNING.rate) if math.isfinite(seconds) else 1 << 62
+        enough = max(math.floor(bound), 0) if math.isfinite(bound) else 0
+        self._lanes += [Lane(self, self._seed + 7919 * at) for at in range(len(self._lanes), self.workers)]
+        lanes = self._lanes[: self.workers]
+        if len(lanes) == 1:
+            lanes[0].run(steps, enough)
+            return
+        with ThreadPoolExecutor(len(lanes), thread_name_prefix="memetic") as pool:
+            list(pool.map(lambda lane: lane.run(steps, enough), lanes))
+
+    def over(self, enough: int) -> bool:
+        """Return whether to stop now."""
+        return self.span <= enough or self._stopped()
+
+    # The following methods are called by the lanes.
+
+    def next_start(self, random: np.random.Generator) -> tuple[Int, Int]:
+        """Return an order (n,) and devices (n,) to improve next: of a start, a random schedule, or a new one."""
+        with self._lock:
+            if self._starts:
+                start = self._starts.pop(0)
+                return sequence(self.problem, start), start.device
+            if len(self._population) < TUNING.size:
+                parents, fallback = None, self.schedule
+            else:
+                first, second = random.choice(TUNING.size, 2, replace=False)
+                parents = self._population[first], self._population[second]
+        return self._random(random, fallback) if parents is None else self._between(random, *parents)
+
+    def found(self, span: int, order: Int, device: Int) -> None:
+        """Consider the result of a tabu search for the population."""
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        member = Member(span, place, device)
+        with self._lock:
+            population, spans = self._population, [each.span for each in self._population]
+            self._idle += 1
+            if span in spans:
+                population[spans.index(span)] = member  # a schedule of another shape
+            elif len(population) < TUNING.size:
+                population.append(member)
+            elif span < max(spans):
+                population[spans.index(max(spans))] = member
+                self._idle = 0
+            if self._idle >= TUNING.idle + TUNING.size:
+                self._idle = 0
+                population.clear()
+                self.populations += 1
+                if self.populations % 2 == 0:
+                    self._starts.append(self.schedule)
+
+    def report(self, span: int, make: Callable[[], Schedule]) -> None:
+        """Keep a schedule if it is shorter than the best."""
+        with self._lock:
+            if span >= self.span:
+                return
+            schedule = make()
+            if valid(self.problem, schedule):
+                self.schedule, self.span = schedule, span
+                self._better(schedule)
+
+    def _random(self, random: np.random.Generator, fallback: Schedule) -> tuple[Int, Int]:
+        """Return a random order, and for each task in turn the device on which it ends first."""
+        order = ready_order(self.problem, random.random(self.problem.n_tasks) * self.problem.n_tasks)
+        found = construct_with_repair(self.problem, lambda groups: insert_tasks(self.problem, groups, order)).schedule
+        if found is None or not valid(self.problem, found):
+            return order, fallback.device
+        return sequence(self.problem, found), found.device
+
+    def _between(self, random: np.random.Generator, first: Member, second: Member) -> tuple[Int, Int]:
+        """Return a schedule between two others."""
+        weight = random.uniform(*TUNING.mix)
+        order = np.argsort((1 - weight) * first.place + weight * second.place, kind="stable")
+        drawn = random.random(self.problem.n_groups) < weight
+        device = np.where(drawn[self.problem.group], second.device, first.device)
+        return order, device if self._fits(device) else first.device
+
+    def _fits(self, device: Int) -> bool:
+        """Return whether devices (n,), each feasible, meet memory limits and separation."""
+        each = self._instance
+        home = device[each.member[each.member_start[:-1]]]
+        held = np.zeros(self.problem.n_devices)
+        np.add.at(held, home, each.memory)
+        apart = np.repeat(home, np.diff(each.apart_start)) != home[each.apart]
+        return bool((held <= each.capacity).all() and apart.all())
+
+
+class Lane:
+    """A worker of the search, with the schedule that it has not yet improved to the end."""
+
+    def __init__(self, search: Memetic, seed: int) -> None:
+        self._search, self._seed = search, seed
+        self._random = np.random.default_rng([seed, 37])
+        self._state = engine.CriticalPaths(search._instance, seed)
+        self._open = False
+        self._windows: WindowSearch | None = None
+        self._rounds = 0  # moves in windows that are left
+
+    def run(self, steps: int, enough: int) -> None:
+        """Continue for a number of steps of work."""
+        search, state = self._search, self._state
+        stop = engine.Stop(lambda: search.over(enough))
+        last = state.work + steps
+        while state.work < last and not search.over(enough):
+            if not self._open:
+                self._begin(*search.next_start(self._random))
+            last -= self._move_in_windows(last - state.work, enough)
+            if self._windows is not None:
+                return
+            begun = state.held
+            search.evaluated += state.search(search.patience, max(last - state.work, 0), enough, stop)
+            search.report(state.held, self._best)
+            self._open = state.work >= last and state.held < begun
+            if not self._open:
+                search.found(state.held, state.best_order.copy(), state.best_device.copy())
+
+    def _begin(self, order: Int, device: Int) -> None:
+        """Begin with a schedule; if most tasks are in groups, windows improve it before tabu search."""
+        problem, self._open = self._search.problem, True
+        self._state.load(order, device)
+        if self._search.grouped:
+            self._seed += 1
+            self._rounds = TUNING.rounds * problem.n_tasks
+            self._windows = WindowSearch(problem, self._timed(), self._seed, self._rounds)
+
+    def _move_in_windows(self, steps: int, enough: int) -> int:
+        """Continue the moves in windows, if they have not ended; return the steps used."""
+        search = self._windows
+        if search is None:
+            return 0
+        cost = int(PLAN.move * TUNING.rate)
+        rounds = min(max(steps // cost, 1), self._rounds)
+        search.run(rounds, lambda: self._search.over(enough))
+        self._rounds -= rounds
+        if self._rounds <= 0:
+            self._state.load(search.state.best_order.copy(), search.state.best_device.copy())
+            self._windows = None
+        return rounds * cost
+
+    def _best(self) -> Schedule:
+        self._state.load(self._state.best_order.copy(), self._state.best_device.copy())
+        return self._timed()
+
+    def _timed(self) -> Schedule:
+        device = self._state.device.copy()
+        return Schedule(device, self._state.end - durations(self._search.problem, device))

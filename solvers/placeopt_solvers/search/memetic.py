@@ -1,0 +1,80 @@
+"""memetic: a population of schedules, each improved by tabu search over critical paths.
+
+`placeopt_solvers._local_search.memetic` states the population and its sources, the engine's `critical.hpp` the moves.
+With one worker, seconds are converted to steps of work, so the same seed gives the same schedule.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from placeopt.bounding.quick import best_bound
+from placeopt.model.problem import Problem
+from placeopt.protocol import Answer, Info, Options, Settings, Termination
+
+from .._local_search.memetic import PATIENCE, Memetic
+from .._runs.solve_run import SolveRun, nothing_to_place, sufficient
+from .._starts.warm_start import best_start
+from ._anytime import DEFAULT, SHARE
+
+
+class MemeticSettings(Settings):
+    """Settings of memetic."""
+
+    patience: int = Field(default=PATIENCE, gt=0)
+    """Moves without a gain after which a tabu search ends."""
+    populations: int | None = Field(default=None, gt=0)
+    """Populations after which the search ends; by default the time limit ends it, or about ten seconds without one."""
+
+
+class MemeticSearch:
+    """Improves a schedule anytime; the result is never longer than the start."""
+
+    name: ClassVar[str] = "memetic"
+    info: ClassVar[Info] = Info(
+        summary="populations improved by tabu search over critical paths (Mastrolilli, Gambardella 2000)",
+        family="search",
+        guarantee="none",
+        complexity="at most O(n + e) per move, as many moves as time allows",
+        citation="""@article{peng2015tabu,
+  author  = {Bo Peng and Zhipeng L{\\"u} and T. C. E. Cheng},
+  title   = {A Tabu Search/Path Relinking Algorithm to Solve the Job Shop Scheduling Problem},
+  journal = {Computers \\& Operations Research},
+  volume  = {53}, pages = {154--164}, year = {2015}
+}""",
+        anytime=True,
+        warm_start=True,
+        contentions=("none",),
+        memory_models=("sum",),
+    )
+    settings_type: ClassVar[type[MemeticSettings]] = MemeticSettings
+
+    def solve(self, problem: Problem, options: Options, settings: MemeticSettings) -> Answer:
+        """Return the best schedule found within the limits."""
+        if problem.n_tasks == 0:
+            return nothing_to_place(problem)
+        run = SolveRun(problem, options)
+        best, bound = run.best, best_bound(problem).value
+        start = best_start(problem, options.initial, True, run.stopped)
+        if start is None:
+            return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
+        best.offer(start, "start" if options.initial is None else "initial")
+        best.raise_bound(bound)
+        if (ended := run.stop_reason()) is not None:
+            return run.ended(ended)
+
+        def stopped() -> bool:
+            return run.stopped() or (settings.populations is not None and search.populations >= settings.populations)
+
+        search = Memetic(problem, [start], options.seed, stopped, best.offer, options.workers, settings.patience)
+        limit = options.planned_seconds
+        seconds = float("inf")
+        if settings.populations is None and (limit is None or options.workers == 1):
+            seconds = DEFAULT if limit is None else SHARE * limit
+        search.run(seconds, sufficient(problem, float(bound), options.gap_limit))
+        why = Termination.OPTIMAL if best.values == (bound,) else run.stop_reason() or Termination.COMPLETED
+        run.stats["evaluated"] = search.evaluated
+        run.varies_by = "threads" if options.workers > 1 else ""
+        return run.ended(why)
