@@ -13,8 +13,8 @@ All parts run unless some are named:
     mutants    plans of random problems with one change: the verifier must reject it, or find the same or less flow
     growth     24 to 1,000 nodes of 3 to 10 kinds in one site and in eight, with rates of the catalogue for 80 layers:
                rates of nodes alone, as if they were measured, and with shared requests
-    slow       200 nodes of 10 random kinds in eight sites, whose links pass a third of what a node passes, with nodes that
-               hold up to 12 or up to 6 of 80 layers
+    slow       200 nodes of 10 random kinds in eight sites, whose links pass a third of what a node passes, with
+               nodes that hold up to 12 or up to 6 of 80 layers
 
 The other rules, each with the largest flow for its layers:
 
