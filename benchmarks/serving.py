@@ -13,6 +13,8 @@ All parts run unless some are named:
     mutants    plans of random problems with one change: the verifier must reject it, or find the same or less flow
     growth     24 to 1,000 nodes of 3 to 10 kinds in one site and in eight, with rates of the catalogue for 80 layers:
                rates of nodes alone, as if they were measured, and with shared requests
+    slow       200 nodes of 10 random kinds in eight sites, whose links pass a third of what a node passes, with
+               nodes that hold up to 12 or up to 6 of 80 layers
 
 The other rules, each with the largest flow for its layers:
 
@@ -47,14 +49,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import placeopt as po
 from placeopt.serving.flow import best_flow
 from placeopt.serving.plan import ServingPlan
-from placeopt.serving.problem import TOKEN, Serving
+from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
 from tests.serving.test_bounds_and_plans import cluster
 from tests.support.brute_force_serving import best_rate, best_rate_of_groups
 from tests.support.random_serving import random_requests, random_serving
 
 CONSOLE = Console(width=140)
 
-PARTS = ("published", "agreement", "requests", "mutants", "growth")
+PARTS = ("published", "agreement", "requests", "mutants", "growth", "slow")
 
 SIZES = ((24, 3, 1), (42, 7, 1), (100, 10, 1), (200, 10, 1), (200, 10, 8), (1_000, 10, 1))
 """Nodes, kinds and sites of the part growth."""
@@ -280,6 +282,33 @@ def growth(limit: float) -> None:
         CONSOLE.print(table)
 
 
+def slow_cluster(seed: int, most_layers: int) -> Serving:
+    """200 nodes of 10 kinds with up to so many of 80 layers, in eight sites with slow links between them."""
+    rng = np.random.default_rng(seed)
+    most = rng.integers(2, most_layers + 1, 10)
+    top = rng.uniform(4_000, 24_000, 10)
+    count = np.arange(1, most_layers + 1)
+    rate = TOKEN * top[:, None] / count * (1 - 0.7 * ((count - 1) / most[:, None]) ** 2) * (count <= most[:, None])
+    kind, site = rng.integers(10, size=200), rng.integers(8, size=200)
+    usual = np.mean([row[round(0.7 * largest) - 1] for row, largest in zip(rate, most.tolist(), strict=True)])
+    link = np.where(site[:, None] == site[None, :], UNLIMITED, int(usual / 3))
+    return build_serving(
+        layers=80, node_names=[f"n{n}" for n in range(200)], kind=kind, rate=rate[:, None].astype(np.int64), link=link
+    )
+
+
+def slow(limit: float) -> None:
+    """Many sites with slow links."""
+    table = Table(title=f"200 nodes, 8 sites, {limit:g} s")
+    for header in ("most layers", "seed", "tokens/s", "bound", "gap"):
+        table.add_column(header, justify="right")
+    for most, seed in ((12, 0), (12, 1), (6, 0), (6, 1)):
+        found = po.solve_serving(slow_cluster(seed, most), time_limit=limit)
+        gap = "-" if found.gap is None else f"{found.gap:.2%}"
+        table.add_row(str(most), str(seed), *amounts([found.rate, found.bound]), gap)
+    CONSOLE.print(table)
+
+
 def main() -> None:
     """Run the parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -300,6 +329,8 @@ def main() -> None:
         sound &= mutants(asked.number, asked.seed)
     if "growth" in parts:
         growth(asked.limit)
+    if "slow" in parts:
+        slow(asked.limit)
     sys.exit(0 if sound else 1)
 
 

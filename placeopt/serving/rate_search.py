@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.serving.blocks import BlockPlanner
 from placeopt.serving.bounds import (
     COARSE,
     FINE,
@@ -26,7 +27,6 @@ from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.problem import Serving
 from placeopt.serving.result import ServingResult
 from placeopt.serving.search import Search, SearchOptions
-from placeopt.serving.sites import one_site
 from placeopt.serving.stages import StagePlanner
 
 COPIED = 30
@@ -123,11 +123,12 @@ class RateSearch(Search):
         parts = [self._part((site,), 0, self.options.limit / (4 * number)) for site in range(number)]
         self._take_parts(parts)
         if number > 1 and not self._done():
-            self._part(None, self.rate, self.options.limit / 6)  # as if the links between sites were fast
+            large = self.problem.n_nodes > 2 * COPIED
+            self._part(None, self.rate, self.options.limit * (0.7 if large else 0.15))
             with self._within(self.options.limit / 6):
                 self._bound_crossings()
-            joint = self._part(tuple(range(number)), self.rate, self.options.limit / 3)
-            self._take_parts([joint])
+            if not large:
+                self._take_parts([self._part(tuple(range(number)), self.rate, self.options.limit / 3)])
         tried: set[tuple[int, ...]] = set()
         while len(parts) > 2 and not self._done():
             pairs = []
@@ -169,19 +170,19 @@ class RateSearch(Search):
         return PatternBound(self.classes, groups, self.sites.fastest, self._stopped, grid)
 
     def _part(self, members: tuple[int, ...] | None, least: int, seconds: float) -> _Part:
-        """Bisect the rate of stages, from one that is easy, above `least`, to their bound; `members` as above."""
+        """Bisect the rate of stages, in blocks without members, from one that is easy, above `least`."""
         patterns = self._patterns(members, COARSE)
         bound = min(patterns.bound(1e-2), self.bound)
-        sites = one_site(self.problem) if members is None else self.sites
-        planner = StagePlanner(
-            self.problem, sites, members or (0,), patterns, self.options.seed, self.options.workers, self._stopped
-        )  # fmt: skip
+        kind = BlockPlanner if members is None else StagePlanner
+        planner = kind(
+            self.problem, self.sites, members or (), patterns, self.options.seed, self.options.workers, self._stopped
+        )
         until = time.monotonic() + seconds
         found = _Part(members or (), 0, *np.zeros((2, self.problem.n_nodes), dtype=np.int64))
         low, high = least, bound
         wanted = max(bound * 9 // 10, low + 1)
         while high - low > PRECISION * high and not self._done() and time.monotonic() < until:
-            stages = planner.stages(wanted, min(self._left(), seconds / 2))
+            stages = planner.stages(wanted, min(self._left(), seconds / (4 if members is None else 2)))
             if stages is not None:
                 begin, end = planner.intervals(stages)
                 rate = best_flow(self.problem, begin, end).rate

@@ -270,13 +270,13 @@ def _named(own: Sequence[int], numbers: Sequence[int]) -> tuple[tuple[int, int],
     return tuple((g, number) for g, number in zip(own, numbers, strict=True) if number)
 
 
-def least_numbers(rates: Sequence[int], limits: Sequence[int], rate: int) -> Iterator[tuple[int, ...]]:
+def least_numbers(rates: Sequence[int], limits: Sequence[int], rate: int, few: int = 4) -> Iterator[tuple[int, ...]]:
     """Numbers of nodes of each group whose rates add up to `rate`, and no longer do without one of them.
 
-    Of more than four groups, at most two are combined.
+    Of `few` groups or fewer, at most three are combined, and of more at most two.
     """
     useful = [g for g, r in enumerate(rates) if r and limits[g]]
-    for size in range(1, (3 if len(useful) <= 4 else 2) + 1):
+    for size in range(1, (3 if len(useful) <= few else 2) + 1):
         for some in combinations(sorted(useful, key=lambda g: -rates[g]), size):
             for numbers in _numbers(some, rates, limits, rate):
                 found = [0] * len(rates)

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import placeopt as po
-from placeopt.serving.bounds import PatternBound, find_groups, layer_classes, least_crossings
+from placeopt.serving.blocks import BlockPlanner
+from placeopt.serving.bounds import PatternBound, find_groups, kind_groups, layer_classes, least_crossings
 from placeopt.serving.covers import NEVER, CountedCover, Cover, Way
 from placeopt.serving.exact import STEPS, solve_exactly
 from placeopt.serving.flow import best_flow
@@ -197,6 +198,33 @@ def test_stages_of_runs_of_layers_that_are_alike() -> None:
         assert stages is not None
         assert [sum(stage.counts[r] for stage in stages) for r in range(3)] == [1, 6, 1]
         assert best_flow(problem, *planner.intervals(stages)).rate >= wanted
+    kinds = PatternBound(layer_classes(problem), kind_groups(problem), sites.fastest)
+    blocks = BlockPlanner(problem, sites, (), kinds, 0, 1, lambda: False)
+    stages = blocks.stages(8, 20)
+    assert stages is not None
+    assert [sum(stage.counts[r] for stage in stages) for r in range(3)] == [1, 6, 1]
+    assert best_flow(problem, *blocks.intervals(stages)).rate >= 8
+
+
+@pytest.mark.parametrize(("slow", "wanted"), [(15, 480), (30, 640)])
+def test_slow_links_do_not_limit_blocks(slow: int, wanted: int) -> None:
+    """36 nodes in three sites: the flow of stages is at least the rate that they were made for."""
+    site = np.arange(36) % 3
+    link = np.where(site[:, None] == site[None, :], UNLIMITED, slow)
+    rate = np.zeros((2, 1, 4), dtype=np.int64)
+    rate[0, 0] = [400, 190, 110, 60]
+    rate[1, 0, :2] = [150, 60]
+    problem = build_serving(
+        layers=12, node_names=[f"n{n}" for n in range(36)], kind=np.arange(36) // 18, rate=rate, link=link
+    )
+    sites = find_sites(problem)
+    patterns = PatternBound(layer_classes(problem), kind_groups(problem), sites.fastest)
+    planner = BlockPlanner(problem, sites, (), patterns, 0, 1, lambda: False)
+    patterns.bound(1e-2)
+    stages = planner.stages(wanted, 20)
+    assert stages is not None
+    assert sum(sum(stage.counts) for stage in stages) == 12
+    assert best_flow(problem, *planner.intervals(stages)).rate >= wanted
 
 
 def test_runs_add_up() -> None:

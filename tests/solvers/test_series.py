@@ -156,7 +156,7 @@ def priced(problem: Problem) -> tuple[Prices, list[Arcs]] | None:
 @pytest.mark.parametrize("seed", range(12))
 def test_prices_on_small_problems(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "STARVED", 0.0)
-    monkeypatch.setattr(running, "ANNEALING", 0.01)
+    monkeypatch.setattr(running, "SEARCHING", 0.01)
     monkeypatch.setattr(SeriesRun, "_refine", lambda *_: False)  # prices only
     rng = np.random.default_rng(3_000 + seed)
     problem = cut_rich(rng, memory=True)

@@ -242,7 +242,7 @@ def test_all_solvers_support_setups_or_name_those_that_do() -> None:
         assert result.schedule is not None, name
         report = verify(tried, result.schedule)
         assert {violation.rule for violation in report.violations} <= {Rule.MEMORY, Rule.SEPARATION}, name
-    assert refused == ["forward-backward", "giph", "lns", "multilevel", "sct-lp", "series", "windows"]
+    assert refused == ["forward-backward", "giph", "lns", "memetic", "multilevel", "sct-lp", "series", "windows"]
 
 
 def apart(problem: Problem, line: engine.Timeline, i: int, d: int, tick: int) -> bool:

@@ -120,7 +120,7 @@ def test_all_solvers_support_shared_links_or_name_those_that_do() -> None:
         report = verify(tried, result.schedule)
         assert {violation.rule for violation in report.violations} <= {Rule.MEMORY, Rule.SEPARATION}, name
     assert "auto" not in refused
-    assert refused == ["forward-backward", "giph", "lns", "multilevel", "sct-lp", "series", "windows"]
+    assert refused == ["forward-backward", "giph", "lns", "memetic", "multilevel", "sct-lp", "series", "windows"]
 
 
 def uplink(**rest: Any) -> Problem:

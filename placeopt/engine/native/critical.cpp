@@ -61,7 +61,8 @@ Int CriticalPaths::behind(Int i) const {
 // The end of task i, and the ticks after it, from its neighbours in the graph and on its device.
 Int CriticalPaths::head(Int i) {
     Int start = problem_.release[i];
-    for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) start = std::max(start, add(end[problem_.source[k]], delay_[k]));
+    for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k)
+        start = std::max(start, add(end[problem_.source[k]], delay_[k]));
     ready_[i] = start;
     if (const Int u = before(i); u >= 0) start = std::max(start, end[u]);
     return add(start, ticks_[i]);
@@ -182,8 +183,9 @@ void CriticalPaths::each_slot(Int i, Int d, Visit&& visit) const {
     const Int own = problem_.ticks(i, d);
     if (here < 0) {
         // Starts and ends rise along a chain.
-        const auto first = std::partition_point(chain.begin() + low, chain.begin() + std::max(low, high), [&](Int x) { return end[x] <= latest; });
-        const auto last = std::partition_point(chain.begin() + low, chain.begin() + std::max(low, high), [&](Int x) { return end[x] - ticks_[x] < earliest; });
+        const auto begins = chain.begin() + low, ends = chain.begin() + std::max(low, high);
+        const auto first = std::partition_point(begins, ends, [&](Int x) { return end[x] <= latest; });
+        const auto last = std::partition_point(begins, ends, [&](Int x) { return end[x] - ticks_[x] < earliest; });
         for (Int s = first - chain.begin(); s <= last - chain.begin() && s <= high; ++s) {
             const Int begin = s > 0 ? std::max(ready, end[chain[s - 1]]) : ready;
             const Int later = s < count ? std::max(rest, add(ticks_[chain[s]], after[chain[s]])) : rest;
@@ -213,7 +215,8 @@ void CriticalPaths::each_slot(Int i, Int d, Visit&& visit) const {
 
 // A random producer or consumer of task i, NONE if it has none.
 Int CriticalPaths::neighbour(Int i) {
-    const Int sources = problem_.in_start[i + 1] - problem_.in_start[i], targets = problem_.out_start[i + 1] - problem_.out_start[i];
+    const Int sources = problem_.in_start[i + 1] - problem_.in_start[i];
+    const Int targets = problem_.out_start[i + 1] - problem_.out_start[i];
     if (sources + targets == 0) return NONE;
     const Int at = draw(sources + targets);
     return at < sources ? problem_.source[problem_.in_start[i] + at] : problem_.target[problem_.out_start[i] + at - sources];
@@ -314,14 +317,16 @@ void CriticalPaths::reorder(Int i) {
         shift(here, place_[previous], 1, [&](Int x) {
             const Int u = before(x);
             bool found = u >= 0 && marked_[place_[u]];
-            for (Int k = problem_.in_start[x]; !found && k < problem_.in_start[x + 1]; ++k) found = marked_[place_[problem_.source[k]]];
+            for (Int k = problem_.in_start[x]; !found && k < problem_.in_start[x + 1]; ++k)
+                found = marked_[place_[problem_.source[k]]];
             return found;
         });
     } else if (next >= 0 && place_[next] < here) {
         shift(here, place_[next], -1, [&](Int x) {
             const Int j = behind(x);
             bool found = j >= 0 && marked_[place_[j]];
-            for (Int e = problem_.out_start[x]; !found && e < problem_.out_start[x + 1]; ++e) found = marked_[place_[problem_.target[e]]];
+            for (Int e = problem_.out_start[x]; !found && e < problem_.out_start[x + 1]; ++e)
+                found = marked_[place_[problem_.target[e]]];
             return found;
         });
     }

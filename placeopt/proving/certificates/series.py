@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -30,8 +31,11 @@ def series_claim(
 ) -> Claim | None:
     """A claim that the makespan is at least these ticks; None if no blocks prove that within the time limit.
 
-    Blocks without the constraints that span them prove less than the bound if memory is scarce.
+    Blocks without the constraints that span them prove less than the bound if memory is scarce. Addresses are left out:
+    schedules of blocks have none.
     """
+    problem = replace(problem, alignment=None, layout=None)
+    schedule = None if schedule is None else replace(schedule, offsets=None)
     if SERIES not in solver_names() or unsupported(find_solver(SERIES).info, problem) is not None:
         return None
     solver = find_solver(SERIES)

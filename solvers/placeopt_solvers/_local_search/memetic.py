@@ -1,7 +1,7 @@
 """Memetic search: a population of schedules, each improved by tabu search over critical paths.
 
 P. Moscato: On evolution, search, optimization, genetic algorithms and martial arts, Caltech C3P 826, 1989; for shops,
-B. Peng, Z. Lue, T. C. E. Cheng: A tabu search/path relinking algorithm to solve the job shop scheduling problem,
+B. Peng, Z. Lü, T. C. E. Cheng: A tabu search/path relinking algorithm to solve the job shop scheduling problem,
 Computers & Operations Research 53, 2015, doi:10.1016/j.cor.2014.08.006. The engine's `critical.hpp` states the moves
 and their sources.
 

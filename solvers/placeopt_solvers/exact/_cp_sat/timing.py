@@ -80,8 +80,8 @@ class Timing:
             self.base.cp.add(start >= weighted(list(row.values()), earliest))
         end: Expression = start + ticks[0]
         if len(set(ticks)) > 1:  # intervals define it: faster than a weighted sum of literals
-            first, last = min(earliest) + min(ticks), max(min(self.horizon - int(self.tail[i, d]), by) for d in devices)
-            end = self.base.integer(first, max(first, last), partial(_end, i))
+            first, last = min(earliest) + min(ticks), max(latest, min(earliest)) + max(ticks)
+            end = self.base.integer(first, last, partial(_end, i))
         if by <= self.horizon:
             self.base.cp.add(end <= by)
         self.starts.append(start)
