@@ -6,7 +6,8 @@ PyJobShop (https://pyjobshop.org, Leon Lan and Joost Berkhout) is not part of pl
 files, the problems are the projects in rcpsp/*.rcp (format `psplib`) and flexible job shops in fjsp/*.json, as far as
 the folder that PLACEOPT_DATA names contains them, and generated problems with the seeds 0, 1, ...: 30 to 48 tasks, a
 slow machine with 8 cores, two faster ones that run one task at a time at a price, 2 licences, and a budget of two
-thirds of the least price without the slow machine. Files are problem files, or files that `placeopt import` reads.
+thirds of the least price without the slow machine. Files are problem files, files that `placeopt import` reads, or
+shops in a folder `fjsp`.
 
 Both solvers get the same integer data, the same limit and the same number of threads, and run one after the other on
 each problem; the verifier checks both schedules. A row states the objective, the gap (objective - bound) / objective
@@ -70,7 +71,10 @@ def generated(seed: int) -> dict[str, Any]:
 def problems(files: Sequence[Path], seeds: int) -> Iterator[Problem]:
     """The problems of files, or else those that are known."""
     for path in files:
-        yield po.load(path) if recognised(path) is None else po.compile(import_file(path).document)
+        if path.parent.name == "fjsp":
+            yield po.compile(job_shop(path))
+        else:
+            yield po.load(path) if recognised(path) is None else po.compile(import_file(path).document)
     if files:
         return
     projects, shops = sorted((DATA / "rcpsp").glob("*.rcp")), [DATA / "fjsp" / f"{name}.json" for name in SHOPS]

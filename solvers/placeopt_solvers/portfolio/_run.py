@@ -47,7 +47,7 @@ class Tuning:
     blocks: float = 0.4  # share of blocks, where single tasks cut the graph
     exact: float = 0.15  # share of CP-SAT
     exact_first: float = 0.4  # share of CP-SAT if it runs first
-    exact_sequenced: float = 0.5  # share of CP-SAT if it runs first because no transfer takes time
+    exact_sequenced: float = 0.75  # share of CP-SAT if it runs first because no transfer takes time
     begin: float = 0.1  # share of the memetic search before it, at most
     exact_longest: float = 10.0  # largest number of seconds of CP-SAT
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model

@@ -15,7 +15,7 @@ from placeopt.model.objective import Value, task_energy, transfer_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.unavailability import last_end
 
-from ..._runs.device_classes import class_ends
+from ..._runs.device_classes import class_ends, moves_freely
 from ..._runs.exact_run import TooLargeError, counted
 
 LARGEST = 2**62
@@ -103,7 +103,9 @@ def model_size(problem: Problem) -> int:
     pairs = np.unique(np.stack((source[between], target[between])), axis=1)
     differing = devices[pairs].min(axis=0).sum() * 3
     classes = len(np.unique(problem.device_class))
-    size = devices.sum() + devices[group].sum() + differing + problem.n_edges * (1 + classes * (classes - 1))
+    size = devices.sum() + devices[group].sum() + problem.n_edges
+    if problem.contends or problem.objective.single != "makespan" or not moves_freely(problem):
+        size += differing + problem.n_edges * classes * (classes - 1)
     if problem.contends:
         size += 4 * ends.sum()
     if problem.memory_model == "peak":

@@ -135,12 +135,14 @@ class Timing:
         A transfer takes at least the minimum over all pairs of classes. Each pair that takes longer has a row, enforced
         if the pair is the actual one. That is faster than element constraints and than one row per class of the sender.
         """
+        table = self.moves.ticks(int(self.problem.payload[e]))
+        if not self.problem.contends and not table.any():
+            return  # the row of the edge is complete
         u, v = int(self.problem.edge_source[e]), int(self.problem.edge_target[e])
         g, h = self.placement.group[u], self.placement.group[v]
         if not self.moves.possible(g, h):
             return
         cp, differs = self.base.cp, self.placement.differs(g, h)
-        table = self.moves.ticks(int(self.problem.payload[e]))
         ticks = {pair: int(table[pair]) for pair in self.moves.options(g, h)}
         least = min(ticks.values())
         cp.add(moment >= self.ends[u] + least * differs)
