@@ -283,7 +283,7 @@ def growth(limit: float) -> None:
 
 
 def slow_cluster(seed: int, most_layers: int) -> Serving:
-    """200 nodes of 10 kinds with up to so many of 80 layers, in eight sites with slow links between them."""
+    """200 nodes of 10 kinds that hold at most `most_layers` of 80 layers, in eight sites with slow links."""
     rng = np.random.default_rng(seed)
     most = rng.integers(2, most_layers + 1, 10)
     top = rng.uniform(4_000, 24_000, 10)

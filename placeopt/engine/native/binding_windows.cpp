@@ -41,13 +41,7 @@ end, tails from its begin on.)")
         .def(nb::init<nb::handle, Int>(), "instance"_a, "seed"_a, nb::sig("def __init__(self, instance: object, seed: int) -> None"))
         .def(
             "load",
-            [](BoundWindows& self, nb::handle order, nb::handle device) {
-                const SearchProblem& p = self.instance.value;
-                const auto tasks = self.instance.order(order), devices = array<Int>("device", device, {p.n});
-                check_range("device", devices, 0, p.m - 1);
-                const nb::gil_scoped_release unlocked;
-                self.value.load(tasks, devices);
-            },
+            [](BoundWindows& self, nb::handle order, nb::handle device) { self.instance.load(self.value, order, device); },
             "order"_a, "device"_a,
             nb::sig("def load(self, order: numpy.typing.NDArray[numpy.int64], device: numpy.typing.NDArray[numpy.int64]) -> None"),
             "Continue from a topological order (n,) and devices (n,); the window is empty and at the begin.")

@@ -105,6 +105,15 @@ struct BoundInstance : Owning<SearchProblem> {
         p.priced = flag("priced");
     }
 
+    // Loads a topological order (n,) and devices (n,) into a search.
+    template <class Search>
+    void load(Search& search, nb::handle order_given, nb::handle device) const {
+        const auto tasks = order(order_given), devices = array<Int>("device", device, {value.n});
+        check_range("device", devices, 0, value.m - 1);
+        const nb::gil_scoped_release unlocked;
+        search.load(tasks, devices);
+    }
+
     // Checks a topological order (n,) of the tasks.
     Ints order(nb::handle given) const {
         const SearchProblem& p = value;

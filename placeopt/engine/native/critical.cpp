@@ -213,18 +213,9 @@ void CriticalPaths::each_slot(Int i, Int d, Visit&& visit) const {
     }
 }
 
-// A random producer or consumer of task i, NONE if it has none.
-Int CriticalPaths::neighbour(Int i) {
-    const Int sources = problem_.in_start[i + 1] - problem_.in_start[i];
-    const Int targets = problem_.out_start[i + 1] - problem_.out_start[i];
-    if (sources + targets == 0) return NONE;
-    const Int at = draw(sources + targets);
-    return at < sources ? problem_.source[problem_.in_start[i] + at] : problem_.target[problem_.out_start[i] + at - sources];
-}
-
 // A random device on which task i may run: with `near` that of a neighbour, if possible.
 Int CriticalPaths::drawn_device(Int i, bool near) {
-    const Int g = problem_.group[i], j = near ? neighbour(i) : NONE;
+    const Int g = problem_.group[i], j = near ? problem_.neighbour(i, [this](Int below) { return draw(below); }) : NONE;
     if (j >= 0 && problem_.feasible[g * problem_.m + device[j]]) return device[j];
     return choice_[choice_start_[g] + draw(choice_start_[g + 1] - choice_start_[g])];
 }

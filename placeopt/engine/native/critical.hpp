@@ -59,7 +59,6 @@ private:
     bool allowed(Int i, Int d) const;
     template <class Visit>
     void each_slot(Int i, Int d, Visit&& visit) const;
-    Int neighbour(Int i);
     Int drawn_device(Int i, bool near);
     Move best_slot(Int i, Int d);
     Move choose();

@@ -68,6 +68,14 @@ struct SearchProblem {
         if (!table.empty()) return table[(kind[k] * classes + label[a]) * classes + label[b]];
         return add(latency[a * m + b], ratio_ceil(payload[k], num[a * m + b], den[a * m + b]));
     }
+    // A random producer or consumer of task i, NONE if it has none; `draw` returns a number below its argument.
+    template <class Draw>
+    Int neighbour(Int i, Draw&& draw) const {
+        const Int sources = in_start[i + 1] - in_start[i], targets = out_start[i + 1] - out_start[i];
+        if (sources + targets == 0) return NONE;
+        const Int at = draw(sources + targets);
+        return at < sources ? source[in_start[i] + at] : target[out_start[i] + at - sources];
+    }
     // Sets the ticks of the transfers to and from task i, which is now on its device.
     void delays_around(Int i, const std::vector<Int>& device, std::vector<Int>& delay) const {
         for (Int k = in_start[i]; k < in_start[i + 1]; ++k) delay[k] = moving(k, device[source[k]], device[i]);
@@ -143,7 +151,9 @@ private:
         return random_ % below;
     }
     Int pick();
-    Int random_neighbour(Int i);
+    Int random_neighbour(Int i) {
+        return problem_.neighbour(i, [this](Int below) { return draw(below); });
+    }
     Int random_other_device(Int i);
     Int put(Int k, Int to);
     Int take(Int k, Int to);

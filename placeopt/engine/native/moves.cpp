@@ -153,14 +153,6 @@ Int LocalSearch::pick() {
     return draw(problem_.n);
 }
 
-// A random producer or consumer of task i, NONE if it has none.
-Int LocalSearch::random_neighbour(Int i) {
-    const Int before = problem_.in_start[i + 1] - problem_.in_start[i], after = problem_.out_start[i + 1] - problem_.out_start[i];
-    if (before + after == 0) return NONE;
-    const Int at = draw(before + after);
-    return at < before ? problem_.source[problem_.in_start[i] + at] : problem_.target[problem_.out_start[i] + at - before];
-}
-
 // Another device for task i, often that of a neighbour.
 Int LocalSearch::random_other_device(Int i) {
     const Int here = device[i];

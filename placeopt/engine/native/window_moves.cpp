@@ -27,14 +27,6 @@ Int WindowMoves::pick(Int tries, Int least) {
     return found;
 }
 
-// A random producer or consumer of task i, NONE if it has none.
-Int WindowMoves::random_neighbour(Int i) {
-    const Int sources = problem_.in_start[i + 1] - problem_.in_start[i], targets = problem_.out_start[i + 1] - problem_.out_start[i];
-    if (sources + targets == 0) return NONE;
-    const Int at = draw(sources + targets);
-    return at < sources ? problem_.source[problem_.in_start[i] + at] : problem_.target[problem_.out_start[i] + at - sources];
-}
-
 // Another device for task i, in `near` percent of the cases that of a neighbour.
 Int WindowMoves::random_other_device(Int i, Int near) {
     const Int here = device[i];

@@ -90,7 +90,9 @@ private:
         return random_ % below;
     }
     Int pick(Int tries, Int least);
-    Int random_neighbour(Int i);
+    Int random_neighbour(Int i) {
+        return problem_.neighbour(i, [this](Int below) { return draw(below); });
+    }
     Int random_other_device(Int i, Int near);
     Int successor(Int previous, Int d, Int i) const;
     Int last_before(Int d, Int p) const;

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.protocol import Clock, Options
+from placeopt.protocol import Answer, Clock, Options, Termination
 
 from .._constructive.sequences import heft
 from .._local_search.memetic import Memetic
 from .._local_search.search import rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._local_search.windows import searches_windows
-from .._runs.solve_run import Incumbent
+from .._runs.solve_run import Incumbent, SolveRun
 from .._runs.validity import valid_forms
 from .generation import generated
 from .segments import segmented
@@ -39,6 +40,17 @@ def best_start(
         if best is not None and stopped():
             break
     return None if best is None else best[1]
+
+
+def begun(run: SolveRun) -> Answer | None:
+    """Offer the best start and the quick bound to the run of a search; return the answer if the run ends with them."""
+    start = best_start(run.problem, run.options.initial, True, run.stopped)
+    if start is None:
+        return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
+    run.best.offer(start, "start" if run.options.initial is None else "initial")
+    run.best.raise_bound(best_bound(run.problem).value)
+    ended = run.stop_reason()
+    return None if ended is None else run.ended(ended)
 
 
 def _candidates(

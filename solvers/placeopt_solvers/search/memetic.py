@@ -10,13 +10,12 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
 
 from .._local_search.memetic import PATIENCE, Memetic
 from .._runs.solve_run import SolveRun, nothing_to_place, sufficient
-from .._starts.warm_start import best_start
+from .._starts.warm_start import begun
 from ._anytime import DEFAULT, SHARE
 
 
@@ -56,14 +55,11 @@ class MemeticSearch:
         if problem.n_tasks == 0:
             return nothing_to_place(problem)
         run = SolveRun(problem, options)
-        best, bound = run.best, best_bound(problem).value
-        start = best_start(problem, options.initial, True, run.stopped)
-        if start is None:
-            return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
-        best.offer(start, "start" if options.initial is None else "initial")
-        best.raise_bound(bound)
-        if (ended := run.stop_reason()) is not None:
-            return run.ended(ended)
+        if (ended := begun(run)) is not None:
+            return ended
+        best, start, bound = run.best, run.best.schedule, run.best.bound
+        assert start is not None
+        assert bound is not None
 
         def stopped() -> bool:
             return run.stopped() or (settings.populations is not None and search.populations >= settings.populations)

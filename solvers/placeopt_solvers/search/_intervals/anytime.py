@@ -7,13 +7,12 @@ from typing import Protocol
 
 from pydantic import Field
 
-from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Options, Settings, Termination
 
 from ..._runs.solve_run import SolveRun, nothing_to_place, sufficient
-from ..._starts.warm_start import best_start
+from ..._starts.warm_start import begun
 
 SHARE = 0.85
 """Share of the time limit for which one worker plans its work; it ends by its work, not by the clock."""
@@ -56,14 +55,11 @@ def improved_by(problem: Problem, options: Options, settings: SweepSettings, mak
     if problem.n_tasks == 0:
         return nothing_to_place(problem)
     run = SolveRun(problem, options)
-    best, bound = run.best, best_bound(problem).value
-    start = best_start(problem, options.initial, True, run.stopped)
-    if start is None:
-        return Answer(Termination.FAILED, message="no schedule to start from: pass one, or use cp-sat")
-    best.offer(start, "start" if options.initial is None else "initial")
-    best.raise_bound(bound)
-    if (ended := run.stop_reason()) is not None:
-        return run.ended(ended)
+    if (ended := begun(run)) is not None:
+        return ended
+    best, start, bound = run.best, run.best.schedule, run.best.bound
+    assert start is not None
+    assert bound is not None
     enough = sufficient(problem, float(bound), options.gap_limit)
     gained = 0  # windows at the last gain
 
