@@ -84,7 +84,7 @@ class Job:
         self._run = prepare(**call.arguments)
 
     def __repr__(self) -> str:
-        state = "running" if not self.done else "failed" if self._result is None else "ended"
+        state = "running" if not self.done else "failed" if self.result is None else "ended"
         of = f"{self._run.solver.name} on {self.problem.name or 'a problem'}"
         return f"<Job of {of}: {state}, objective {self.objective}, bound {self.bound}>"
 
@@ -96,12 +96,12 @@ class Job:
     @property
     def objective(self) -> Value | None:
         """The best reported value of the objective's first level; None if there is none yet."""
-        return (self._result or self._latest).objective
+        return (self.result or self._latest).objective
 
     @property
     def bound(self) -> Value | None:
         """The best proven lower bound of the objective's first level; None if there is none yet."""
-        return (self._result or self._latest).bound
+        return (self.result or self._latest).bound
 
     def incumbent(self) -> Schedule | None:
         """Return the best schedule so far, verified as feasible; None if there is none yet.
@@ -109,8 +109,8 @@ class Job:
         This call verifies it, once for each schedule, while the solver goes on. Heuristics that do not search have
         their first schedule at the end. After an error, this is the last incumbent before it.
         """
-        if self._result is not None:
-            return self._result.schedule if self._result.feasible else None
+        if self.result is not None:
+            return self.result.schedule if self.result.feasible else None
         with self._verifying:
             stated = self._run.announcer.latest.schedule
             if stated is not None and stated is not self._stated:
@@ -171,7 +171,7 @@ class Job:
                 yield report
 
     @property
-    def _result(self) -> Result | None:
+    def result(self) -> Result | None:
         """The result; None before the end and after an error."""
         return self._future.result() if self.done and self._future.exception() is None else None
 

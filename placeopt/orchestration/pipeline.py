@@ -27,7 +27,13 @@ from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.orchestration.consolidation import consolidate
-from placeopt.orchestration.crosscheck import check_bound, check_claims, check_infeasible, mapped_back
+from placeopt.orchestration.crosscheck import (
+    check_bound,
+    check_claims,
+    check_infeasible,
+    mapped_back,
+    retimed_and_verified,
+)
 from placeopt.orchestration.keyboard import stopped_by_keyboard
 from placeopt.orchestration.result import LARGE, Result, WallTime, relative_gap, with_schedule
 from placeopt.orchestration.run import Run, prepare
@@ -53,7 +59,7 @@ def solve(
     gap_limit: float | None = None,
     seed: int = 0,
     workers: int | None = None,
-    initial: Schedule | str | None = None,
+    initial: Schedule | Result | str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
     passes: Sequence[str | Pass] | None = None,
@@ -80,7 +86,9 @@ def solve(
     workers
         Threads that the solver may use; all cores unless given.
     initial
-        A schedule to start from, or the name of a solver that makes one first, in at most half of the time limit.
+        A schedule to start from, or the name of a solver that makes one first, in at most half of the time limit. The
+        result of a problem with the same tasks and devices: its schedule, and its bound as far as that still holds
+        (`placeopt.bounding.quick.earlier`). If they meet, within `gap_limit`, no solver runs.
     on_progress
         Called with every new incumbent or bound, possibly from another thread, one call at a time. From call to call,
         times and bounds never fall and objectives never rise. An exception that it raises ends the run.
@@ -181,7 +189,26 @@ def _solve(run: Run, begun: float) -> Result:
     """Solve with checked arguments; `begun` is the time at which the call began."""
     if run.initial_solver is not None:
         run = _with_initial(run, run.initial_solver)
-    return _finished(run, _run(run), begun)
+    return _finished(run, _met(run) or _run(run), begun)
+
+
+def _met(run: Run) -> _Attempt | None:
+    """The initial schedule as the answer, if the bound of the result that it comes from proves it good enough."""
+    initial, bound = run.options.initial, run.earlier
+    if initial is None or bound is None or len(run.problem.objective.levels) > 1:
+        return None
+    schedule, report = retimed_and_verified(run.problem, initial)
+    if not report.feasible or report.objective is None:
+        return None
+    gap = relative_gap(report.objective[0], bound.value)
+    if gap is None or gap > (run.options.gap_limit or 0):
+        return None
+    optimal = report.objective == (bound.value,)
+    answer = Answer(
+        Termination.OPTIMAL if optimal else Termination.COMPLETED, schedule, bound.value, bound_source=bound.name,
+        message=f"{run.solver.name} was not needed: {bound.explanation} proves it",
+    )  # fmt: skip
+    return _Attempt(Chain(run.problem), answer, bound.name)
 
 
 def _finished(run: Run, attempt: _Attempt, begun: float) -> Result:
@@ -387,6 +414,8 @@ def _bound(run: Run, attempt: _Attempt, checked: _Checked) -> Bound | None:
         return None
     with engine.stopping(_bounding_ends(run)):
         found = [best_bound(run.problem) if attempt.least is None else attempt.least.result()]
+    if run.earlier is not None:
+        found.append(run.earlier)
     if answer.bound is not None:
         found.append(Bound(answer.bound_source or run.solver.name, answer.bound, ""))
     if run.bound_time is not None and (known is None or max(bound.value for bound in found) < known):

@@ -12,6 +12,10 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
+from placeopt.bounding.quick import Bound
+from placeopt.bounding.quick.earlier import earlier_bound
 from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
 from placeopt.io.plan import plan_document
 from placeopt.model.arrays import checked_call, checked_number, checked_share
@@ -19,6 +23,7 @@ from placeopt.model.documents import problem_document
 from placeopt.model.problem import Problem, check_problem
 from placeopt.model.ranges import check_ranges
 from placeopt.model.schedule import Schedule, check_schedule
+from placeopt.orchestration.result import Result
 from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
 from placeopt.passes.chain import Chain, found_passes
@@ -71,6 +76,8 @@ class Run:
     versions: Mapping[str, str]
     dask: str | None
     connect_limit: float
+    earlier: Bound | None
+    """The bound of the result to start from, as far as it holds for this problem."""
     reserve: float = 0.0
     """Seconds of the time limit after those of the solver, for consolidation."""
 
@@ -136,7 +143,7 @@ def prepare(
     problem: Problem,
     solver: str | Solver | None,
     *,
-    initial: Schedule | str | None,
+    initial: Schedule | Result | str | None,
     on_progress: Callable[[Progress], None] | None,
     should_stop: Callable[[], bool] | None,
     passes: Sequence[str | Pass] | None,
@@ -196,6 +203,7 @@ def prepare(
         versions=_versions(),
         dask=dask,
         connect_limit=connect_limit,
+        earlier=_earlier(problem, initial),
     )
     if run.consolidates and run.options.time_limit is not None:
         reserve = CONSOLIDATING * run.options.time_limit
@@ -217,13 +225,15 @@ def _passes(problem: Problem, solver: Solver, passes: Sequence[str | Pass] | Non
     return found_passes((EXACT_PASSES if solver.info.exact else ()) if passes is None else passes)
 
 
-def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
+def _initial(problem: Problem, initial: Schedule | Result | None) -> Schedule | None:
     """The initial schedule, checked as by `check_schedule`."""
+    if isinstance(initial, Result):
+        initial = schedule_for(problem, initial.problem, initial.schedule)
     if initial is None:
         return None
     if not isinstance(initial, Schedule):
         raise UsageError(
-            f"initial is a {type(initial).__name__}; expected a Schedule, or the name of a solver; results and plans "
+            f"initial is a {type(initial).__name__}; expected a Schedule, a Result, or the name of a solver; plans "
             "have a schedule as their `schedule`"
         )
     try:
@@ -232,6 +242,19 @@ def _initial(problem: Problem, initial: Schedule | None) -> Schedule | None:
         raise UsageError(f"the initial schedule does not fit the problem: {error}") from None
     without = problem.alignment is None and initial.offsets is not None
     return replace(initial, offsets=None) if without else initial
+
+
+def schedule_for(problem: Problem, before: Problem, schedule: Schedule | None) -> Schedule | None:
+    """A schedule of a problem before it was changed, without transfers if these are over other edges."""
+    same = all(np.array_equal(getattr(before, name), getattr(problem, name)) for name in ("edge_source", "edge_target"))
+    return schedule if same or schedule is None else replace(schedule, transfers=None)
+
+
+def _earlier(problem: Problem, initial: object) -> Bound | None:
+    """The lower bound that follows from that of an earlier result, if any does."""
+    if not isinstance(initial, Result) or initial.bound is None:
+        return None
+    return earlier_bound(initial.problem, initial.bound, problem)
 
 
 def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:

@@ -120,7 +120,7 @@ def test_unsupported_problem_is_rejected_before_the_initial_solver_runs(counted:
 
 
 def test_an_initial_schedule_is_a_schedule_or_a_solver() -> None:
-    with pytest.raises(po.UsageError, match="initial is a list; expected a Schedule, or the name of a solver"):
+    with pytest.raises(po.UsageError, match="initial is a list; expected a Schedule, a Result, or the name"):
         solved(Answer(Termination.FAILED), initial=[0, 1])
 
 

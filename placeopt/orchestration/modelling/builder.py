@@ -48,6 +48,7 @@ from placeopt.orchestration.modelling.keys import (
 from placeopt.orchestration.modelling.parts import Device, Entries, Operation, Part, Resource, Task
 from placeopt.orchestration.pipeline import solve as solve_problem
 from placeopt.orchestration.result import Result
+from placeopt.orchestration.run import schedule_for
 from placeopt.protocol.registry import find_solver
 
 P = ParamSpec("P")
@@ -291,7 +292,7 @@ class Model:
     def update(self, part: Task | Device, /, **keys: Any) -> None:
         """State other values for some keys of a task or a device; None removes what was stated, where a key allows it.
 
-        The next `solve` starts from the last schedule, if its solver supports that.
+        The next `solve` starts from the last result, if its solver supports that.
 
         Raises
         ------
@@ -359,28 +360,26 @@ class Model:
     solve = _of_model(solve_problem)  # type: ignore[arg-type]  # its first argument may have a name
     """Solve the model: `placeopt.solve` with the compiled problem, whose arguments and errors it has.
 
-    If the model has changed since it was solved, but not its tasks and devices, the last schedule is the default of
+    If the model has changed since it was solved, but not its tasks and devices, the last result is the default of
     `initial`, for solvers that support warm starts.
     """
 
     start = _of_model(start_problem)  # type: ignore[arg-type]
     """Start to solve the model: `placeopt.start` with the compiled problem, whose arguments and errors it has.
 
-    The default of `initial` is that of `solve`. The last schedule may be the incumbent of a job that still runs.
+    The default of `initial` is that of `solve`, or the incumbent of a job that still runs.
     """
 
-    def _start(self, problem: Problem, solver: Any, options: Mapping[str, Any]) -> Schedule | None:
-        """The last schedule, if the model has changed since but not its tasks and devices, and the solver uses it."""
+    def _start(self, problem: Problem, solver: Any, options: Mapping[str, Any]) -> Result | Schedule | None:
+        """The last result or incumbent, if the model has changed since but not its tasks and devices."""
         last, names = self._last, attrgetter("task_names", "device_names")
         if last is None or last.problem is problem or "initial" in options or solver is None:
             return None
-        schedule = last.incumbent() if isinstance(last, Job) else last.schedule
-        if schedule is None:
-            return None
         if names(last.problem) != names(problem) or not find_solver(solver).info.warm_start:
             return None
-        ends = [(each.edge_source.tolist(), each.edge_target.tolist()) for each in (last.problem, problem)]
-        return schedule if ends[0] == ends[1] else replace(schedule, transfers=None)
+        if isinstance(last, Job):
+            return last.result or schedule_for(problem, last.problem, last.incumbent())
+        return last
 
     def _add(self, path: tuple[Any, ...], value: Any) -> tuple[str, Self, Any]:
         """State a new part at a path; return its name, this model and what is stated."""
