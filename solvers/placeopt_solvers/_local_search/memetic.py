@@ -9,7 +9,8 @@ A new schedule lies between two others: its order is that of the weighted means 
 both orders, a topological order again, and each group is on its device in one of them. Departures from Peng et al.:
 this point replaces the path of swaps from one schedule to the other; no two schedules of a population have the same
 makespan; a population that no longer improves is replaced by a new one. If most tasks are in groups, which tabu search
-moves only to a few drawn devices, moves in windows improve each schedule first.
+moves only to a few drawn devices, moves in windows improve each schedule first. They lead from one schedule to
+different ones, so that the population begins with given schedules instead of random ones.
 
 This works without contention, deadlines, live memory and memory tiers, as `searches_windows` says.
 """
@@ -55,6 +56,11 @@ PATIENCE = 4_000
 """Moves without a gain after which a tabu search ends."""
 
 
+def mostly_grouped(problem: Problem) -> bool:
+    """Whether most tasks are in a group with others."""
+    return 2 * int((np.bincount(problem.group) > 1)[problem.group].sum()) > problem.n_tasks
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
     """A schedule of the population: the position (n,) of each task in a topological order, and its device (n,)."""
@@ -82,12 +88,13 @@ class Memetic:
     ) -> None:
         self.problem, self.workers, self.patience = problem, workers, patience
         self._seed, self._stopped, self._better = seed, stopped, better
-        self.grouped = 2 * int((np.bincount(problem.group) > 1)[problem.group].sum()) > problem.n_tasks
+        self.grouped = mostly_grouped(problem)
         self._instance = make_instance(problem)
         self._starts = sorted(starts, key=lambda each: makespan(problem, each))
         self.schedule = self._starts[0]
         if not self.grouped:  # where windows come first, even long schedules may lead to short ones
             del self._starts[TUNING.starts :]
+        self._given = tuple(self._starts)
         self.span = makespan(problem, self.schedule)
         self._population: list[Member] = []
         self._idle = self.populations = self.evaluated = 0
@@ -121,15 +128,14 @@ class Memetic:
     def next_start(self, random: np.random.Generator) -> tuple[Int, Int]:
         """Return an order (n,) and devices (n,) to improve next: of a start, a random schedule, or a new one."""
         with self._lock:
-            if self._starts:
-                start = self._starts.pop(0)
-                return sequence(self.problem, start), start.device
-            if len(self._population) < TUNING.size:
-                parents, fallback = None, self.schedule
-            else:
-                first, second = random.choice(TUNING.size, 2, replace=False)
-                parents = self._population[first], self._population[second]
-        return self._random(random, fallback) if parents is None else self._between(random, *parents)
+            if len(self._population) >= TUNING.size and not self._starts:
+                first, second = (self._population[at] for at in random.choice(TUNING.size, 2, replace=False))
+                return self._between(random, first, second)
+            start = self._starts.pop(0) if self._starts else None
+        if start is None and not self.grouped:
+            return self._random(random)
+        start = start or self._given[random.integers(len(self._given))]
+        return sequence(self.problem, start), start.device
 
     def found(self, span: int, order: Int, device: Int) -> None:
         """Consider the result of a tabu search for the population."""
@@ -163,12 +169,12 @@ class Memetic:
                 self.schedule, self.span = schedule, span
                 self._better(schedule)
 
-    def _random(self, random: np.random.Generator, fallback: Schedule) -> tuple[Int, Int]:
+    def _random(self, random: np.random.Generator) -> tuple[Int, Int]:
         """Return a random order, and for each task in turn the device on which it ends first."""
         order = ready_order(self.problem, random.random(self.problem.n_tasks) * self.problem.n_tasks)
         found = construct_with_repair(self.problem, lambda groups: insert_tasks(self.problem, groups, order)).schedule
         if found is None or not valid(self.problem, found):
-            return order, fallback.device
+            return order, self.schedule.device
         return sequence(self.problem, found), found.device
 
     def _between(self, random: np.random.Generator, first: Member, second: Member) -> tuple[Int, Int]:

@@ -17,7 +17,7 @@ from placeopt.protocol import Answer, Options, Termination
 from placeopt.proving.bound_prover import BoundProver
 from placeopt.proving.portfolio import bounds
 
-from .._local_search.memetic import Memetic
+from .._local_search.memetic import Memetic, mostly_grouped
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
 from .._local_search.windows import searches_windows
@@ -62,6 +62,7 @@ class Tuning:
     windowed: int = 600  # least number of tasks for windows; below, other searches gain as much
     cells: int = 20_000_000  # largest product of tasks and devices for tables of both in searches
     starts: int = 4  # schedules that annealing starts from before it continues with the best
+    evolving: int = 4  # turns of memetic search before its gains count, if most tasks are in groups
     first_turn: float = 0.5  # share of a turn for each of them
 
 
@@ -134,10 +135,10 @@ class Run(SolveRun):
                 operator.trial = TUNING.first_turn / 2
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
-            trials = TUNING.starts
             if self.evolves:
-                self.operators.append(ImprovementOperator("memetic", self._evolve, needs_schedule=True))
-                trials = 1
+                trials = TUNING.evolving if mostly_grouped(problem) else 1  # while its first population forms
+                self.operators.append(ImprovementOperator("memetic", self._evolve, True, trials))
+            trials = 1 if self.evolves else TUNING.starts
             self.operators.append(ImprovementOperator("annealing", self._anneal, trials=trials))
             self.operators.append(ImprovementOperator("local-search", self._descend))
             if timed and not problem.rules:
