@@ -126,7 +126,7 @@ class Addressing:
         while more and self._tries < TRIES and not (self._tries and self._over()):
             given = {"initial": None, "on_progress": None} if self._tries else first
             found = self._solve(
-                _less_memory(self.problem, cuts.tried), time_limit=self._part(SHARE), should_stop=self._should_stop,
+                counting(self.problem, cuts.tried), time_limit=self._part(SHARE), should_stop=self._should_stop,
                 passes=passes, **given,
             )  # fmt: skip
             self._tries += 1
@@ -198,8 +198,8 @@ class Addressing:
         )  # fmt: skip
 
 
-def _less_memory(problem: Problem, cuts: Int) -> Problem:
-    """The problem without addresses and with less memory."""
+def counting(problem: Problem, cuts: Int | int = 0) -> Problem:
+    """The problem without addresses, and with less memory by `cuts` (m,) bytes."""
     capacity = np.where(problem.capacity == UNLIMITED, UNLIMITED, problem.capacity - cuts)
     return rebuilt(problem, capacity=capacity, alignment=None, layout=None)[0]
 

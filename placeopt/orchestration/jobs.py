@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from typing import IO, Any, Literal
 from weakref import WeakSet
@@ -32,6 +33,7 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import size_text
+from placeopt.orchestration.addresses import counting
 from placeopt.orchestration.crosscheck import mapped_back
 from placeopt.orchestration.forking import Forked
 from placeopt.orchestration.keyboard import stopped_by_keyboard
@@ -60,7 +62,8 @@ class Job:
     """A solve that runs in the background; `placeopt.start` returns it. All methods may be called from any thread.
 
     Iteration, also with `async for`, yields a `Progress` for every new incumbent and bound, from the first one on, and
-    ends with the job. Behind passes that may lose the optimum, the reports state no values and no bounds.
+    ends with the job. Behind passes that may lose the optimum, the reports state no values and no bounds; of problems
+    with addresses, they state no values.
 
     `await job` returns the result like `wait`. A cancelled await cancels the job.
     """
@@ -77,11 +80,11 @@ class Job:
         arguments: dict[str, Any] = {"on_progress": self._hear, "should_stop": self._cancelled.is_set}
         for name in sorted(arguments.keys() & options):
             raise UsageError(f"start takes no {name}; expected a loop over the reports of the job, or job.cancel()")
-        if isinstance(problem, Problem) and problem.alignment is not None:
-            raise UsageError("start does not support problems with addresses; expected placeopt.solve")
         call = signature(solve).bind(problem, solver, **arguments, **options)
         call.apply_defaults()
-        self._run = prepare(**call.arguments)
+        self._call = partial(solve, *call.args, **call.kwargs)
+        self._addresses = isinstance(problem, Problem) and problem.alignment is not None
+        self._run = prepare(**call.arguments | ({"problem": counting(problem)} if self._addresses else {}))
 
     def __repr__(self) -> str:
         state = "running" if not self.done else "failed" if self.result is None else "ended"
@@ -107,13 +110,14 @@ class Job:
         """Return the best schedule so far, verified as feasible; None if there is none yet.
 
         This call verifies it, once for each schedule, while the solver goes on. Heuristics that do not search have
-        their first schedule at the end. After an error, this is the last incumbent before it.
+        their first schedule at the end, and so have problems with addresses. After an error, this is the last incumbent
+        before it.
         """
         if self.result is not None:
             return self.result.schedule if self.result.feasible else None
         with self._verifying:
             stated = self._run.announcer.latest.schedule
-            if stated is not None and stated is not self._stated:
+            if stated is not None and stated is not self._stated and not self._addresses:
                 self._stated = stated
                 schedule, report = mapped_back(self._run, self._run.chains[0], stated)
                 self._incumbent = schedule if report.feasible else self._incumbent
@@ -180,6 +184,8 @@ class Job:
             return
         if not all(chain.exact for chain in self._run.chains):
             report = replace(report, objective=None, bound=None)
+        if self._addresses:  # the schedule may have no offsets
+            report = replace(report, objective=None)
         self._latest = report
         self._reports.append(_running())
         self._reports[-2].set_result(report)
@@ -192,6 +198,8 @@ class Job:
         self._reports[-1].set_result(None)
 
     def _solve(self) -> Result:
+        if self._addresses:
+            return self._call()
         return solve_run(self._run, self._cancelled.is_set, time.monotonic())
 
 

@@ -107,8 +107,10 @@ class TestJobs:
         answer = client.ask("/api/jobs?solver=dpl", HEFT_10)
         assert answer.status == 422
         assert "dpl does not support" in answer.error
-        spec = HEFT_10 + "memory_model: peak\naddresses: {}\n"
-        assert "does not solve problems with addresses" in client.ask("/api/jobs?solver=cp-sat", spec).error
+
+    def test_a_problem_with_addresses(self, client: Client) -> None:
+        job = client.solve((PROBLEMS / "microcontroller.yaml").read_text(), "solver=cp-sat")
+        assert (job["state"], job["objective"]) == ("ended", job["bound"])
 
     def test_an_infeasible_problem(self, client: Client) -> None:
         spec = "{placeopt: 1, devices: {a: {}}, tasks: {x: {time: 1 s}, y: {time: 1 s}}, limits: {makespan: 1.5 s}}"

@@ -286,10 +286,20 @@ def test_searches_state_the_schedules_that_they_report(solver: str) -> None:
         assert po.evaluate(HEFT_10, each.schedule)[0] == each.objective
 
 
-def test_addresses_are_refused() -> None:
-    problem = po.compile({
-        "placeopt": 1, "memory_model": "peak", "addresses": {"alignment": 1}, "devices": {"a": {"memory": 9}},
-        "tasks": {"t": {"time": 1, "output": 3}},
-    })  # fmt: skip
-    with pytest.raises(po.UsageError, match="start does not support problems with addresses"):
-        po.start(problem, "heft")
+@pytest.mark.parametrize("process", [False, True])
+def test_addresses(process: bool) -> None:
+    problem = po.load(FILE.parent / "microcontroller.yaml")
+    job = po.start(problem, "cp-sat", time_limit=30, process=process)
+    assert all(report.objective is None and report.schedule is None for report in job)
+    result = job.wait()
+    assert result.termination is po.Termination.OPTIMAL
+    assert result.schedule is not None
+    assert result.schedule.offsets is not None
+    assert job.incumbent() is result.schedule
+
+
+def test_a_job_with_addresses_is_cancelled() -> None:
+    job = po.start(po.load(FILE.parent / "microcontroller.yaml"), "annealing")
+    assert job.incumbent() is None
+    job.cancel()
+    assert job.wait().termination is po.Termination.INTERRUPTED

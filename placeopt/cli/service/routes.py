@@ -183,8 +183,6 @@ def _prepared(body: bytes, queue: Queue, wanted: Wanted) -> tuple[Problem, Probl
     solver = find_solver(name)
     read_settings(solver, wanted.settings)
     check_supported(solver, problem)
-    if problem.alignment is not None:
-        raise UsageError("the service does not solve problems with addresses; expected one without the key addresses")
     return problem, problem_card(problem), name
 
 
