@@ -13,14 +13,17 @@ from placeopt.protocol import Answer, Clock, Options, Termination
 
 from .._constructive.sequences import heft
 from .._local_search.memetic import Memetic
-from .._local_search.search import rounds_in, search_from
+from .._local_search.search import any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings
 from .._local_search.windows import searches_windows
-from .._runs.solve_run import Incumbent, SolveRun
+from .._runs.solve_run import Incumbent, SolveRun, sufficient
 from .._runs.validity import valid_forms
 from .generation import generated
 from .segments import segmented
 from .serial import best_serial
+
+FITTING = 0.2
+"""Seconds of work for an order that fits into memory."""
 
 
 def best_start(
@@ -39,7 +42,20 @@ def best_start(
                 best = values, form
         if best is not None and stopped():
             break
+    if best is None and heuristics and problem.memory_model == "peak":
+        return _fitting(problem, stopped)
     return None if best is None else best[1]
+
+
+def _fitting(problem: Problem, stopped: Callable[[], bool]) -> Schedule | None:
+    """Search by annealing for an order in which the live memory fits; None if that fails."""
+    start = any_start(problem)
+    if start is None:
+        return None
+    best = Incumbent(problem, Options(), Clock(None))
+    enough = sufficient(problem, float(best_bound(problem).value))
+    search_from(problem, start, annealer, coolings, best, rounds_in(problem, FITTING), stopped, enough=enough)
+    return best.schedule
 
 
 def begun(run: SolveRun) -> Answer | None:
