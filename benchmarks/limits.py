@@ -11,7 +11,7 @@ are
     slow        `energetic`, `destructive`, `sct-lp`, `intervals` and the relaxations
     scarce      `lagrangian`, on devices that do not hold all tasks
     exact       `brute-force`, `cp-sat`, `milp` and `series`, with and without the exact passes and hints, in turn
-    heuristics  `auto`, `annealing`, `lns`, heuristics and `sct-lp`, whose results must not contradict the optimum
+    heuristics  `auto`, `annealing`, `lns`, `memetic`, heuristics and `sct-lp`, whose results must not contradict the optimum
     pipelines   the bounds and the exact solvers of the period; up to 100 placements, drawn for a slow bound in turn
 
 Each part runs until each bound, solver or metric was tried on `--each` problems. Refused are problems that a solver
@@ -62,7 +62,7 @@ SHORT = 0.5
 """Seconds for searches, and for bounds of the period without solvers: what does not come early seldom comes at all."""
 
 EXACT = ("brute-force", "cp-sat", "milp", "series")
-HEURISTICS = ("auto", "annealing", "lns", "heft", "m-sct", "simple-placer", "sct-lp")
+HEURISTICS = ("auto", "annealing", "lns", "memetic", "heft", "m-sct", "simple-placer", "sct-lp")
 PIPELINES = ("brute-force", "cp-sat", "milp", "ideals", "chains", "dpl", "auto")
 
 Best = tuple[tuple[Value, ...], object] | None
