@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from dataclasses import replace
@@ -19,6 +20,7 @@ from placeopt.bounding.quick import prove_infeasible
 from placeopt.errors import CertificateError, UsageError
 from placeopt.model.building import with_changes
 from placeopt.model.problem import Problem
+from placeopt.proving.certificates.leaves import relying
 from placeopt.verifier.certificates import Checked, Scene, check_claim, model_of, timely
 
 ROOT = Path(__file__).parents[2]
@@ -247,9 +249,33 @@ def test_cases_prove_the_optima_of_the_papers_and_refute_no_more() -> None:
         assert po.check_certificate(made, document).complete
         assert document["bound"] == value
         assert proved(made, "engine", engine="CP-SAT", value=value) == value
-        more = {"claim": "terms", "terms": [{"claim": "engine", "engine": "CP-SAT", "value": value + 1}]}
+        more = {"claim": "terms", "terms": [relying(Scene(model_of(made)), "makespan", value + 1, "CP-SAT")]}
         checked = po.check_certificate(made, {**document, "bound": value + 1, "proof": more})
         assert [each.tasks for each in checked.trusted] == [10]
+
+
+def test_a_trusted_claim_states_the_hash_of_what_it_is_about() -> None:
+    """The hash of the page, computed by hand."""
+    tasks = {f"t{k:02}": {"time": 1} for k in range(10)} | {"é": {"time": 1, "release": 3}}
+    made = problem_of(tasks, devices={"d": {"count": 8}})
+    names = ",".join(f'"{name}"' for name in [*list(tasks)[:10], "\\u00e9"])
+    text = (
+        f'{{"after":[0,0,0,0,0,0,0,0,0,0,0],"cuts":[null,null],"metric":"makespan","problem":"{made.fingerprint()}",'
+        f'"release":[0,0,0,0,0,0,0,0,0,0,3],"tasks":[{names}],"value":5}}'
+    )
+    claim = relying(Scene(model_of(made)), "makespan", 5, "x", "because")
+    assert claim["model"] == hashlib.sha256(text.encode()).hexdigest()
+    facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": "makespan", "bound": 5}
+    checked = po.check_certificate(made, {**facts, "proof": {"claim": "terms", "terms": [claim]}})
+    assert checked.trusted[0].reason == "because"
+    assert checked.to_dict()["trusted"][0]["model"] == claim["model"]
+    for change, message in (
+        ({"value": 4}, "model is .*; the hash of its model is"),
+        ({"model": None}, "model is None"),
+        ({"reason": "two\nlines"}, "expected why the claim is not checked"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            po.check_certificate(made, {**facts, "proof": {"claim": "terms", "terms": [{**claim, **change}]}})
 
 
 def test_blocks_of_a_network_are_proved_one_by_one() -> None:
@@ -347,7 +373,7 @@ def test_a_block_of_all_tasks_is_not_the_whole_problem() -> None:
 def test_what_an_engine_proved_is_said() -> None:
     made = problem_of({f"t{k}": {"time": 2 + k % 3} for k in range(12)}, objective="total_cost")
     document = po.solve(made, "single").certificate()
-    document["proof"] = {"claim": "engine", "engine": "CP-SAT", "value": 5}
+    document["proof"] = relying(Scene(model_of(made)), "total_cost", 5, "CP-SAT")
     checked = po.check_certificate(made, {**document, "bound": 5})
     assert str(checked) == "bound 5 checked; 1 of 1 claim relies on CP-SAT (it has 12 tasks)"
     assert checked.to_dict()["trusted"][0]["tasks"] == 12
@@ -549,12 +575,27 @@ def test_the_commands_for_a_problem_without_a_schedule(tmp_path: Path) -> None:
     document["tasks"] = {f"t{k}": {"time": 1} for k in range(11)}
     problem.write_text(json.dumps(document))
     run("solve", problem, "--solver", "heft", "--out", plan)
-    false = {"claim": "engine", "engine": "x", "value": 12}
-    stated = {**json.loads(proof.read_text()), "problem": po.load(problem).fingerprint(), "proof": false}
+    eleven = po.load(problem)
+    false = relying(timely(eleven)[0], "makespan", 12, "x")
+    stated = {**json.loads(proof.read_text()), "problem": eleven.fingerprint(), "proof": false}
     proof.write_text(json.dumps(stated))
     done = run("verify", problem, plan, "--certificate", proof)
     assert done.code == 1
     assert "relies on x (it has 11 tasks); but the plan is feasible, and its objective is" in done.out
+    done = run("verify", problem, plan, "--certificate", proof, "--recheck", "30s")
+    assert done.code == 1
+    assert "certificate refused: proof: x claims at least 12, but cp-sat finds a schedule" in done.out
+    right = {
+        **stated,
+        "bound": 6,
+        "proof": {"claim": "terms", "terms": [relying(Scene(model_of(eleven)), "makespan", 6, "x")]},
+    }
+    proof.write_text(json.dumps(right))
+    done = run("verify", problem, plan, "--certificate", proof, "--recheck", "30s")
+    assert done.code == 0
+    assert "relies on x (it has 11 tasks); 1 confirmed by cp-sat, 0 undecided" in done.out
+    done = run("verify", problem, "--certificate", proof, "--recheck", "30s", "--json")
+    assert json.loads(done.out)["certificate"]["trusted"][0]["confirmed"] == "cp-sat"
 
 
 def test_the_commands(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
-from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim
+from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
 from placeopt.proving.certificates.refutation import refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
@@ -39,6 +39,20 @@ __all__ = ["certificate", "infeasibility"]
 
 SOME = 1000
 """Tasks up to which work within intervals is tried."""
+
+UNCHECKED = {
+    "cp-sat": "the engine states no proof, and no tree of cases was found in the time",
+    "milp": "the engine states no proof, and no tree of cases was found in the time",
+    "destructive": "no tree of cases was found in the time",
+    "series": "its blocks were not solved again in the time",
+    "intervals": "the engine states no proofs of the parts of the graph",
+    "relaxation-lp": "its cuts have no claims, so that its dual prices prove nothing alone",
+    "relaxation-mip": "the engine states no proof of its branches",
+    "borders": "the most worth beside each group is found by branches, which have no claims",
+    "division": "the engine states no proof that groups do not fit as a whole",
+    "ideals": "a dynamic program over all sets of first tasks, which are too many to state",
+}
+"""Why bounds of some names are trusted, where no other claim proves them."""
 
 FEW, ALONE = 60, 0.4
 """Tasks up to which all cases of the whole problem are tried, and the share of the time for that."""
@@ -70,13 +84,15 @@ def certificate(
     scene = Scene(model_of(problem))
     found = [best_claim(alone(problem, term), term.metric, scene) or dict(NOTHING) for term in level]
     total = sum((term.weight * claim["value"] for term, claim in zip(level, found, strict=True)), Fraction(0))
-    proof: Claim = {"claim": "engine", "engine": source, "value": exact(bound)}
     if total >= bound:
         proof = terms(found)
     elif len(level) == 1 and level[0].metric == "makespan":
         ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
         search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
-        proof = terms([search.found(found[0], schedule) or {**proof, "value": ticks}])
+        claim = search.found(found[0], schedule)
+        proof = terms([claim or relying(scene, "makespan", ticks, source, UNCHECKED.get(source))])
+    else:
+        proof = relying(scene, _level(problem), bound, source, UNCHECKED.get(source))
     return _document(problem, bound, proof)
 
 
@@ -95,7 +111,7 @@ def infeasibility(
         proof = {**broken, "value": end + 1}
     if proof is None:
         source = source if prove_infeasible(problem) is None else "a quick proof"
-        proof = {"claim": "engine", "engine": source, "value": end + 1}
+        proof = relying(scene, "makespan", end + 1, source)
     return _document(problem, INFEASIBLE, proof)
 
 
@@ -118,11 +134,16 @@ def _broken_limit(problem: Problem, clock: Clock, should_stop: Callable[[], bool
     return None
 
 
+def _level(problem: Problem) -> str:
+    """The first level of the objective, as certificates state it."""
+    return str(Objective((problem.objective.levels[0],)))
+
+
 def _document(problem: Problem, bound: Value | str, proof: Claim) -> dict[str, Any]:
     return {
         "placeopt_certificate": FORMAT,
         "problem": problem.fingerprint(),
-        "objective": str(Objective((problem.objective.levels[0],))),
+        "objective": _level(problem),
         "bound": bound if isinstance(bound, str) else exact(bound),
         "proof": proof,
     }

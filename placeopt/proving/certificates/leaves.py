@@ -31,9 +31,9 @@ from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.bounding.quick.resources import scarcest
 from placeopt.errors import CertificateError
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.objective import task_energy
+from placeopt.model.objective import Value, task_energy
 from placeopt.model.problem import UNLIMITED, Metric, Problem
-from placeopt.verifier.certificates import Scene, check_claim
+from placeopt.verifier.certificates import Scene, check_claim, exact, model_hash
 
 Claim = dict[str, Any]
 
@@ -42,6 +42,14 @@ SIZES = 32
 
 NOTHING: Claim = {"claim": "nothing", "value": 0}
 """No metric is negative."""
+
+
+def relying(scene: Scene, metric: str, value: Value, engine: str, reason: str | None = None) -> Claim:
+    """A claim that relies on an engine, with the hash of what it is about, and why it is not checked."""
+    stated = exact(value)
+    about = model_hash(scene.model, scene.model.problem.fingerprint(), metric, stated)
+    claim: Claim = {"claim": "engine", "engine": engine, "value": stated, "model": about}
+    return claim if reason is None else {**claim, "reason": reason}
 
 
 def best_claim(problem: Problem, metric: Metric, scene: Scene, least: int = 1) -> Claim | None:

@@ -10,7 +10,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock, Options, unsupported
 from placeopt.protocol.blocks import BlockBound, Blocks
 from placeopt.protocol.registry import find_solver, solver_names
-from placeopt.proving.certificates.leaves import Claim, best_claim
+from placeopt.proving.certificates.leaves import Claim, best_claim, relying
 from placeopt.proving.certificates.refutation import refutation_claim
 from placeopt.verifier.certificates import BlockPath, Scene, model_of
 
@@ -58,7 +58,12 @@ def series_claim(
             values[key] = path.default(key) + missing
     order = sorted(values, key=lambda key: found[key].problem.n_tasks)
     proofs = _Proofs([(found[key].problem, values[key]) for key in order], clock, should_stop).found()
-    arcs = [_arc(problem, blocks, found[key], proof) for key, proof in zip(order, proofs, strict=True)]
+    arcs = []
+    for key, proof in zip(order, proofs, strict=True):
+        if proof is None:
+            each = found[key]
+            proof = relying(path.scene(each.block, each.start, each.end), "makespan", values[key], "CP-SAT")
+        arcs.append(_arc(problem, blocks, found[key], proof))
     return {**stated, "arcs": sorted(arcs, key=lambda arc: arc["block"]), "value": ticks}
 
 
@@ -91,8 +96,8 @@ class _Proofs:
         self.known: dict[tuple[str, int], Claim] = {}
         self.scenes: dict[tuple[str, int], Scene] = {}
 
-    def found(self) -> list[Claim]:
-        """A proof of each bound: a quick bound, a tree of cases, or what the engine proved."""
+    def found(self) -> list[Claim | None]:
+        """A proof of each bound: a quick bound or a tree of cases; None if the engine alone proved it."""
         for most in (0, *CASES):
             missing = {key: each for key, each in zip(self.keys, self.wanted, strict=True) if key not in self.known}
             for left, (key, (block, ticks)) in zip(range(len(missing), 0, -1), missing.items(), strict=True):
@@ -102,10 +107,7 @@ class _Proofs:
                 claim = self._tree(scene, ticks, most, left) if most else best_claim(block, "makespan", scene, ticks)
                 if claim is not None:
                     self.known[key] = {**claim, "value": ticks}
-        return [
-            self.known.get(key, {"claim": "engine", "engine": "CP-SAT", "value": ticks})
-            for key, (_, ticks) in zip(self.keys, self.wanted, strict=True)
-        ]
+        return [self.known.get(key) for key in self.keys]
 
     def _tree(self, scene: Scene, ticks: int, most: int, left: int) -> Claim | None:
         """A tree of cases within an equal share of the time for those that are left."""

@@ -7,9 +7,11 @@ that holds for the model thus holds for the problem.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,9 @@ Table = list[list[int]]
 
 Rate = tuple[int, int, int]
 """A fixed amount, and num / den for each byte."""
+
+Cut = tuple[int, int] | None
+"""A task that ends a block, and its device."""
 
 
 def charge(rate: Rate, payload: int) -> int:
@@ -119,8 +124,9 @@ class Model:
         All edges between tasks of the model.
     parted
         Pairs of tasks that run on different devices.
-    whole
-        Whether it is the whole problem, not a block.
+    cuts
+        Of a block, its first and its last cut with their devices, by their indices in the problem; None for a missing
+        one.
     begins
         Whether it begins at tick 0, not at the end of a cut, and the ticks in which devices swap then count.
     """
@@ -136,8 +142,13 @@ class Model:
     memory: list[int]
     edges: list[Edge]
     parted: tuple[tuple[int, int], ...]
-    whole: bool
+    cuts: tuple[Cut, Cut]
     begins: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the whole problem, not a block."""
+        return self.cuts == (None, None)
 
     @property
     def n(self) -> int:
@@ -243,6 +254,22 @@ def model_of(problem: Problem) -> Model:
     return block_of(problem, None, range(problem.n_tasks), None, {})
 
 
+def model_hash(model: Model, fingerprint: str, metric: str, value: int | str) -> str:
+    """SHA-256 of what a trusted claim is about: a metric of the tasks, with their windows, and its least value."""
+    problem = model.problem
+    names, devices = problem.task_names, problem.device_names
+    stated = {
+        "problem": fingerprint,
+        "metric": metric,
+        "value": value,
+        "tasks": [names[task] for task in model.tasks],
+        "release": model.release,
+        "after": model.after,
+        "cuts": [None if cut is None else [names[cut[0]], devices[cut[1]]] for cut in model.cuts],
+    }
+    return sha256(json.dumps(stated, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def horizon(model: Model) -> int:
     """A tick by which some schedule ends if any is feasible: the last deadline, or all work without a pause."""
     problem, rates = model.problem, {rate for row in model.devices.links for rate in row if rate is not None}
@@ -273,6 +300,10 @@ def block_of(
     columns = problem.edge_source, problem.edge_target, problem.payload, problem.shared
     rows = zip(*(each.tolist() for each in columns), strict=True)
     held = problem.resident if problem.memory_model == "peak" else problem.resident + problem.output + problem.scratch
+
+    def at(cut: int | None) -> Cut:
+        return None if cut is None else (cut, ends[cut])
+
     model = Model(
         problem=problem,
         devices=devices,
@@ -285,7 +316,7 @@ def block_of(
         memory=[int(held[i]) for i in tasks],
         edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
         parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),
-        whole=first is None and last is None,
+        cuts=(at(first), at(last)),
         begins=first is None,
     )
     if len(model.order) < len(tasks):
