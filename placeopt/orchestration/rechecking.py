@@ -8,15 +8,17 @@ about equal problems are decided once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from placeopt.errors import CertificateError
+from placeopt.errors import CertificateError, UsageError, visible
 from placeopt.model.arrays import checked_call, checked_number
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, check_problem
 from placeopt.orchestration.pipeline import solve
@@ -60,7 +62,7 @@ def check_certificate(
     check_problem("check_certificate", problem)
     checked_number("recheck", recheck, positive=True)
     checked_call("should_stop", should_stop)
-    checked, leaves = examined(problem, certificate)
+    checked, leaves = examined(problem, certificate if isinstance(certificate, Mapping) else _read(certificate))
     if recheck is None or checked.complete:
         return checked
     second, trusted = _Second(problem, checked.infeasible, Clock(recheck), should_stop or (lambda: False)), {}
@@ -68,6 +70,15 @@ def check_certificate(
     for at, left in zip(order, range(len(leaves), 0, -1), strict=True):
         trusted[at] = replace(leaves[at].trusted, confirmed=second.decided(leaves[at], left))
     return replace(checked, trusted=tuple(trusted[at] for at in range(len(leaves))), rechecked=True)
+
+
+def _read(path: str | PathLike[str]) -> Any:
+    try:
+        return json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"certificate {visible(str(path))}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"certificate {visible(str(path))}: the file is not JSON") from None
 
 
 class _Second:

@@ -12,15 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 from brute_force import optimum
-from certificate_cases import accepted, infeasibility_proof, mutated, proofs, relaxed
+from certificate_cases import (
+    accepted,
+    drawn_flow,
+    drawn_path,
+    drawn_problem,
+    infeasibility_proof,
+    mutated,
+    proofs,
+    relaxed,
+)
 from commandline import run
 
 import placeopt as po
+from placeopt.bounding import quick
 from placeopt.bounding.quick import prove_infeasible
 from placeopt.errors import CertificateError, UsageError
 from placeopt.model.building import with_changes
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Objective, Problem
 from placeopt.proving.certificates.leaves import relying
+from placeopt.proving.certificates.paths import path_claim
 from placeopt.verifier.certificates import Checked, Scene, check_claim, model_of, timely
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +86,113 @@ def test_prices_of_memory_move_work_off_a_small_device() -> None:
     made = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks})
     assert proved(made, "cheapest", "total_cost") == 2
     assert proved(made, "cheapest", "total_cost", scale=6, memory={"fast": 9}) == 11
+
+
+def test_a_path_pays_for_scarce_memory() -> None:
+    """The fast device holds two of three tasks: 1 + 1 + 2 + 10 ticks. At 9 / 4 ticks a byte, all on one cost 12."""
+    devices = {"fast": {"memory": 8}, "slow": {}}
+    task = {"time": {"fast": 1, "slow": 10}, "memory": 4}
+    tasks = {"a": task, "b": {**task, "after": ["a"]}, "c": {**task, "after": ["b"]}}
+    links = {"default": {"latency": 2}}
+    made = po.compile({"placeopt": 1, "devices": devices, "links": links, "tasks": tasks})
+    keys = {"path": ["a", "b", "c"], "scale": 4}
+    assert proved(made, "path", **keys) == 3
+    assert proved(made, "path", **keys, memory={"fast": 9}) == 12
+    assert proved(made, "path", path=["b"], scale=4, memory={"fast": 9}) == 0  # the others cost nothing on `slow`
+    assert po.solve(made, "brute-force").objective == 14
+    for change, message in (
+        ({"path": ["b", "a"]}, "have no edge"),
+        ({"path": ["a", "a"]}, "expected a path of different tasks"),
+        ({"path": []}, "expected a path of different tasks"),
+        ({"path": ["z"]}, "'z' is not a task"),
+        ({"scale": 0}, "a scale above 0"),
+        ({"devices": ["slow"]}, "and no devices"),
+        ({"memory": {"slow": 1}}, "without a limit of memory"),
+        ({"budgets": {"r": 1}}, "'r' is not a budget"),
+        ({"budgets": []}, "expected a price for each budget"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            proved(made, "path", **{**keys, **change})
+
+
+def test_a_path_pays_for_budgets() -> None:
+    """Two of three tasks in a row may use the fast way: 1 + 1 + 9 ticks, and 8 ticks are the price of a unit."""
+    tasks = {name: {"time": {"d0": 1, "d1": 9}, "uses": {"r": {"d0": 1, "d1": 0}}} for name in "abc"}
+    tasks = {
+        name: {**task, "after": [before] if before else []}
+        for (name, task), before in zip(tasks.items(), ["", "a", "b"], strict=True)
+    }
+    made = problem_of(tasks, budgets={"r": 2}, links={"default": {}})
+    assert proved(made, "path", path=["a", "b", "c"], scale=1) == 3
+    assert proved(made, "path", path=["a", "b", "c"], scale=1, budgets={"r": 8}) == 11
+    assert po.solve(made, "brute-force").objective == 11
+
+
+def test_a_flow_lets_one_consumer_save_its_transfer() -> None:
+    """Each of b, c and d runs for 3 ticks, a transfer takes 2: at most one of them starts before 4."""
+    made = problem_of(FORK, devices={"d": {"count": 4}})
+    plain = [[None, "a", 3], *([name, None, 1] for name in "bcd")]
+    lanes = [["a", name, 1] for name in "bcd"]
+    assert proved(made, "flow", plain=plain, children=lanes) == 7  # (3 (2 + 2 + 3) - 2) / 3
+    assert proved(made, "flow", plain=plain, children=lanes[:2], parents=lanes[2:]) == 6  # d has one producer only
+    assert proved(made, "flow", plain=[*plain, *lanes]) == 5
+    twice = [["a", "b", 1], ["a", "b", 1]]
+    assert proved(made, "flow", plain=[[None, "a", 2], ["b", None, 2]], children=twice) == 5  # no rivals of each other
+    for change, message in (
+        ({"plain": plain[:3]}, "expected a flow, as much into"),
+        ({"plain": [], "children": []}, "expected a flow, as much into"),
+        ({"children": [[None, "a", 1]]}, "None is not a task"),
+        ({"children": [["b", "a", 1]]}, "have no edge between them"),
+        ({"children": [["a", "b"]]}, "expected a list of two tasks and an amount"),
+        ({"children": [["a", "b", -1]]}, "expected a whole number"),
+        ({"children": {}}, "expected a list of two tasks and an amount"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            proved(made, "flow", **{"plain": plain, "children": lanes, **change})
+
+
+def test_a_flow_pays_between_tasks_that_never_share_a_device() -> None:
+    tasks = {"a": {"time": {"d0": 3}}, "b": {"time": {"d1": 4}, "after": ["a"]}}
+    made = problem_of(tasks, devices={"d0": {}, "d1": {}})
+    plain = [[None, "a", 1], ["a", "b", 1], ["b", None, 1]]
+    assert proved(made, "flow", plain=plain) == 9
+
+
+@pytest.mark.parametrize("seed", range(5000, 5200))
+def test_no_path_and_no_flow_proves_more_than_the_optimum(seed: int) -> None:
+    problem = replace(drawn_problem(seed), objective=Objective())
+    best, rng = optimum(problem), random.Random(seed)
+    if best is None or problem.n_tasks == 0:
+        return
+    for draw in (drawn_path, drawn_flow) * 5:
+        assert check_claim(Scene(model_of(problem)), "makespan", {**draw(problem, rng), "value": 0}) <= best[0][0]
+
+
+def test_the_bounds_of_paths_are_written_as_claims() -> None:
+    layers = {f"l{k:02}": {"time": {"fast": 2, "slow": 7}, "memory": 3} for k in range(24)}
+    for k in range(1, 24):
+        layers[f"l{k:02}"]["after"] = [f"l{k - 1:02}"]
+    devices = {"fast": {"memory": 20}, "slow": {"count": 4, "memory": 20}}
+    links = {"default": {"latency": 2}}
+    chain = po.compile({"placeopt": 1, "devices": devices, "links": links, "tasks": layers})
+    forks: dict[str, Any] = {"s0": {"time": 1}}
+    for k in range(4):
+        forks |= {f"x{k}{j}": {"time": 4, "after": [f"s{k}"]} for j in range(5)}
+        forks[f"s{k + 1}"] = {"time": 1, "after": [f"x{k}{j}" for j in range(5)]}
+    wide = problem_of(forks, devices={"d": {"count": 6}}, links={"default": {"latency": 3}})
+    for made, kind in ((chain, "path"), (wide, "flow")):
+        bound = next(
+            b for b in po.bounds(made, time_limit=20) if b.name == {"path": "lagrangian", "flow": "sct-lp"}[kind]
+        )
+        assert bound.value > max(b.value for b in quick.bounds(made))
+        claim = path_claim(made, int(bound.value), Scene(model_of(made)), lambda: False)
+        assert claim is not None
+        assert claim["claim"] == kind
+        facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": "makespan"}
+        document = {**facts, "bound": claim["value"], "proof": {"claim": "terms", "terms": [claim]}}
+        checked = po.check_certificate(made, json.loads(json.dumps(document)))
+        assert checked.complete
+        assert checked.bound == bound.value
 
 
 def test_a_claim_about_an_interval_goes_on_from_another_one() -> None:
@@ -454,7 +572,7 @@ def test_claims_that_no_schedule_is_feasible(
         ({"claim": "memory", "value": 1}, "states 1, but it proves 0 only"),
         ({"claim": "separation", "value": 1, "tasks": ["z"]}, "expected names of tasks"),
         ({"claim": "separation", "value": 1, "tasks": ["a", "b"]}, "a and b may share a device"),
-        ({"claim": "budget", "value": 1, "resource": "m"}, "resource is 'm'; expected a budget"),
+        ({"claim": "budget", "value": 1, "resource": "m"}, "'m' is not a budget of the problem"),
         ({"claim": "limit", "value": 1, "metric": "energy"}, "expected a metric that the problem limits"),
         ({"claim": "limit", "value": 1, "metric": "makespan", "proof": None}, "proof.proof: expected an object"),
     ],

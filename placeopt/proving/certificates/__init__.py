@@ -3,8 +3,8 @@
 A certificate prefers claims that are checked by computing. The bound of a result is proved again, in this order:
 
 1. by a quick bound of each metric of the objective's first level (`leaves`);
-2. if the makespan alone is the objective, by the work within an interval, or a tree of cases (`refutation`) for few
-   tasks;
+2. if the makespan alone is the objective, by the work within an interval, by paths with prices or a flow (`paths`), or
+   by a tree of cases (`refutation`) for few tasks;
 3. or by blocks, if tasks cut the graph (`series`): a claim about a block is a quick bound, a tree, or relies on the
    engine that solved the block;
 4. else the certificate says which engine or which bound proved it, and relies on that.
@@ -31,6 +31,7 @@ from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
+from placeopt.proving.certificates.paths import path_claim
 from placeopt.proving.certificates.refutation import refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
@@ -168,6 +169,7 @@ class MakespanClaims:
             return part.over or self.should_stop()
 
         claim = interval_claim(problem, ticks, known, self.scene, over) if n <= SOME else None
+        claim = claim or path_claim(problem, ticks, self.scene, over)
         if claim is None and n <= FEW:
             claim = refutation_claim(self.scene.model, problem.task_names, ticks, over)
         return claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)

@@ -10,20 +10,18 @@ decide the same (`placeopt.orchestration.rechecking`).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from placeopt.errors import CertificateError, UsageError, counted, visible
+from placeopt.errors import CertificateError, counted
 from placeopt.model.problem import Objective, Problem
-from placeopt.verifier.certificates.leaves import BITS, METRICS, Claim, Said, Scene, interval, shown, timely, whole
+from placeopt.verifier.certificates.leaves import METRICS, interval
 from placeopt.verifier.certificates.model import INFINITE, Model, block_of, model_hash, model_of
 from placeopt.verifier.certificates.refutation import exhausted, refuted
+from placeopt.verifier.certificates.scene import BITS, Claim, Said, Scene, shown, timely, whole
 
 __all__ = [
     "CLAIMS",
@@ -147,26 +145,21 @@ class Checked:
         return f"{text}; {sure:,} confirmed by {' and '.join(others) or 'a second engine'}, {count - sure:,} undecided"
 
 
-def check_certificate(problem: Problem, certificate: Mapping[str, Any] | str | PathLike[str]) -> Checked:
-    """Check a certificate, a document or the path of a file, and return what it proves.
+def check_certificate(problem: Problem, certificate: Any) -> Checked:
+    """Check a certificate, a document, and return what it proves; see `examined`."""
+    return examined(problem, certificate)[0]
+
+
+def examined(problem: Problem, certificate: Any) -> tuple[Checked, tuple[Leaf, ...]]:
+    """Check a certificate, a document, and return what it proves, and the claims that it trusts.
 
     Raises
     ------
     CertificateError
         If a claim does not prove its value, or the certificate is of another problem or format.
-    UsageError
-        If the file cannot be read, or is not JSON.
     """
-    return examined(problem, certificate)[0]
-
-
-def examined(
-    problem: Problem, certificate: Mapping[str, Any] | str | PathLike[str]
-) -> tuple[Checked, tuple[Leaf, ...]]:
-    """Check a certificate, and return what it proves, and the claims that it trusts; see `check_certificate`."""
-    document = certificate if isinstance(certificate, Mapping) else _read(certificate)
     try:
-        bound, check = _checked(problem, document)
+        bound, check = _checked(problem, certificate)
     except RecursionError:
         raise CertificateError("certificate: its claims are nested too deeply") from None
     return Checked(bound, check.claims, tuple(leaf.trusted for leaf in check.leaves)), tuple(check.leaves)
@@ -211,15 +204,6 @@ def check_claim(scene: Scene, metric: str, claim: Claim) -> int:
         If that is less than it states.
     """
     return _Check().metric(scene, metric, claim, "claim")
-
-
-def _read(path: str | PathLike[str]) -> Any:
-    try:
-        return json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise UsageError(f"certificate {visible(str(path))}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"certificate {visible(str(path))}: the file is not JSON") from None
 
 
 def exact(value: int | Fraction) -> int | str:
@@ -376,7 +360,6 @@ class BlockPath:
         model = scene.model
         self.model, self.where = model, where
         self.scenes: dict[tuple[int, int, int], Scene] = {}
-        self.place = {name: i for i, name in enumerate(model.problem.task_names)}
         self.classes = model.devices.class_of
         self.devices = {name: d for d, name in enumerate(model.problem.device_names)}
         self.cuts = [self._task(name, f"{where}.cuts") for name in _list(claim, "cuts", where)]
@@ -398,9 +381,9 @@ class BlockPath:
                     self._reaches(task, {*inner, *(() if far is None else (far,))}, edges is model.outs, b)
 
     def _task(self, name: object, where: str) -> int:
-        if not isinstance(name, str) or name not in self.place:
+        if not isinstance(name, str) or name not in self.model.named:
             raise CertificateError(f"{where}: the problem has no task {name!r}")
-        return self.place[name]
+        return self.model.named[name]
 
     def _reaches(self, task: int, wanted: set[int], forwards: bool, b: int) -> None:
         """Check that all wanted tasks are descendants of a task, or ancestors."""

@@ -161,6 +161,11 @@ class Model:
         return len(self.devices.leader)
 
     @cached_property
+    def named(self) -> dict[str, int]:
+        """The place of each task, by its name."""
+        return {self.problem.task_names[task]: i for i, task in enumerate(self.tasks)}
+
+    @cached_property
     def members(self) -> list[list[int]]:
         """The tasks of each group."""
         found: list[list[int]] = [[] for _ in range(max(self.group, default=-1) + 1)]
@@ -243,6 +248,11 @@ class Model:
         """Pairs of groups that hold tasks on different devices, in both orders."""
         pairs = [(self.group[i], self.group[j]) for i, j in self.parted]
         return {*pairs, *((h, g) for g, h in pairs)}
+
+    def table(self, values: Any) -> Table:
+        """Values (n, m) of the problem, by task and class."""
+        found: Table = values[np.ix_(np.array(self.tasks, dtype=np.int64), np.array(self.devices.leader))].tolist()
+        return found
 
     def together(self, edge: Edge) -> bool:
         """Whether both ends are in one group."""

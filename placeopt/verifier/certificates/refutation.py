@@ -264,7 +264,7 @@ def refuted(model: Model, value: int, proof: object, where: str) -> None:
         raise CertificateError(f"{where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     if not model.possible:
         return
-    names = {model.problem.task_names[task]: i for i, task in enumerate(model.tasks)}
+    names = model.named
     devices = model.devices.named
     pending: list[tuple[Callable[[], Case], Any, str]] = [(lambda: Case(model, value - 1), proof, f"{where}.proof")]
     while pending:
