@@ -381,7 +381,7 @@ def test_a_trusted_claim_states_the_hash_of_what_it_is_about() -> None:
         f'{{"after":[0,0,0,0,0,0,0,0,0,0,0],"cuts":[null,null],"metric":"makespan","problem":"{made.fingerprint()}",'
         f'"release":[0,0,0,0,0,0,0,0,0,0,3],"tasks":[{names}],"value":5}}'
     )
-    claim = relying(Scene(model_of(made)), "makespan", 5, "x", "because")
+    claim = {**relying(Scene(model_of(made)), "makespan", 5, "x"), "reason": "because"}
     assert claim["model"] == hashlib.sha256(text.encode()).hexdigest()
     facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": "makespan", "bound": 5}
     checked = po.check_certificate(made, {**facts, "proof": {"claim": "terms", "terms": [claim]}})
@@ -669,6 +669,13 @@ def test_the_certificate_of_infeasibility_of_the_page(tmp_path: Path) -> None:
     assert po.solve(made, "brute-force").termination is po.Termination.INFEASIBLE
 
 
+def test_the_page_says_why_a_bound_has_no_claim() -> None:
+    from placeopt.proving.certificates.leaves import REASONS
+
+    table = PAGE.split("### Bounds without claims")[1].split("Where another claim")[0]
+    assert {name for name in REASONS if f"`{name}`" not in table} == set()
+
+
 def test_the_page_names_every_claim() -> None:
     from placeopt.verifier.certificates import CLAIMS
 
@@ -712,6 +719,7 @@ def test_the_commands_for_a_problem_without_a_schedule(tmp_path: Path) -> None:
     done = run("verify", problem, plan, "--certificate", proof, "--recheck", "30s")
     assert done.code == 0
     assert "relies on x (it has 11 tasks); 1 confirmed by cp-sat, 0 undecided" in done.out
+    assert "trusted: x: the engine states no proof" in done.out
     done = run("verify", problem, "--certificate", proof, "--recheck", "30s", "--json")
     assert json.loads(done.out)["certificate"]["trusted"][0]["confirmed"] == "cp-sat"
 

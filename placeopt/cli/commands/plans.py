@@ -135,7 +135,8 @@ def _proved(
             raise CertificateError(f"{proof}; but the plan is feasible, and its objective is {value}")
     except CertificateError as error:
         return {"certificate": {"refused": str(error)}}, [f"certificate refused: {error}"], False
-    lines, gap = [f"certificate: {proof}"], None
+    reasons = dict.fromkeys((each.engine, each.reason) for each in proof.trusted if each.reason)
+    lines, gap = [f"certificate: {proof}", *(f"trusted: {engine}: {reason}" for engine, reason in reasons)], None
     if value is not None:
         gap = relative_gap(value, proof.bound)
         sure = "" if gap else ": no plan is better" if proof.complete else ": no plan is better, if these are right"

@@ -41,20 +41,6 @@ __all__ = ["certificate", "infeasibility"]
 SOME = 1000
 """Tasks up to which work within intervals is tried."""
 
-UNCHECKED = {
-    "cp-sat": "the engine states no proof, and no tree of cases was found in the time",
-    "milp": "the engine states no proof, and no tree of cases was found in the time",
-    "destructive": "no tree of cases was found in the time",
-    "series": "its blocks were not solved again in the time",
-    "intervals": "the engine states no proofs of the parts of the graph",
-    "relaxation-lp": "its cuts have no claims, so that its dual prices prove nothing alone",
-    "relaxation-mip": "the engine states no proof of its branches",
-    "borders": "the most worth beside each group is found by branches, which have no claims",
-    "division": "the engine states no proof that groups do not fit as a whole",
-    "ideals": "a dynamic program over all sets of first tasks, which are too many to state",
-}
-"""Why bounds of some names are trusted, where no other claim proves them."""
-
 FEW, ALONE = 60, 0.4
 """Tasks up to which all cases of the whole problem are tried, and the share of the time for that."""
 
@@ -91,9 +77,9 @@ def certificate(
         ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
         search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
         claim = search.found(found[0], schedule)
-        proof = terms([claim or relying(scene, "makespan", ticks, source, UNCHECKED.get(source))])
+        proof = terms([claim or relying(scene, "makespan", ticks, source)])
     else:
-        proof = relying(scene, _level(problem), bound, source, UNCHECKED.get(source))
+        proof = relying(scene, _level(problem), bound, source)
     return _document(problem, bound, proof)
 
 
