@@ -472,8 +472,8 @@ def test_nested_parts_of_a_document_are_refused() -> None:
 
 
 def test_trees_of_cases_have_few_tasks() -> None:
-    made = problem_of({f"t{k}": {"time": 1} for k in range(501)})
-    with pytest.raises(CertificateError, match="about 501 tasks; expected at most 500"):
+    made = problem_of({f"t{k}": {"time": 1} for k in range(1001)})
+    with pytest.raises(CertificateError, match="about 1,001 tasks; expected at most 1000"):
         proved(made, "refutation", value=2, proof=None)
 
 

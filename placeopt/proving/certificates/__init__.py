@@ -32,9 +32,10 @@ from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
 from placeopt.proving.certificates.paths import path_claim
-from placeopt.proving.certificates.refutation import refutation_claim
+from placeopt.proving.certificates.refutation import MOST, refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
+from placeopt.verifier.certificates.refutation import LARGEST
 
 __all__ = ["certificate", "infeasibility"]
 
@@ -42,7 +43,8 @@ SOME = 1000
 """Tasks up to which work within intervals is tried."""
 
 FEW, ALONE = 60, 0.4
-"""Tasks up to which all cases of the whole problem are tried, and the share of the time for that."""
+"""Tasks up to which all cases of the whole problem are tried, and the share of the time for that; beyond, only the
+first case is narrowed."""
 
 
 def certificate(
@@ -156,8 +158,9 @@ class MakespanClaims:
 
         claim = interval_claim(problem, ticks, known, self.scene, over) if n <= SOME else None
         claim = claim or path_claim(problem, ticks, self.scene, over)
-        if claim is None and n <= FEW:
-            claim = refutation_claim(self.scene.model, problem.task_names, ticks, over)
+        if claim is None and n <= LARGEST and not over():
+            most = MOST if n <= FEW else 1
+            claim = refutation_claim(self.scene.model, problem.task_names, ticks, over, most)
         return claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
 
 

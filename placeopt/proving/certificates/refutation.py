@@ -34,8 +34,10 @@ def refutation_claim(
             case = make()
         except ClosedError:
             return None
+        if left < 2 or should_stop():
+            raise LimitError
         decision = case.undecided()
-        if decision is None or left < 0 or should_stop():
+        if decision is None:
             raise LimitError
         i, j = decision.about
         other = case.model.problem.device_names[case.model.devices.leader[j]] if decision.kind == "class" else names[j]

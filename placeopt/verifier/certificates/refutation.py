@@ -254,7 +254,7 @@ def with_edges(model: Model, pairs: list[tuple[int, int]]) -> Model:
 
 PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
 
-SMALL, CASES, LARGEST = 10, 2000, 500
+SMALL, CASES, LARGEST = 10, 2000, 1000
 """Tasks of a model that is decided by trying all cases; cases that are tried at most; tasks of a model with a tree."""
 
 
