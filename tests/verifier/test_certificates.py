@@ -70,7 +70,6 @@ BOTH = {"devices": {"x": {"memory": 10}, "y": {"memory": 10}}}
         (problem_of(THREE), "packing", {"each": 0}, 3),
         (problem_of(THREE), "packing", {"each": 9}, 0),
         (problem_of(FORK), "spread", {}, 7),  # 9 ticks of b, c and d, heads 2 and 2, tails 0 and 0: 13 / 2
-        (problem_of(FORK), "engine", {"value": 8, "engine": "CP-SAT"}, 8),
         (problem_of(THREE), "largest", {"of": [{"claim": "packing", "value": 5, "each": 1}]}, 5),
         (problem_of(SIZED, **BOTH), "load", {"prices": {"x": 1, "y": 1}}, 2),
     ],
@@ -366,7 +365,6 @@ def test_cases_prove_the_optima_of_the_papers_and_refute_no_more() -> None:
         document = po.solve(made, "cp-sat", time_limit=20).certificate()
         assert po.check_certificate(made, document).complete
         assert document["bound"] == value
-        assert proved(made, "engine", engine="CP-SAT", value=value) == value
         more = {"claim": "terms", "terms": [relying(Scene(model_of(made)), "makespan", value + 1, "CP-SAT")]}
         checked = po.check_certificate(made, {**document, "bound": value + 1, "proof": more})
         assert [each.tasks for each in checked.trusted] == [10]
@@ -548,7 +546,6 @@ def refusing(claim: dict[str, Any], tasks: dict[str, Any], **rest: Any) -> Check
             {"limits": {"makespan": 6}}, {"b": {"time": 3}},
         ),
         ({"claim": "refutation", "proof": None}, ALONE, MORE, {"b": {"separate": "t"}}),
-        ({"claim": "engine", "engine": "x"}, DUE, {}, None),  # all cases of three tasks are tried
     ],
 )  # fmt: skip
 def test_claims_that_no_schedule_is_feasible(
