@@ -28,8 +28,12 @@ OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Obj
 KINDS = (
     "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "ports", "link", "swapping",
     "path", "flow", "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
-    "separation", "budget", "limit",
+    "separation", "budget", "limit", "due",
 )  # fmt: skip
+
+
+BY_DEADLINES = "critical-path", "load", "spread", "packing", "flow", "refutation", "resource", "interval"
+"""Claims that deadlines raise."""
 
 
 def drawn_problem(seed: int) -> Problem:
@@ -178,6 +182,8 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         claim |= {"metric": metric, "proof": {**claim, "claim": kind, "value": rng.choice([0, most, most + 1])}}
     if problem.shared_links is not None:
         claim["link"] = rng.choice(list(problem.shared_links.channels))
+    if claim["claim"] == "due":
+        claim["proof"] = {**claim, **drawn_flow(problem, rng), "claim": rng.choice(BY_DEADLINES)}
     if claim["claim"] in ("path", "flow"):
         claim |= {"path": drawn_path, "flow": drawn_flow}[claim["claim"]](problem, rng)
         claim.pop("devices", None)

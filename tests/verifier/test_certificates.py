@@ -21,6 +21,7 @@ from certificate_cases import (
     mutated,
     proofs,
     relaxed,
+    tight_problem,
 )
 from commandline import run
 
@@ -32,6 +33,7 @@ from placeopt.model.building import with_changes
 from placeopt.model.problem import Objective, Problem
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import path_claim
+from placeopt.proving.certificates.refutation import due_claim
 from placeopt.verifier.certificates import Checked, Scene, check_claim, model_of, timely
 
 ROOT = Path(__file__).parents[2]
@@ -155,6 +157,62 @@ def test_a_flow_pays_between_tasks_that_never_share_a_device() -> None:
     made = problem_of(tasks, devices={"d0": {}, "d1": {}})
     plain = [[None, "a", 1], ["a", "b", 1], ["b", None, 1]]
     assert proved(made, "flow", plain=plain) == 9
+
+
+def test_deadlines_raise_bounds() -> None:
+    """`a` must run first on d0; so b ends at 5, and c, on d1, at 12. Without the deadline, c may end at 9.
+
+    For T = 11, a has a tail of 8.
+    """
+    tasks = {
+        "a": {"time": {"d0": 3}, "deadline": 3},
+        "b": {"time": {"d0": 2}},
+        "c": {"time": {"d1": 5}, "after": ["b"]},
+    }
+    made = problem_of(tasks, devices={"d0": {}, "d1": {}})
+    load = {
+        "claim": "load",
+        "devices": ["d0"],
+        "prices": {"d0": 1},
+        "tail": 7,
+        "value": 12,
+    }
+    assert po.solve(made, "brute-force").objective == 12
+    assert proved(made, "due", value=12, proof=load) == 12
+    assert proved(made, "load", **{**load, "value": 0}) == 9
+    for value, proof, message in (
+        (13, {**load, "value": 13}, "states 13, but it proves 12"),
+        (13, load, "claim due states 13, but it proves 0"),
+        (12, None, "expected an object"),
+        (1 << 300, load, "a huge value"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            proved(made, "due", value=value, proof=proof)
+    cut = {"cuts": ["b"], "blocks": [[], ["c"]], "value": 0}
+    arcs = [{"block": 1, "start": "d0", "end": None, "proof": {"claim": "due", "value": 1, "proof": load}}]
+    with pytest.raises(CertificateError, match="deadlines count from tick 0"):
+        proved(made, "series", **cut, arcs=arcs)
+
+
+def test_a_bound_by_deadlines_is_written_as_a_claim() -> None:
+    made = po.load(ROOT / "problems" / "edge-perception.yaml")
+    result = po.solve(made, "auto", time_limit=20)
+    checked = po.check_certificate(made, result.certificate(time_limit=30))
+    assert checked.complete
+    assert checked.bound == result.objective
+
+
+@pytest.mark.parametrize("seed", range(3000, 3060))
+def test_no_claim_by_deadlines_proves_more_than_the_optimum(seed: int) -> None:
+    problem = replace(tight_problem(seed), objective=Objective())
+    best = optimum(problem)
+    if best is None or problem.n_tasks == 0:
+        return
+    ticks, model = int(best[0][0]), model_of(problem)
+    names = problem.task_names
+    made = due_claim(model, problem, names, ticks, lambda: False, 300)
+    assert made is None or check_claim(Scene(model), "makespan", made) == ticks
+    assert due_claim(model, problem, names, ticks + 1, lambda: False, 300) is None
 
 
 @pytest.mark.parametrize("seed", range(5000, 5200))

@@ -32,7 +32,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
 from placeopt.proving.certificates.paths import path_claim
-from placeopt.proving.certificates.refutation import MOST, refutation_claim
+from placeopt.proving.certificates.refutation import FEW, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
 from placeopt.verifier.certificates.refutation import LARGEST
@@ -42,9 +42,8 @@ __all__ = ["certificate", "infeasibility"]
 SOME = 1000
 """Tasks up to which work within intervals is tried."""
 
-FEW, ALONE = 60, 0.4
-"""Tasks up to which all cases of the whole problem are tried, and the share of the time for that; beyond, only the
-first case is narrowed."""
+ALONE = 0.4
+"""Share of the time for trees of cases of the whole problem."""
 
 
 def certificate(
@@ -78,7 +77,7 @@ def certificate(
     elif len(level) == 1 and level[0].metric == "makespan":
         ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
         search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
-        claim = search.found(found[0], schedule)
+        claim = search.found(found[0], schedule) or search.due()
         proof = terms([claim or relying(scene, "makespan", ticks, source)])
     else:
         proof = relying(scene, _level(problem), bound, source)
@@ -151,17 +150,22 @@ class MakespanClaims:
     def found(self, known: Claim, schedule: Schedule | None) -> Claim | None:
         """A claim beyond a known one; None if none is found."""
         problem, ticks, n = self.problem, self.ticks, self.problem.n_tasks
-        part = Clock(None if self.clock.remaining is None else ALONE * self.clock.remaining)
-
-        def over() -> bool:
-            return part.over or self.should_stop()
-
+        over = self._over(ALONE)
         claim = interval_claim(problem, ticks, known, self.scene, over) if n <= SOME else None
         claim = claim or path_claim(problem, ticks, self.scene, over)
         if claim is None and n <= LARGEST and not over():
             most = MOST if n <= FEW else 1
             claim = refutation_claim(self.scene.model, problem.task_names, ticks, over, most)
         return claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
+
+    def due(self) -> Claim | None:
+        """A claim by the deadlines of schedules that end before these ticks; None if none is found."""
+        return due_claim(self.scene.model, self.problem, self.problem.task_names, self.ticks, self._over(ALONE), MOST)
+
+    def _over(self, share: float) -> Callable[[], bool]:
+        """A call that is true once a share of the remaining time is over."""
+        part = Clock(None if self.clock.remaining is None else share * self.clock.remaining)
+        return lambda: part.over or self.should_stop()
 
 
 def terms(claims: list[Claim]) -> Claim:

@@ -7,11 +7,19 @@ a tree that is found here is one that it accepts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 
-from placeopt.proving.certificates.leaves import Claim
+import numpy as np
+
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.proving.certificates.leaves import Claim, infeasible_claim
+from placeopt.verifier.certificates import within
 from placeopt.verifier.certificates.model import Model, charge
-from placeopt.verifier.certificates.refutation import Case, ClosedError
+from placeopt.verifier.certificates.refutation import LARGEST, Case, ClosedError
+
+FEW = 60
+"""Tasks up to which a tree has more than one case."""
 
 MOST = 10_000
 """Cases of a tree at most, unless stated otherwise."""
@@ -48,6 +56,22 @@ def refutation_claim(
         return {"claim": "refutation", "value": ticks, "proof": proof(lambda: Case(model, ticks - 1))}
     except (LimitError, RecursionError):
         return None
+
+
+def due_claim(
+    model: Model, problem: Problem, names: Sequence[str], ticks: int, should_stop: Callable[[], bool], most: int
+) -> Claim | None:
+    """A claim that the makespan is at least `ticks`, by deadlines: a quick bound, or a tree; None if none is found.
+
+    The makespan is the objective of the problem, which is that of the model.
+    """
+    if ticks < 1 or (problem.deadline == UNLIMITED).all():
+        return None
+    scene = within(model, ticks - 1)
+    claim = infeasible_claim(replace(problem, deadline=np.minimum(problem.deadline, ticks - 1)), scene, ticks)
+    if claim is None and model.n <= LARGEST and most:
+        claim = refutation_claim(scene.model, names, ticks, should_stop, most if model.n <= FEW else 1)
+    return None if claim is None else {"claim": "due", "value": ticks, "proof": claim}
 
 
 def _undecided(case: Case) -> tuple[str, int, int] | None:

@@ -11,8 +11,9 @@ from placeopt.protocol import Clock, Options, unsupported
 from placeopt.protocol.blocks import BlockBound, Blocks
 from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.proving.certificates.leaves import Claim, best_claim, relying
-from placeopt.proving.certificates.refutation import refutation_claim
+from placeopt.proving.certificates.refutation import due_claim, refutation_claim
 from placeopt.verifier.certificates import BlockPath, Scene, model_of
+from placeopt.verifier.certificates.refutation import PARTS
 
 SERIES, SHARE = "series", 0.5
 """The solver of blocks, and its share of the time."""
@@ -79,8 +80,7 @@ def _arc(problem: Problem, blocks: Blocks, bound: BlockBound, proof: Claim) -> C
     start, end = (None if d < 0 else problem.device_names[d] for d in (bound.start, bound.end))
     ends = blocks.cuts[max(bound.block - 1, 0) : bound.block + 1]
     names = [problem.task_names[i] for i in sorted({*blocks.inner[bound.block], *ends})]
-    if "proof" in proof:
-        proof = {**proof, "proof": _renamed(proof["proof"], names)}
+    proof = _renamed(proof, names)
     return {"block": bound.block, "start": start, "end": end, "proof": proof}
 
 
@@ -104,28 +104,30 @@ class _Proofs:
                 if key not in self.scenes:
                     self.scenes[key] = Scene(model_of(block))
                 scene = self.scenes[key]
-                claim = self._tree(scene, ticks, most, left) if most else best_claim(block, "makespan", scene, ticks)
+                claim = self._tree(scene, block, ticks, most, left)
                 if claim is not None:
                     self.known[key] = {**claim, "value": ticks}
         return [self.known.get(key) for key in self.keys]
 
-    def _tree(self, scene: Scene, ticks: int, most: int, left: int) -> Claim | None:
-        """A tree of cases within an equal share of the time for those that are left."""
-        remaining = self.clock.remaining
+    def _tree(self, scene: Scene, block: Problem, ticks: int, most: int, left: int) -> Claim | None:
+        """A quick bound, or a tree of cases within an equal share of the time for those that are left."""
+        remaining, names = self.clock.remaining, [str(i) for i in range(scene.model.n)]
         clock = Clock(None if remaining is None else remaining / left)
-        names = [str(i) for i in range(scene.model.n)]
-        return refutation_claim(scene.model, names, ticks, lambda: clock.over or self.should_stop(), most)
+
+        def over() -> bool:
+            return clock.over or self.should_stop()
+
+        claim = refutation_claim(scene.model, names, ticks, over, most) if most else None
+        claim = claim or (None if most else best_claim(block, "makespan", scene, ticks))
+        return claim or due_claim(scene.model, block, names, ticks, over, most)
 
 
-def _renamed(proof: Claim | None, names: Sequence[str]) -> Claim | None:
-    """A tree of cases with the names of tasks instead of their numbers."""
-    if proof is None:
-        return None
+def _renamed(proof: Claim, names: Sequence[str]) -> Claim:
+    """A claim, or a tree of cases, with the names of tasks instead of their numbers."""
     renamed: Claim = {}
     for key, value in proof.items():
-        if isinstance(value, list):
-            other = value[1] if key == "class" else names[int(value[1])]
-            renamed[key] = [names[int(value[0])], other]
+        if key in ("tasks", *PARTS) and isinstance(value, list):
+            renamed[key] = [each if key == "class" and at else names[int(each)] for at, each in enumerate(value)]
         else:
-            renamed[key] = _renamed(value, names)
+            renamed[key] = _renamed(value, names) if isinstance(value, dict) else value
     return renamed

@@ -21,7 +21,7 @@ from placeopt.model.problem import Objective, Problem
 from placeopt.verifier.certificates.leaves import METRICS, interval
 from placeopt.verifier.certificates.model import INFINITE, Model, block_of, model_hash, model_of
 from placeopt.verifier.certificates.refutation import refuted
-from placeopt.verifier.certificates.scene import BITS, Claim, Said, Scene, shown, timely, whole
+from placeopt.verifier.certificates.scene import BITS, Claim, Said, Scene, shown, timely, whole, within
 
 __all__ = [
     "CLAIMS",
@@ -39,6 +39,7 @@ __all__ = [
     "model_hash",
     "model_of",
     "timely",
+    "within",
 ]
 
 FORMAT = 1
@@ -299,6 +300,14 @@ class _Check:
         refuted(scene.model, value, claim.get("proof"), where)
         return value
 
+    def due(self, scene: Scene, claim: Claim, where: str) -> int:
+        """A claim about schedules that end before the value, by their deadlines."""
+        value = whole(claim.get("value"), f"{where}.value")
+        if scene.model.cuts[0] is not None or 2 * value > INFINITE:
+            raise CertificateError(f"{where}: deadlines count from tick 0, not from the end of a cut; or a huge value")
+        found = self.metric(within(scene.model, value - 1), "makespan", claim.get("proof"), f"{where}.proof")
+        return value if found >= value else 0
+
     def limit(self, scene: Scene, claim: Claim, where: str) -> int:
         """A claim that a metric exceeds its limit."""
         problem, metric = scene.model.problem, claim.get("metric")
@@ -325,7 +334,10 @@ class _Check:
         return series.shortest(proved)
 
 
-_STEPS = {"limit": _Check.limit, "series": _Check.series, "interval": _Check.interval, "refutation": _Check.refutation}
+_STEPS = {
+    "due": _Check.due, "limit": _Check.limit, "series": _Check.series, "interval": _Check.interval,
+    "refutation": _Check.refutation,
+}  # fmt: skip
 """Claims about the makespan that are made of other claims."""
 
 CLAIMS = frozenset({"nothing", "largest", "engine", "terms", *_STEPS}.union(*METRICS.values()))

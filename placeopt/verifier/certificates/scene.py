@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from placeopt.errors import CertificateError, visible
-from placeopt.model.problem import Problem
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.verifier.certificates.model import Model, Table, horizon, model_of
 from placeopt.verifier.certificates.windows import Windows, windows_of
 
@@ -42,14 +42,23 @@ class Scene:
 def timely(problem: Problem) -> tuple[Scene, int]:
     """The problem with its deadlines as tails, and a tick T by which some schedule ends if any is feasible.
 
-    A deadline is met if T - deadline ticks remain at the end of the task. So a claim that the makespan exceeds T proves
-    that no schedule is feasible. Classes on which a task cannot end by T with its tail are left out, in some rounds.
-    T counts no ticks in which devices swap, and neither do claims (`swapping`).
+    So a claim that the makespan exceeds T proves that no schedule is feasible. T counts no ticks in which devices swap,
+    and neither do claims (`swapping`).
     """
     model = model_of(problem)
     end = horizon(model)
-    late = [end - min(int(deadline), end) for deadline in problem.deadline]
-    scene = Scene(replace(model, after=late, begins=False))
+    return within(replace(model, begins=False), end), end
+
+
+def within(model: Model, end: int) -> Scene:
+    """A model that begins at tick 0 with its deadlines as tails, for schedules that end by a tick.
+
+    A deadline before it is met if end - deadline ticks remain at the end of the task. Classes on which a task cannot
+    end in time with its tail are left out, in some rounds.
+    """
+    deadlines = (int(model.problem.deadline[task]) for task in model.tasks)
+    late = [0 if deadline == UNLIMITED else max(end - deadline, 0) for deadline in deadlines]
+    scene = Scene(replace(model, after=late))
     for _ in range(ROUNDS if any(late) else 0):
         model, found = scene.model, scene.windows
         feasible = [
@@ -59,7 +68,7 @@ def timely(problem: Problem) -> tuple[Scene, int]:
         if feasible == model.allowed or not model.possible:
             break
         scene = Scene(replace(model, feasible=feasible))
-    return scene, end
+    return scene
 
 
 def whole(value: object, where: str) -> int:
