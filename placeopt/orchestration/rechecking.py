@@ -113,7 +113,10 @@ class _Second:
                 f"{leaf.trusted.where}: {leaf.trusted.engine} claims at least {value:,}, but {solver} finds a schedule "
                 f"with {stated.objective} = {result.objective:,}"
             )
-        return not whole and result.bound is not None and result.bound >= value
+        source = result.bound_source or solver
+        if whole or source == leaf.trusted.engine or (source in CP_SAT and leaf.trusted.engine in CP_SAT):
+            return False
+        return result.bound is not None and result.bound >= value
 
 
 def _other_engine(engine: str, problem: Problem) -> str | None:
