@@ -28,7 +28,7 @@ OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Obj
 KINDS = (
     "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "ports", "link", "swapping",
     "path", "flow", "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
-    "separation", "budget", "limit", "due",
+    "separation", "budget", "limit", "due", "stages",
 )  # fmt: skip
 
 

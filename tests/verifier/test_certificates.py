@@ -24,6 +24,7 @@ from certificate_cases import (
     tight_problem,
 )
 from commandline import run
+from pipelines import random_pipeline, unlike_pipeline
 
 import placeopt as po
 from placeopt.bounding import quick
@@ -32,7 +33,7 @@ from placeopt.errors import CertificateError, UsageError
 from placeopt.model.building import with_changes
 from placeopt.model.problem import Objective, Problem
 from placeopt.proving.certificates.leaves import relying
-from placeopt.proving.certificates.paths import path_claim
+from placeopt.proving.certificates.paths import path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim
 from placeopt.verifier.certificates import Checked, Scene, check_claim, model_of, timely
 
@@ -157,6 +158,61 @@ def test_a_flow_pays_between_tasks_that_never_share_a_device() -> None:
     made = problem_of(tasks, devices={"d0": {}, "d1": {}})
     plain = [[None, "a", 1], ["a", "b", 1], ["b", None, 1]]
     assert proved(made, "flow", plain=plain) == 9
+
+
+def pipeline_of(tasks: dict[str, Any], **rest: Any) -> Problem:
+    """Two equal devices; a transfer takes two ticks on both sides."""
+    return problem_of(tasks, **{"objective": "period", "pipeline": {"stages": "contiguous"}, **rest})
+
+
+def test_the_stages_of_a_pipeline_are_intervals_of_a_path() -> None:
+    row = {
+        name: {"time": ticks, "after": list(before)}
+        for name, ticks, before in (("a", 3, ""), ("b", 4, "a"), ("c", 5, "b"))
+    }
+    made, path = pipeline_of(row), ["a", "b", "c"]
+    assert proved(made, "stages", "period", path=path, value=9) == 9  # a and b, a transfer, c: 7 + 2
+    assert proved(made, "stages", "period", path=["a", "b"], value=6) == 6
+    assert po.solve(made, "brute-force").objective == 9
+    apart = pipeline_of(row, pipeline={"stages": "contiguous", "overlap": True})
+    assert proved(apart, "stages", "period", path=path, value=7) == 7  # without transfers
+    many = {name: {"count": 100, "memory": size} for name, size in (("d", 1), ("e", 2), ("f", 3))}
+    for keys, problem, message in (
+        ({"path": path, "value": 10}, made, "states 10, but it proves 0"),
+        ({"path": path, "value": 8}, apart, "states 8, but it proves 0"),
+        ({"path": ["a", "c"], "value": 1}, made, "have no edge"),
+        ({"path": [], "value": 1}, made, "expected a path"),
+        ({"path": path, "value": 1}, pipeline_of(row, pipeline={"stages": "free"}), "proves 0"),
+        ({"path": path, "value": 1}, pipeline_of(row, pipeline={"stages": "contiguous", "replicas": 2}), "proves 0"),
+        ({"path": path, "value": 1}, pipeline_of(row, devices=many), "too many divisions"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            proved(problem, "stages", "period", **keys)
+
+
+@pytest.mark.parametrize("name", ["four-stages", "llama-8b"])
+def test_the_periods_of_examples_are_checked(name: str) -> None:
+    made = po.load(ROOT / "problems" / f"{name}.yaml")
+    result = po.solve(made, "chains")
+    checked = po.check_certificate(made, result.certificate())
+    assert checked.complete
+    assert checked.bound == result.objective
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_no_path_of_stages_proves_more_than_the_period(seed: int) -> None:
+    drawn = random_pipeline(seed, contiguous=True) if seed % 2 else unlike_pipeline(seed)
+    assert drawn.pipeline is not None
+    problem = replace(drawn, pipeline=replace(drawn.pipeline, replicas=1))
+    best = po.solve(problem, "brute-force").objective
+    if best is None:
+        return
+    scene, claim = Scene(model_of(problem)), stages_claim(problem, 1, Scene(model_of(problem)))
+    if claim is None:
+        return
+    for more in (1, 5, 1000):
+        with pytest.raises(CertificateError):
+            check_claim(scene, "period", {**claim, "value": int(best) + more})
 
 
 def test_deadlines_raise_bounds() -> None:

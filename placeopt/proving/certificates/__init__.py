@@ -31,7 +31,7 @@ from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
 from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
-from placeopt.proving.certificates.paths import path_claim
+from placeopt.proving.certificates.paths import path_claim, stages_claim
 from placeopt.proving.certificates.refutation import FEW, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
@@ -79,6 +79,12 @@ def certificate(
         search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
         claim = search.found(found[0], schedule) or search.due()
         proof = terms([claim or relying(scene, "makespan", ticks, source)])
+    elif (
+        len(level) == 1
+        and level[0].metric == "period"
+        and (claim := stages_claim(problem, ceil(Fraction(bound) / level[0].weight), scene)) is not None
+    ):
+        proof = terms([claim])
     else:
         proof = relying(scene, _level(problem), bound, source)
     return _document(problem, bound, proof)

@@ -1,4 +1,4 @@
-"""Write the bounds `lagrangian` and `sct-lp` as claims: a path with prices, and a flow over many paths."""
+"""Write claims about paths: with prices (the bound `lagrangian`), a flow (`sct-lp`), and stages of a pipeline."""
 
 from __future__ import annotations
 
@@ -66,3 +66,23 @@ def flow(problem: Problem, ticks: int, should_stop: Callable[[], bool]) -> Claim
             key = {OUT: "children", IN: "parents"}.get(kind, "plain")
             lanes[key].append([names[source], names[target], part])
     return {"claim": "flow", **{key: rows for key, rows in lanes.items() if rows}, "value": ticks}
+
+
+def stages_claim(problem: Problem, ticks: int, scene: Scene) -> Claim | None:
+    """A claim that the period of a pipeline with contiguous stages is at least these ticks; None if there is none.
+
+    Its path of forward tasks has the most work.
+    """
+    if problem.pipeline is None or problem.n_tasks == 0 or problem.n_devices == 0:
+        return None
+    work = 1 + np.where(problem.feasible, problem.duration, np.iinfo(np.int64).max - 1).min(axis=1)
+    ahead, longest, before = problem.forward == np.arange(problem.n_tasks), work.tolist(), [-1] * problem.n_tasks
+    for i in problem.order.tolist():
+        for j in problem.edge_target[problem.out_start[i] : problem.out_start[i + 1]].tolist():
+            if ahead[i] and ahead[j] and longest[i] + int(work[j]) > longest[j]:
+                longest[j], before[j] = longest[i] + int(work[j]), i
+    path = [max(np.flatnonzero(ahead).tolist(), key=lambda i: (longest[i], -i))]
+    while before[path[-1]] >= 0:
+        path.append(before[path[-1]])
+    claim: Claim = {"claim": "stages", "path": [problem.task_names[i] for i in reversed(path)], "value": ticks}
+    return claim if accepted(scene, "period", claim) else None

@@ -15,6 +15,7 @@ from placeopt.model.problem import PARTS, UNLIMITED
 from placeopt.verifier.certificates.model import INFINITE, Model, Rate, Table, charge
 from placeopt.verifier.certificates.paths import flow, priced_path
 from placeopt.verifier.certificates.scene import Said, shown
+from placeopt.verifier.certificates.stages import divided
 from placeopt.verifier.certificates.transfers import largest_first, unavoidable
 
 # --- the makespan ---
@@ -333,6 +334,7 @@ METRICS: dict[str, dict[str, Check]] = {
     "period": {
         "load": lambda said: said.shared(said.model.duration, said.confined()),
         "packing": lambda said: packing(said, said.model.duration) if _single(said.model) else 0,
+        "stages": divided,
     },
 }
 """Claims about each metric."""

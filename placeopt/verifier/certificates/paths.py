@@ -19,10 +19,9 @@ def may_share(model: Model, g: int, h: int, c: int) -> bool:
 def priced_path(said: Said) -> int:
     """A path, placed at the least time, where memory and budgets have prices: a Lagrangian relaxation."""
     model, found, scale, prices = said.model, said.scene.windows, said.number("scale"), said.prices()
-    names = said.claim.get("path")
-    tasks = [_task(said, name) for name in names] if isinstance(names, list) else []
-    if not tasks or len(set(tasks)) < len(tasks) or scale == 0 or not all(said.devices):
-        raise CertificateError(f"{said.where}: expected a path of different tasks, a scale above 0, and no devices")
+    tasks = said.path("path")
+    if scale == 0 or not all(said.devices):
+        raise CertificateError(f"{said.where}: expected a scale above 0, and no devices")
     used, free = [[0] * model.k for _ in range(model.n)], 0
     budgets = said.claim.get("budgets", {})
     if not isinstance(budgets, dict):
@@ -53,8 +52,6 @@ def _moves(said: Said, u: int, v: int) -> list[list[int]]:
     """By two classes: the ticks between the end of a task and the start of the next one of a path."""
     model = said.model
     edges = [edge for edge in model.outs[u] if edge.target == v]
-    if not edges:
-        raise CertificateError(f"{said.where}.path: two consecutive tasks have no edge")
     g, h, found = model.group[u], model.group[v], list[list[int]]()
     for a, row in enumerate(model.devices.links):
         ticks = [INFINITE if g == h or rate is None else _longest(edges, rate) for rate in row]
@@ -79,7 +76,7 @@ def flow(said: Said) -> int:
     for name in ("plain", "children", "parents"):
         lanes = dict[tuple[int, int], int]()
         for at, row in enumerate(_rows(said, name)):
-            u, v = (None if each is None and name == "plain" else _task(said, each) for each in row[:2])
+            u, v = (None if each is None and name == "plain" else said.task(each) for each in row[:2])
             amount = whole(row[2], f"{said.where}.{name}[{at}]")
             if u is not None:
                 out[u] += amount
@@ -142,13 +139,6 @@ def _least_move(said: Said, u: int, v: int, edges: list[Edge]) -> int:
         if rate is not None and allowed[u][a] and allowed[v][c]
     }
     return min((_longest(edges, rate) for rate in rates), default=INFINITE)
-
-
-def _task(said: Said, name: object) -> int:
-    found = said.model.named.get(name) if isinstance(name, str) else None
-    if found is None:
-        raise CertificateError(f"{said.where}: {shown(name)} is not a task of the problem or block")
-    return found
 
 
 def _rows(said: Said, name: str) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from placeopt.errors import CertificateError, visible
@@ -108,6 +109,24 @@ class Said:
     def number(self, key: str, default: int | None = None) -> int:
         """A number of the claim."""
         return whole(self.claim.get(key, default), f"{self.where}.{key}")
+
+    def task(self, name: object) -> int:
+        """The task of a name."""
+        found = self.model.named.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise CertificateError(f"{self.where}: {shown(name)} is not a task of the problem or block")
+        return found
+
+    def path(self, key: str) -> list[int]:
+        """Different tasks of which each has an edge to the next one."""
+        names = self.claim.get(key)
+        tasks = [self.task(name) for name in names] if isinstance(names, list) else []
+        if not tasks or len(set(tasks)) < len(tasks):
+            raise CertificateError(f"{self.where}.{key}: expected a path of different tasks")
+        for u, v in pairwise(tasks):
+            if not any(edge.target == v for edge in self.model.outs[u]):
+                raise CertificateError(f"{self.where}.{key}: two consecutive tasks have no edge")
+        return tasks
 
     @cached_property
     def devices(self) -> list[bool]:
