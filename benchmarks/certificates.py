@@ -8,7 +8,7 @@
 has a certificate of its best quick bound, and one of its optimum. Wrong is a certificate that the checker refuses, that
 states another bound, or a claim without trust above the optimum. As many problems with tight constraints have a
 certificate that no schedule is feasible. Wrong is one that the checker refuses, or that needs no trust although there
-is a schedule.
+is a schedule. A tenth as many are pipelines with contiguous stages.
 
 `mutants`: certificates with one to three changes (numbers, prices, sets, names, decisions, whole claims). Wrong is one
 without trust that the checker accepts for more than the optimum, and an exception other than a refusal. As many
@@ -37,14 +37,14 @@ import placeopt as po
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from brute_force import optimum
-from certificate_cases import accepted, infeasibility_proof, mutated, proofs, relaxed
+from certificate_cases import accepted, infeasibility_proof, mutated, period_proof, proofs, relaxed
 
 ROOT = Path(__file__).parents[1]
 
 
 def agreement(number: int, seed: int) -> int:
     """Certificates of random problems, with and without schedules; return how many are wrong."""
-    return _bounds_agree(number, seed) + _refusals_agree(number, seed)
+    return _bounds_agree(number, seed) + _refusals_agree(number, seed) + _periods_agree(number // 10, seed)
 
 
 def _bounds_agree(number: int, seed: int) -> int:
@@ -75,6 +75,20 @@ def _refusals_agree(number: int, seed: int) -> int:
     return _stated("infeasibility", seed, seed + number, wrong, counts)
 
 
+def _periods_agree(number: int, seed: int) -> int:
+    counts, wrong = Counter[str](), 0
+    for at in range(seed, seed + number):
+        found = period_proof(at)
+        if found is not None:
+            problem, best, made = found
+            checked = accepted(problem, json.loads(json.dumps(made)))
+            counts["all computed" if checked and checked.complete else "trusted"] += 1
+            if checked is None or checked.bound != best:
+                wrong += 1
+                print(f"seed {at}: {best}, checked {checked}")
+    return _stated("periods", seed, seed + number, wrong, counts)
+
+
 def _stated(what: str, seed: int, end: int, wrong: int, counts: Counter[str]) -> int:
     each = "; ".join(f"{key} {n:,}" for key, n in sorted(counts.items()))
     print(f"{what}, seeds {seed} to {end - 1}: {wrong} wrong; {each}")
@@ -83,7 +97,7 @@ def _stated(what: str, seed: int, end: int, wrong: int, counts: Counter[str]) ->
 
 def mutants(number: int, seed: int) -> int:
     """Changed certificates of problems with and without schedules; return how many are wrong."""
-    return _changed_bounds(number, seed) + _changed_refusals(number, seed)
+    return _changed_bounds(number, seed) + _changed_refusals(number, seed) + _changed_periods(number // 10, seed)
 
 
 def _changed_bounds(number: int, seed: int) -> int:
@@ -118,6 +132,23 @@ def _changed_refusals(number: int, seed: int) -> int:
                 print(f"seed {at}: a schedule: {json.dumps(changed)}")
         at += 1
     return _stated("infeasibility", seed, at, wrong, counts)
+
+
+def _changed_periods(number: int, seed: int) -> int:
+    counts, wrong, at = Counter[str](), 0, seed
+    while counts["changed"] < number:
+        rng, found = random.Random(at), period_proof(at)
+        for _ in range(0 if found is None else 20):
+            problem, best, made = found
+            changed = mutated(made, problem, rng)
+            counts["changed"] += 1
+            checked = accepted(problem, changed)
+            counts["refused" if checked is None else "accepted" if checked.complete else "trusted"] += 1
+            if checked is not None and checked.complete and checked.bound > best:
+                wrong += 1
+                print(f"seed {at}: {checked.bound} of {best}: {json.dumps(changed)}")
+        at += 1
+    return _stated("periods", seed, at, wrong, counts)
 
 
 def problems(files: list[Path], limit: float, recheck: float | None) -> int:

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 from brute_force import METRICS, optimum, small_problem, with_resources, with_setups, with_shared_links, with_windows
 from large_amounts import large_problem
+from pipelines import random_pipeline, unlike_pipeline
 
 from placeopt.bounding import quick
 from placeopt.errors import CertificateError
 from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.orchestration.pipeline import solve
 from placeopt.proving.certificates import certificate, infeasibility
 from placeopt.verifier.certificates import Checked, check_certificate, timely
 
@@ -64,6 +66,18 @@ def proofs(seed: int) -> Iterator[tuple[Problem, Value, Value, dict[str, Any]]]:
     for value, source in ((bound.value, bound.name), (best, "brute-force")):
         made = certificate(problem, value, source, found[1], time_limit=1.0, should_stop=lambda: False)
         yield problem, best, value, made
+
+
+def period_proof(seed: int) -> tuple[Problem, int, dict[str, Any]] | None:
+    """A pipeline with contiguous stages, its least period, and a certificate of it; None without a schedule."""
+    drawn = random_pipeline(seed, contiguous=True) if seed % 2 else unlike_pipeline(seed)
+    assert drawn.pipeline is not None
+    problem = replace(drawn, pipeline=replace(drawn.pipeline, replicas=1), objective=Objective(((Term("period"),),)))
+    found = solve(problem, "brute-force")
+    if found.objective is None:
+        return None
+    best = int(found.objective)
+    return problem, best, certificate(problem, best, "x", None, time_limit=1.0, should_stop=lambda: False)
 
 
 def tight_problem(seed: int) -> Problem:
@@ -184,6 +198,8 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         claim["link"] = rng.choice(list(problem.shared_links.channels))
     if claim["claim"] == "due":
         claim["proof"] = {**claim, **drawn_flow(problem, rng), "claim": rng.choice(BY_DEADLINES)}
+    if claim["claim"] == "stages":
+        claim["path"] = [problem.task_names[i] for i in walk(problem, rng)]
     if claim["claim"] in ("path", "flow"):
         claim |= {"path": drawn_path, "flow": drawn_flow}[claim["claim"]](problem, rng)
         claim.pop("devices", None)
