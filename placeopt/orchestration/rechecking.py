@@ -110,8 +110,8 @@ class _Second:
         whole = self.infeasible and leaf.model.whole  # then any schedule refutes the claim
         if result.feasible and result.objective is not None and (whole or result.objective < value):
             raise CertificateError(
-                f"{leaf.trusted.where}: {leaf.trusted.engine} claims at least {value:,}, but {solver} finds a schedule "
-                f"with {stated.objective} = {result.objective:,}"
+                f"{leaf.trusted.where}: {leaf.trusted.engine} claims at least {value}, but {solver} finds a schedule "
+                f"with {stated.objective} = {result.objective}"
             )
         source = result.bound_source or solver
         if whole or source == leaf.trusted.engine or (source in CP_SAT and leaf.trusted.engine in CP_SAT):

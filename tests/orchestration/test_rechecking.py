@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,21 @@ def test_a_makespan_is_decided_with_deadlines() -> None:
         po.CertificateError, match=r"terms\[0\]: x claims at least 56, but cp-sat finds a schedule with"
     ):
         po.check_certificate(made, relying_on("x", made, 56), recheck=30)
+
+
+def test_a_sum_of_metrics_is_decided_by_its_optimum() -> None:
+    made = problem_of(INDEPENDENT, objective={"makespan": 1, "total_cost": 0.25})
+    best = Fraction(po.solve(made, "cp-sat", time_limit=20).objective or 0)
+    for more, right in ((0, True), (Fraction(1, 4), False)):
+        claim = relying(Scene(model_of(made)), str(made.objective), best + more, "HiGHS")
+        facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": str(made.objective)}
+        document = {**facts, "bound": claim["value"], "proof": claim}
+        if right:
+            checked = po.check_certificate(made, document, recheck=30)
+            assert [each.confirmed for each in checked.trusted] == ["cp-sat"]
+        else:
+            with pytest.raises(po.CertificateError, match=r"HiGHS claims at least .*, but cp-sat finds a schedule with"):
+                po.check_certificate(made, document, recheck=30)
 
 
 def test_without_time_nothing_is_decided() -> None:
