@@ -74,7 +74,7 @@ def test_a_sum_of_metrics_is_decided_by_its_optimum() -> None:
             checked = po.check_certificate(made, document, recheck=30)
             assert [each.confirmed for each in checked.trusted] == ["cp-sat"]
         else:
-            with pytest.raises(po.CertificateError, match=r"HiGHS claims at least .*, but cp-sat finds a schedule with"):
+            with pytest.raises(po.CertificateError, match="but cp-sat finds a schedule with"):
                 po.check_certificate(made, document, recheck=30)
 
 
