@@ -159,10 +159,12 @@ class MakespanClaims:
         over = self._over(ALONE)
         claim = interval_claim(problem, ticks, known, self.scene, over) if n <= SOME else None
         claim = claim or path_claim(problem, ticks, self.scene, over)
-        if claim is None and n <= LARGEST and not over():
-            most = MOST if n <= FEW else 1
-            claim = refutation_claim(self.scene.model, problem.task_names, ticks, over, most)
-        return claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
+        if claim is None and n <= FEW:
+            claim = refutation_claim(self.scene.model, problem.task_names, ticks, over)
+        claim = claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
+        if claim is None and FEW < n <= LARGEST and not self.should_stop():
+            claim = refutation_claim(self.scene.model, problem.task_names, ticks, self.should_stop, 1)
+        return claim
 
     def due(self) -> Claim | None:
         """A claim by the deadlines of schedules that end before these ticks; None if none is found."""
