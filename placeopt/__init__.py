@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from placeopt.orchestration.jobs import start as start
     from placeopt.orchestration.modelling.builder import Model as Model
     from placeopt.orchestration.pipeline import solve as solve
+    from placeopt.orchestration.rechecking import check_certificate as check_certificate
     from placeopt.orchestration.result import Result as Result
     from placeopt.orchestration.result import WallTime as WallTime
     from placeopt.passes import Applied as Applied
@@ -179,7 +180,6 @@ if TYPE_CHECKING:
     from placeopt.verifier import verify as verify
     from placeopt.verifier.certificates import Checked as Checked
     from placeopt.verifier.certificates import Trusted as Trusted
-    from placeopt.verifier.certificates import check_certificate as check_certificate
     from placeopt.views.page import write_report as write_report
     from placeopt.views.traces import write_trace as write_trace
 
@@ -249,6 +249,7 @@ _NAMES = {
     "placeopt.orchestration.jobs": "Job start",
     "placeopt.orchestration.modelling.builder": "Model",
     "placeopt.orchestration.pipeline": "solve",
+    "placeopt.orchestration.rechecking": "check_certificate",
     "placeopt.orchestration.result": "Result WallTime",
     "placeopt.studies.comparison.matrix": "compare",
     "placeopt.studies.comparison.records": "Record",
@@ -258,7 +259,7 @@ _NAMES = {
     "placeopt.studies.pareto": "Pareto pareto",
     "placeopt.studies.replacement": "Replacement replace",
     "placeopt.studies.sensitivity": "WhatIf whatif",
-    "placeopt.verifier.certificates": "Checked Trusted check_certificate",
+    "placeopt.verifier.certificates": "Checked Trusted",
     "placeopt.verifier": "Report Rule Violation verify",
     "placeopt.views.page": "write_report",
     "placeopt.views.traces": "write_trace",

@@ -26,7 +26,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,49 +64,84 @@ TOWARDS = 0.5
 """How far the next prices are from the best ones, towards those that the planes suggest."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedPath:
+    """A bound of the makespan in ticks, with its path of tasks, and the prices in 1 / `scale` ticks.
+
+    `memory` are prices of a byte by device, `budgets` those of a unit by name; all others are 0.
+    """
+
+    ticks: int
+    tasks: Int
+    scale: int
+    memory: dict[int, int]
+    budgets: dict[str, int]
+
+
 def lagrangian_bound(problem: Problem, known: int | None, should_stop: Callable[[], bool]) -> Bound | None:
     """The best bound of the makespan from a path and prices; None where neither memory nor budgets are scarce.
 
     `known` is the makespan of a schedule: a bound that reaches it ends the search.
     """
     begun = time.perf_counter()
+    best = best_priced_path(problem, known, should_stop)
+    if best is None:
+        return None
+    length = counted(len(best.tasks), "task")
+    reason = f"a path of {length}, placed at the least time and price of scarce memory and budgets"
+    return Bound("lagrangian", best.ticks, reason, time.perf_counter() - begun)
+
+
+def best_priced_path(problem: Problem, known: int | None, should_stop: Callable[[], bool]) -> PricedPath | None:
+    """The path and the prices of the best bound; see `lagrangian_bound`."""
     classes = narrowed_classes(problem)
     rows = _scarce(classes)
     if rows is None:
         return None
     found = windows(classes)
     work = np.where(found.allowed, classes.duration, NEVER).min(axis=1)
-    best, length, tried = -1, 0, set[bytes]()
+    best: PricedPath | None = None
+    tried = set[bytes]()
     for _ in range(PATHS):
         tasks = _longest(problem, work.astype(np.float64))
         if tasks.tobytes() in tried or len(tasks) * classes.n_classes**2 > MOST or should_stop():
             break
         tried.add(tasks.tobytes())
-        path = _Path(classes, found, tasks, *rows)
+        path = _Path(classes, found, tasks, rows.amount, rows.capacity)
         prices, placed = path.search(known, should_stop)
-        if (value := path.proved(prices)) > best:
-            best, length = value, len(tasks)
+        value, scale, price = path.proved(prices)
+        if best is None or value > best.ticks:
+            stated = list(zip(rows.names, price, strict=True))
+            memory = {name: each for name, each in stated if isinstance(name, int) and each}
+            budgets = {name: each for name, each in stated if isinstance(name, str) and each}
+            best = PricedPath(value, tasks, scale, memory, budgets)
         work = classes.duration[np.arange(problem.n_tasks), placed]
-    if not length:
-        return None
-    reason = f"a path of {counted(length, 'task')}, placed at the least time and price of scarce memory and budgets"
-    return Bound("lagrangian", best, reason, time.perf_counter() - begun)
+    return best
 
 
-def _scarce(classes: Classes) -> tuple[Int, list[int]] | None:
-    """(q, n, k) what tasks use of scarce memory of classes and scarce budgets, and the capacities (q); None if none."""
-    rows: list[tuple[Int, int]] = []
+class _Rows(NamedTuple):
+    """Amounts (q, n, k) that tasks use, the capacities (q), and what of: a device of the class, or a budget."""
+
+    amount: Int
+    capacity: list[int]
+    names: list[int | str]
+
+
+def _scarce(classes: Classes) -> _Rows | None:
+    """What tasks use of scarce memory of classes and scarce budgets; None if none."""
+    rows: list[tuple[Int, int, int | str]] = []
     for c in np.flatnonzero(classes.capacity < UNLIMITED).tolist():
         amount = np.zeros_like(classes.duration)
         amount[:, c] = classes.memory
-        rows.append((amount, int(classes.capacity[c]) * int(classes.size[c])))
+        rows.append((amount, int(classes.capacity[c]) * int(classes.size[c]), int(classes.leader[c])))
     if (resources := classes.problem.resources) is not None:
         used = ((clipped(resources.amounts(r)[:, classes.leader]), r) for r in resources.budgets)
-        rows += [(amount, int(resources.capacity[r])) for amount, r in used]
-    scarce = [(amount, room) for amount, room in rows if sum(amount.max(axis=1).tolist()) > room]
+        rows += [(amount, int(resources.capacity[r]), resources.names[r]) for amount, r in used]
+    scarce = [row for row in rows if sum(row[0].max(axis=1).tolist()) > row[1]]
     if not scarce or len(scarce) * classes.duration.size > MOST:
         return None
-    return np.stack([amount for amount, _ in scarce]), [room for _, room in scarce]
+    amounts, rooms, names = zip(*scarce, strict=True)
+    return _Rows(np.stack(amounts), list(rooms), list(names))
 
 
 def _longest(problem: Problem, work: Float) -> Int:
@@ -156,8 +192,8 @@ class _Path:
             prices = kept + TOWARDS * (highest - kept) if len(planes) > 1 else highest
         return kept, placed
 
-    def proved(self, prices: Float) -> int:
-        """The bound of these prices, in integers."""
+    def proved(self, prices: Float) -> tuple[int, int, list[int]]:
+        """The bound of these prices, in integers; the scale, and the prices in its units."""
         rooms = np.maximum(np.array(self._capacity, dtype=np.float64), 1.0)
         most = (self._amount.max(axis=2).sum(axis=1, dtype=np.float64) / rooms) @ prices
         scale = max(int(LARGEST / max(self._longest + float(most), 1.0)), 1)
@@ -165,7 +201,7 @@ class _Path:
         ticks, moves = (np.where(each < NEVER, each, NEVER // scale) * scale for each in (self._ticks, self._moves))
         value, _ = self._cheapest(ticks + np.tensordot(price, self._amount, 1), moves)
         room: int = sum(each * limit for each, limit in zip(price.tolist(), self._capacity, strict=True))
-        return -(-(int(value) - room) // scale)
+        return -(-(int(value) - room) // scale), scale, price.tolist()
 
     def _cheapest(self, cost: NDArray[Any], moves: Int | None = None) -> tuple[Any, Int]:
         """The least cost of a placement, from the cost (n, k) of each task on each class; and the classes (n,)."""

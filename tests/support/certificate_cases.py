@@ -7,18 +7,20 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 from brute_force import METRICS, optimum, small_problem, with_resources, with_setups, with_shared_links, with_windows
 from large_amounts import large_problem
+from pipelines import random_pipeline, unlike_pipeline
 
 from placeopt.bounding import quick
 from placeopt.errors import CertificateError
 from placeopt.model.building import with_changes
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.orchestration.pipeline import solve
 from placeopt.proving.certificates import certificate, infeasibility
 from placeopt.verifier.certificates import Checked, check_certificate, timely
 
@@ -27,9 +29,13 @@ OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Obj
 
 KINDS = (
     "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "ports", "link", "swapping",
-    "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory", "separation", "budget",
-    "limit",
+    "path", "flow", "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
+    "separation", "budget", "limit", "due", "stages",
 )  # fmt: skip
+
+
+BY_DEADLINES = "critical-path", "load", "spread", "packing", "flow", "refutation", "resource", "interval"
+"""Claims that deadlines raise."""
 
 
 def drawn_problem(seed: int) -> Problem:
@@ -60,6 +66,18 @@ def proofs(seed: int) -> Iterator[tuple[Problem, Value, Value, dict[str, Any]]]:
     for value, source in ((bound.value, bound.name), (best, "brute-force")):
         made = certificate(problem, value, source, found[1], time_limit=1.0, should_stop=lambda: False)
         yield problem, best, value, made
+
+
+def period_proof(seed: int) -> tuple[Problem, int, dict[str, Any]] | None:
+    """A pipeline with contiguous stages, its least period, and a certificate of it; None without a schedule."""
+    drawn = random_pipeline(seed, contiguous=True) if seed % 2 else unlike_pipeline(seed)
+    assert drawn.pipeline is not None
+    problem = replace(drawn, pipeline=replace(drawn.pipeline, replicas=1), objective=Objective(((Term("period"),),)))
+    found = solve(problem, "brute-force")
+    if found.objective is None:
+        return None
+    best = int(found.objective)
+    return problem, best, certificate(problem, best, "x", None, time_limit=1.0, should_stop=lambda: False)
 
 
 def tight_problem(seed: int) -> Problem:
@@ -123,9 +141,9 @@ def mutated(made: dict[str, Any], problem: Problem, rng: random.Random) -> dict[
     for _ in range(rng.randint(1, 3)):
         holders = [changed, *_inside(changed["proof"])]
         holder = rng.choice(holders)
-        key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)) or [0])
-        if isinstance(holder, list) and not holder:
+        if not holder:
             continue
+        key = rng.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
         if holder is changed and key != "bound":
             continue
         value = holder[key]
@@ -178,9 +196,20 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         claim |= {"metric": metric, "proof": {**claim, "claim": kind, "value": rng.choice([0, most, most + 1])}}
     if problem.shared_links is not None:
         claim["link"] = rng.choice(list(problem.shared_links.channels))
+    if claim["claim"] == "due":
+        claim["proof"] = {**claim, **drawn_flow(problem, rng), "claim": rng.choice(BY_DEADLINES)}
+    if claim["claim"] == "stages":
+        claim["path"] = [problem.task_names[i] for i in walk(problem, rng)]
+    if claim["claim"] in ("path", "flow"):
+        claim |= {"path": drawn_path, "flow": drawn_flow}[claim["claim"]](problem, rng)
+        claim.pop("devices", None)
     if claim["claim"] == "series":
         cut, end = rng.choice(tasks), rng.choice(devices)
-        leaf = {**claim, "claim": rng.choice(["swapping", "critical-path", "load", "memory", "spread", "resource"])}
+        leaf = {
+            **claim,
+            **drawn_flow(problem, rng),
+            "claim": rng.choice(["swapping", "critical-path", "load", "memory", "spread", "resource", "flow"]),
+        }
         arcs = [{"block": 0, "start": None, "end": end}, {"block": 1, "start": end, "end": None}]
         claim |= {
             "cuts": [cut],
@@ -188,6 +217,45 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
             "arcs": [{**arc, "proof": leaf} for arc in rng.sample(arcs, rng.randint(0, 2))],
         }
     return claim
+
+
+def walk(problem: Problem, rng: random.Random) -> list[int]:
+    """A path of the graph."""
+    tasks = [rng.randrange(problem.n_tasks)]
+    while rng.random() < 0.8:
+        after = problem.edge_target[problem.edge_source == tasks[-1]].tolist()
+        if not after:
+            break
+        tasks.append(rng.choice(after))
+    return tasks
+
+
+def drawn_path(problem: Problem, rng: random.Random) -> dict[str, Any]:
+    """A path with any prices, as a claim."""
+    names, resources = problem.task_names, problem.resources
+    budgets = [] if resources is None else [resources.names[r] for r in resources.budgets.tolist()]
+    limited = [d for d in range(problem.n_devices) if problem.capacity[d] < UNLIMITED]
+
+    def price() -> int:
+        return rng.choice([0, 1, rng.randint(0, 9), rng.randint(0, 1000), rng.randint(0, 1 << 61)])
+
+    return {
+        "claim": "path", "path": [names[i] for i in walk(problem, rng)], "scale": rng.choice([1, 2, 30, 1 << 58]),
+        "memory": {problem.device_names[d]: price() for d in limited if rng.random() < 0.7},
+        "budgets": {name: price() for name in budgets}, "shift": rng.choice([0, 0, 0, 1, 3]),
+    }  # fmt: skip
+
+
+def drawn_flow(problem: Problem, rng: random.Random) -> dict[str, Any]:
+    """A flow over some paths, as a claim."""
+    lanes: dict[str, list[list[Any]]] = {"plain": [], "children": [], "parents": []}
+    most = rng.choice([1, 3, 1 << 52])
+    for _ in range(rng.randint(1, 6)):
+        amount, tasks = rng.randint(1, most), [problem.task_names[i] for i in walk(problem, rng)]
+        lanes["plain"] += [[None, tasks[0], amount], [tasks[-1], None, amount]]
+        for u, v in pairwise(tasks):
+            lanes[rng.choice(["plain", "children", "children", "parents", "parents"])].append([u, v, amount])
+    return {"claim": "flow", **lanes}
 
 
 def accepted(problem: Problem, changed: dict[str, Any]) -> Checked | None:

@@ -10,10 +10,10 @@ import typer
 from rich.text import Text
 from typer import Option
 
-from placeopt.cli.arguments import checked_options
+from placeopt.cli.arguments import checked_options, seconds
 from placeopt.cli.commands.serving import refuse, simulate_serving_file, verify_serving_file
 from placeopt.cli.files import check_targets
-from placeopt.cli.options import AsJson, OptionalPlan, Out, PlanPath, ProblemFile, Tasks, share_option
+from placeopt.cli.options import AsJson, OptionalPlan, Out, PlanPath, ProblemFile, Tasks, share_option, time_option
 from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
 from placeopt.errors import CertificateError, UsageError, counted, unwritable, visible
 
@@ -33,6 +33,10 @@ def verify(
             help="Check this proof of a lower bound, or that no schedule exists; with a plan, state the gap.",
         ),
     ] = None,
+    recheck: Annotated[
+        str | None,
+        time_option("--recheck", help="Let a second engine decide, within this time, what the proof trusts."),
+    ] = None,
     tasks: Tasks = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,6 +52,9 @@ def verify(
     if plan is None and (certificate is None or tasks):
         or_else = "" if tasks else ", or --certificate FILE"
         raise UsageError(f"verify{' --tasks' if tasks else ''} needs a PLAN, as `solve --out` writes it{or_else}")
+    if recheck is not None and certificate is None:
+        raise UsageError("verify --recheck needs --certificate FILE")
+    deciding = seconds(recheck, "--recheck")
     document = document_of(problem)
     if is_serving(document):
         refuse({"--tasks": tasks, "--certificate": certificate})
@@ -56,11 +63,11 @@ def verify(
     compiled = compile_document(document)
     if plan is None:
         assert certificate is not None
-        _verify_certificate(compiled, certificate, as_json)
+        _verify_certificate(compiled, certificate, deciding, as_json)
     read = noted_plan(plan, compiled)
     fingerprint = compiled.fingerprint()
     report = check(compiled, read.schedule, read.claim)
-    stated, lines, proved = ({}, [], True) if certificate is None else _proved(compiled, report, certificate)
+    stated, lines, proved = ({}, [], True) if certificate is None else _proved(compiled, report, certificate, deciding)
     if as_json:
         print_json({
             "problem": compiled.name,
@@ -99,11 +106,11 @@ def verify(
     raise typer.Exit(0 if report.feasible and proved else 1)
 
 
-def _verify_certificate(problem: Problem, path: Path, as_json: bool) -> NoReturn:
+def _verify_certificate(problem: Problem, path: Path, recheck: float | None, as_json: bool) -> NoReturn:
     """Check a certificate without a plan."""
     from placeopt.cli.terminal.console import print_problem
 
-    stated, lines, proved = _proved(problem, None, path)
+    stated, lines, proved = _proved(problem, None, path, recheck)
     if as_json:
         print_json({"problem": problem.name, "fingerprint": problem.fingerprint(), **stated})
     else:
@@ -114,19 +121,22 @@ def _verify_certificate(problem: Problem, path: Path, as_json: bool) -> NoReturn
     raise typer.Exit(0 if proved else 1)
 
 
-def _proved(problem: Problem, report: Report | None, path: Path) -> tuple[dict[str, Any], list[str], bool]:
+def _proved(
+    problem: Problem, report: Report | None, path: Path, recheck: float | None
+) -> tuple[dict[str, Any], list[str], bool]:
     """What a certificate proves, and about a plan if there is one: data, lines, and whether it is accepted."""
+    from placeopt.orchestration.rechecking import check_certificate
     from placeopt.orchestration.result import relative_gap
-    from placeopt.verifier.certificates import check_certificate
 
     try:
-        proof = check_certificate(problem, path)
+        proof = check_certificate(problem, path, recheck=recheck)
         value = report.objective[0] if report is not None and report.feasible and report.objective else None
         if value is not None and (proof.bound is None or value < proof.bound):
             raise CertificateError(f"{proof}; but the plan is feasible, and its objective is {value}")
     except CertificateError as error:
         return {"certificate": {"refused": str(error)}}, [f"certificate refused: {error}"], False
-    lines, gap = [f"certificate: {proof}"], None
+    reasons = dict.fromkeys((each.engine, each.reason) for each in proof.trusted if each.reason)
+    lines, gap = [f"certificate: {proof}", *(f"trusted: {engine}: {reason}" for engine, reason in reasons)], None
     if value is not None:
         gap = relative_gap(value, proof.bound)
         sure = "" if gap else ": no plan is better" if proof.complete else ": no plan is better, if these are right"

@@ -3,8 +3,8 @@
 A certificate prefers claims that are checked by computing. The bound of a result is proved again, in this order:
 
 1. by a quick bound of each metric of the objective's first level (`leaves`);
-2. if the makespan alone is the objective, by the work within an interval, or a tree of cases (`refutation`) for few
-   tasks;
+2. if the makespan alone is the objective, by the work within an interval, by paths with prices or a flow (`paths`), or
+   by a tree of cases (`refutation`) for few tasks;
 3. or by blocks, if tasks cut the graph (`series`): a claim about a block is a quick bound, a tree, or relies on the
    engine that solved the block;
 4. else the certificate says which engine or which bound proved it, and relies on that.
@@ -30,18 +30,20 @@ from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Metric, Objective, Problem, Term
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock
-from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim
-from placeopt.proving.certificates.refutation import refutation_claim
+from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, infeasible_claim, interval_claim, relying
+from placeopt.proving.certificates.paths import path_claim, stages_claim
+from placeopt.proving.certificates.refutation import FEW, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
 from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
+from placeopt.verifier.certificates.refutation import LARGEST
 
 __all__ = ["certificate", "infeasibility"]
 
 SOME = 1000
 """Tasks up to which work within intervals is tried."""
 
-FEW, ALONE = 60, 0.4
-"""Tasks up to which all cases of the whole problem are tried, and the share of the time for that."""
+ALONE = 0.4
+"""Share of the time for trees of cases of the whole problem."""
 
 
 def certificate(
@@ -70,13 +72,21 @@ def certificate(
     scene = Scene(model_of(problem))
     found = [best_claim(alone(problem, term), term.metric, scene) or dict(NOTHING) for term in level]
     total = sum((term.weight * claim["value"] for term, claim in zip(level, found, strict=True)), Fraction(0))
-    proof: Claim = {"claim": "engine", "engine": source, "value": exact(bound)}
     if total >= bound:
         proof = terms(found)
     elif len(level) == 1 and level[0].metric == "makespan":
         ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
         search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
-        proof = terms([search.found(found[0], schedule) or {**proof, "value": ticks}])
+        claim = search.found(found[0], schedule) or search.due()
+        proof = terms([claim or relying(scene, "makespan", ticks, source)])
+    elif (
+        len(level) == 1
+        and level[0].metric == "period"
+        and (claim := stages_claim(problem, ceil(Fraction(bound) / level[0].weight), scene)) is not None
+    ):
+        proof = terms([claim])
+    else:
+        proof = relying(scene, _level(problem), bound, source)
     return _document(problem, bound, proof)
 
 
@@ -95,7 +105,7 @@ def infeasibility(
         proof = {**broken, "value": end + 1}
     if proof is None:
         source = source if prove_infeasible(problem) is None else "a quick proof"
-        proof = {"claim": "engine", "engine": source, "value": end + 1}
+        proof = relying(scene, "makespan", end + 1, source)
     return _document(problem, INFEASIBLE, proof)
 
 
@@ -118,11 +128,16 @@ def _broken_limit(problem: Problem, clock: Clock, should_stop: Callable[[], bool
     return None
 
 
+def _level(problem: Problem) -> str:
+    """The first level of the objective, as certificates state it."""
+    return str(Objective((problem.objective.levels[0],)))
+
+
 def _document(problem: Problem, bound: Value | str, proof: Claim) -> dict[str, Any]:
     return {
         "placeopt_certificate": FORMAT,
         "problem": problem.fingerprint(),
-        "objective": str(Objective((problem.objective.levels[0],))),
+        "objective": _level(problem),
         "bound": bound if isinstance(bound, str) else exact(bound),
         "proof": proof,
     }
@@ -141,15 +156,24 @@ class MakespanClaims:
     def found(self, known: Claim, schedule: Schedule | None) -> Claim | None:
         """A claim beyond a known one; None if none is found."""
         problem, ticks, n = self.problem, self.ticks, self.problem.n_tasks
-        part = Clock(None if self.clock.remaining is None else ALONE * self.clock.remaining)
-
-        def over() -> bool:
-            return part.over or self.should_stop()
-
+        over = self._over(ALONE)
         claim = interval_claim(problem, ticks, known, self.scene, over) if n <= SOME else None
+        claim = claim or path_claim(problem, ticks, self.scene, over)
         if claim is None and n <= FEW:
             claim = refutation_claim(self.scene.model, problem.task_names, ticks, over)
-        return claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
+        claim = claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
+        if claim is None and FEW < n <= LARGEST and not self.should_stop():
+            claim = refutation_claim(self.scene.model, problem.task_names, ticks, self.should_stop, 1)
+        return claim
+
+    def due(self) -> Claim | None:
+        """A claim by the deadlines of schedules that end before these ticks; None if none is found."""
+        return due_claim(self.scene.model, self.problem, self.problem.task_names, self.ticks, self._over(ALONE), MOST)
+
+    def _over(self, share: float) -> Callable[[], bool]:
+        """A call that is true once a share of the remaining time is over."""
+        part = Clock(None if self.clock.remaining is None else share * self.clock.remaining)
+        return lambda: part.over or self.should_stop()
 
 
 def terms(claims: list[Claim]) -> Claim:

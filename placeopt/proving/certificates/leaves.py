@@ -31,9 +31,9 @@ from placeopt.bounding.quick.paths import Windows, windows
 from placeopt.bounding.quick.resources import scarcest
 from placeopt.errors import CertificateError
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.objective import task_energy
+from placeopt.model.objective import Value, task_energy
 from placeopt.model.problem import UNLIMITED, Metric, Problem
-from placeopt.verifier.certificates import Scene, check_claim
+from placeopt.verifier.certificates import Scene, check_claim, exact, model_hash
 
 Claim = dict[str, Any]
 
@@ -42,6 +42,29 @@ SIZES = 32
 
 NOTHING: Claim = {"claim": "nothing", "value": 0}
 """No metric is negative."""
+
+
+REASONS = {
+    "destructive": "its steps have no claims, and no tree of cases was found in the time",
+    "series": "its blocks were not solved again in the time",
+    "intervals": "CP-SAT states no proofs of the parts of the graph",
+    "relaxation-lp": "its cuts have no claims, so that its dual prices prove nothing alone",
+    "relaxation-mip": "the engine states no proof of its branches",
+    "borders": "the most work beside each group is found by branches and cuts, which have no claims",
+    "division": "CP-SAT states no proof that whole groups do not fit",
+    "ideals": "a dynamic program over all sets of tasks that may come first, which are too many to state",
+}
+"""Why a bound is trusted if no other claim proves as much."""
+
+OTHERWISE = "the engine states no proof, and no other claim was found in the time"
+
+
+def relying(scene: Scene, metric: str, value: Value, engine: str) -> Claim:
+    """A claim that relies on an engine, with the hash of what it is about, and why it is not checked."""
+    stated = exact(value)
+    about = model_hash(scene.model, scene.model.problem.fingerprint(), metric, stated)
+    reason = REASONS.get(engine, OTHERWISE)
+    return {"claim": "engine", "engine": engine, "value": stated, "model": about, "reason": reason}
 
 
 def best_claim(problem: Problem, metric: Metric, scene: Scene, least: int = 1) -> Claim | None:

@@ -7,10 +7,19 @@ a tree that is found here is one that it accepts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
 
-from placeopt.proving.certificates.leaves import Claim
-from placeopt.verifier.certificates.model import Model
-from placeopt.verifier.certificates.refutation import Case, ClosedError
+import numpy as np
+
+from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.proving.certificates.leaves import Claim, infeasible_claim
+from placeopt.verifier.certificates import within
+from placeopt.verifier.certificates.model import Model, charge
+from placeopt.verifier.certificates.refutation import LARGEST, Case, ClosedError
+
+FEW = 60
+"""Tasks up to which a tree has more than one case."""
 
 MOST = 10_000
 """Cases of a tree at most, unless stated otherwise."""
@@ -34,14 +43,81 @@ def refutation_claim(
             case = make()
         except ClosedError:
             return None
-        decision = case.undecided()
-        if decision is None or left < 0 or should_stop():
+        if left < 2 or should_stop():
             raise LimitError
-        i, j = decision.about
-        other = case.model.problem.device_names[case.model.devices.leader[j]] if decision.kind == "class" else names[j]
-        return {decision.kind: [names[i], other], **{part: proof(made) for part, made in decision.parts}}
+        decision = _undecided(case)
+        if decision is None:
+            raise LimitError
+        kind, i, j = decision
+        other = case.model.problem.device_names[case.model.devices.leader[j]] if kind == "class" else names[j]
+        return {kind: [names[i], other], **{part: proof(made) for part, made in case.decision(kind, i, j)}}
 
     try:
         return {"claim": "refutation", "value": ticks, "proof": proof(lambda: Case(model, ticks - 1))}
     except (LimitError, RecursionError):
         return None
+
+
+def due_claim(
+    model: Model, problem: Problem, names: Sequence[str], ticks: int, should_stop: Callable[[], bool], most: int
+) -> Claim | None:
+    """A claim that the makespan is at least `ticks`, by deadlines: a quick bound, or a tree; None if none is found.
+
+    The makespan is the objective of the problem, which is that of the model.
+    """
+    if ticks < 1 or (problem.deadline == UNLIMITED).all():
+        return None
+    scene = within(model, ticks - 1)
+    claim = infeasible_claim(replace(problem, deadline=np.minimum(problem.deadline, ticks - 1)), scene, ticks)
+    if claim is None and model.n <= LARGEST and most:
+        claim = refutation_claim(scene.model, names, ticks, should_stop, most if model.n <= FEW else 1)
+    return None if claim is None else {"claim": "due", "value": ticks, "proof": claim}
+
+
+def _undecided(case: Case) -> tuple[str, int, int] | None:
+    """A decision that divides the case, one that matters for the longest path first; None if all is decided."""
+    model, found = case.model, case.windows
+
+    def work(i: int) -> int:
+        return found.least(model.duration[i], i)
+
+    rates = [rate for row in model.devices.links for rate in row if rate is not None]
+    groups = set(_open_groups(model))
+    pairs = []
+    for edge in model.edges:
+        i, j = edge.source, edge.target
+        if (model.group[i], model.group[j]) in groups or (model.group[j], model.group[i]) in groups:
+            ticks = min((charge(rate, edge.payload) for rate in rates), default=0)
+            pairs.append(
+                (found.least(found.head[i], i) + work(i) + ticks + work(j) + found.least(found.tail[j], j), i, j)
+            )
+    if pairs:
+        _, i, j = max(pairs)
+        return "pair", i, j
+    orders = []
+    for i, j in case.open_orders():
+        c = model.fits[model.group[i]].index(True)
+        both = model.duration[i][c] + model.duration[j][c]
+        ends = sorted((found.head[i][c] + both + found.tail[j][c], found.head[j][c] + both + found.tail[i][c]))
+        orders.append((ends[0], ends[1], i, j))
+    if orders:
+        _, _, i, j = max(orders)
+        return "order", i, j
+    far = [(work(model.members[g][0]) + work(model.members[h][0]), g, h) for g, h in groups]
+    if far:
+        g, h = max(far)[1:]
+        return "pair", model.members[g][0], model.members[h][0]
+    several = [g for g, row in enumerate(model.fits) if sum(row) > 1]
+    if several:
+        g = max(several, key=lambda g: sum(work(i) for i in model.members[g]))
+        return "class", model.members[g][0], model.fits[g].index(True)
+    return None
+
+
+def _open_groups(model: Model) -> list[tuple[int, int]]:
+    """Pairs of groups of which it is not decided whether they share a device."""
+    return [
+        (g, h)
+        for g, h in combinations(range(len(model.members)), 2)
+        if (g, h) not in model.apart and any(a and b for a, b in zip(model.fits[g], model.fits[h], strict=True))
+    ]

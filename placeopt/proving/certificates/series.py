@@ -10,9 +10,10 @@ from placeopt.model.schedule import Schedule
 from placeopt.protocol import Clock, Options, unsupported
 from placeopt.protocol.blocks import BlockBound, Blocks
 from placeopt.protocol.registry import find_solver, solver_names
-from placeopt.proving.certificates.leaves import Claim, best_claim
-from placeopt.proving.certificates.refutation import refutation_claim
+from placeopt.proving.certificates.leaves import Claim, best_claim, relying
+from placeopt.proving.certificates.refutation import due_claim, refutation_claim
 from placeopt.verifier.certificates import BlockPath, Scene, model_of
+from placeopt.verifier.certificates.refutation import PARTS
 
 SERIES, SHARE = "series", 0.5
 """The solver of blocks, and its share of the time."""
@@ -58,7 +59,12 @@ def series_claim(
             values[key] = path.default(key) + missing
     order = sorted(values, key=lambda key: found[key].problem.n_tasks)
     proofs = _Proofs([(found[key].problem, values[key]) for key in order], clock, should_stop).found()
-    arcs = [_arc(problem, blocks, found[key], proof) for key, proof in zip(order, proofs, strict=True)]
+    arcs = []
+    for key, proof in zip(order, proofs, strict=True):
+        if proof is None:
+            each = found[key]
+            proof = relying(path.scene(each.block, each.start, each.end), "makespan", values[key], "CP-SAT")
+        arcs.append(_arc(problem, blocks, found[key], proof))
     return {**stated, "arcs": sorted(arcs, key=lambda arc: arc["block"]), "value": ticks}
 
 
@@ -74,8 +80,7 @@ def _arc(problem: Problem, blocks: Blocks, bound: BlockBound, proof: Claim) -> C
     start, end = (None if d < 0 else problem.device_names[d] for d in (bound.start, bound.end))
     ends = blocks.cuts[max(bound.block - 1, 0) : bound.block + 1]
     names = [problem.task_names[i] for i in sorted({*blocks.inner[bound.block], *ends})]
-    if "proof" in proof:
-        proof = {**proof, "proof": _renamed(proof["proof"], names)}
+    proof = _renamed(proof, names)
     return {"block": bound.block, "start": start, "end": end, "proof": proof}
 
 
@@ -91,39 +96,38 @@ class _Proofs:
         self.known: dict[tuple[str, int], Claim] = {}
         self.scenes: dict[tuple[str, int], Scene] = {}
 
-    def found(self) -> list[Claim]:
-        """A proof of each bound: a quick bound, a tree of cases, or what the engine proved."""
+    def found(self) -> list[Claim | None]:
+        """A proof of each bound: a quick bound or a tree of cases; None if the engine alone proved it."""
         for most in (0, *CASES):
             missing = {key: each for key, each in zip(self.keys, self.wanted, strict=True) if key not in self.known}
             for left, (key, (block, ticks)) in zip(range(len(missing), 0, -1), missing.items(), strict=True):
                 if key not in self.scenes:
                     self.scenes[key] = Scene(model_of(block))
                 scene = self.scenes[key]
-                claim = self._tree(scene, ticks, most, left) if most else best_claim(block, "makespan", scene, ticks)
+                claim = self._tree(scene, block, ticks, most, left)
                 if claim is not None:
                     self.known[key] = {**claim, "value": ticks}
-        return [
-            self.known.get(key, {"claim": "engine", "engine": "CP-SAT", "value": ticks})
-            for key, (_, ticks) in zip(self.keys, self.wanted, strict=True)
-        ]
+        return [self.known.get(key) for key in self.keys]
 
-    def _tree(self, scene: Scene, ticks: int, most: int, left: int) -> Claim | None:
-        """A tree of cases within an equal share of the time for those that are left."""
-        remaining = self.clock.remaining
+    def _tree(self, scene: Scene, block: Problem, ticks: int, most: int, left: int) -> Claim | None:
+        """A quick bound, or a tree of cases within an equal share of the time for those that are left."""
+        remaining, names = self.clock.remaining, [str(i) for i in range(scene.model.n)]
         clock = Clock(None if remaining is None else remaining / left)
-        names = [str(i) for i in range(scene.model.n)]
-        return refutation_claim(scene.model, names, ticks, lambda: clock.over or self.should_stop(), most)
+
+        def over() -> bool:
+            return clock.over or self.should_stop()
+
+        claim = refutation_claim(scene.model, names, ticks, over, most) if most else None
+        claim = claim or (None if most else best_claim(block, "makespan", scene, ticks))
+        return claim or due_claim(scene.model, block, names, ticks, over, most)
 
 
-def _renamed(proof: Claim | None, names: Sequence[str]) -> Claim | None:
-    """A tree of cases with the names of tasks instead of their numbers."""
-    if proof is None:
-        return None
+def _renamed(proof: Claim, names: Sequence[str]) -> Claim:
+    """A claim, or a tree of cases, with the names of tasks instead of their numbers."""
     renamed: Claim = {}
     for key, value in proof.items():
-        if isinstance(value, list):
-            other = value[1] if key == "class" else names[int(value[1])]
-            renamed[key] = [names[int(value[0])], other]
+        if key in ("tasks", *PARTS) and isinstance(value, list):
+            renamed[key] = [each if key == "class" and at else names[int(each)] for at, each in enumerate(value)]
         else:
-            renamed[key] = _renamed(value, names)
+            renamed[key] = _renamed(value, names) if isinstance(value, dict) else value
     return renamed

@@ -3,26 +3,25 @@
 A certificate is a tree of claims; `docs/certificates.md` is the description of the format, from which this checker is
 written. It shares no code with solvers and bounds: it recomputes every number from the arrays of the problem, in
 integers, and takes from the certificate only what to compute, such as sets, prices and cuts. Where an engine decided
-(CP-SAT, HiGHS, or a bound of placeopt without a claim of its own), the claim says so: it is *trusted*, not checked,
-unless it is small enough to try all schedules.
+(CP-SAT, HiGHS, or a bound of placeopt without a claim of its own), the claim says so: it is *trusted*, not checked. It
+then states a hash of what it is about, so that another engine can decide the same
+(`placeopt.orchestration.rechecking`).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from placeopt.errors import CertificateError, UsageError, counted, visible
+from placeopt.errors import CertificateError, counted
 from placeopt.model.problem import Objective, Problem
-from placeopt.verifier.certificates.leaves import BITS, METRICS, Claim, Said, Scene, interval, shown, timely, whole
-from placeopt.verifier.certificates.model import INFINITE, block_of, model_of
-from placeopt.verifier.certificates.refutation import exhausted, refuted
+from placeopt.verifier.certificates.leaves import METRICS, interval
+from placeopt.verifier.certificates.model import INFINITE, Model, block_of, model_hash, model_of
+from placeopt.verifier.certificates.refutation import refuted
+from placeopt.verifier.certificates.scene import BITS, Claim, Said, Scene, shown, timely, whole, within
 
 __all__ = [
     "CLAIMS",
@@ -30,13 +29,17 @@ __all__ = [
     "INFEASIBLE",
     "BlockPath",
     "Checked",
+    "Leaf",
     "Scene",
     "Trusted",
     "check_certificate",
     "check_claim",
     "exact",
+    "examined",
+    "model_hash",
     "model_of",
     "timely",
+    "within",
 ]
 
 FORMAT = 1
@@ -45,18 +48,43 @@ FORMAT = 1
 INFEASIBLE = "infeasible"
 """The bound of a problem without a feasible schedule."""
 
-CASES = 20_000
-"""Cases that are tried in all for claims that rely on an engine."""
-
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """A claim that is not checked: who made it, about how many tasks, and where it is in the certificate."""
+    """A claim that is not checked.
+
+    Attributes
+    ----------
+    engine
+        What proved it.
+    tasks
+        The number of tasks that it is about.
+    value, where
+        What it states, and its place in the certificate.
+    model
+        SHA-256 of what it is about.
+    confirmed
+        Another solver that proved it as well; None without.
+    reason
+        Why it is not checked, in words; None if the certificate does not say.
+    """
 
     engine: str
     tasks: int
     value: int | Fraction
     where: str
+    model: str
+    confirmed: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """A trusted claim, with the metric and the model that it is about; the metric is None for a whole level."""
+
+    trusted: Trusted
+    metric: str | None
+    model: Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +99,14 @@ class Checked:
         The number of claims that were checked by computing, or are trusted.
     trusted
         Those that are trusted; without any, the bound is proved by this check alone.
+    rechecked
+        Whether a second engine tried to decide these.
     """
 
     bound: int | Fraction | None
     claims: int
     trusted: tuple[Trusted, ...]
+    rechecked: bool = False
 
     @property
     def complete(self) -> bool:
@@ -102,30 +133,38 @@ class Checked:
         largest = counted(max(each.tasks for each in self.trusted), "task")
         count, rely = len(self.trusted), "relies" if len(self.trusted) == 1 else "rely"
         about = f"it has {largest}" if count == 1 else f"the largest has {largest}"
-        return (
+        text = (
             f"{what} checked; {count:,} of {counted(self.claims, 'claim')} {rely} on {' and '.join(engines)} ({about})"
         )
+        if not self.rechecked:
+            return text
+        others = sorted({each.confirmed for each in self.trusted if each.confirmed})
+        sure = sum(each.confirmed is not None for each in self.trusted)
+        return f"{text}; {sure:,} confirmed by {' and '.join(others) or 'a second engine'}, {count - sure:,} undecided"
 
 
-def check_certificate(problem: Problem, certificate: Mapping[str, Any] | str | PathLike[str]) -> Checked:
-    """Check a certificate, a document or the path of a file, and return what it proves.
+def check_certificate(problem: Problem, certificate: Any) -> Checked:
+    """Check a certificate, a document, and return what it proves; see `examined`."""
+    return examined(problem, certificate)[0]
+
+
+def examined(problem: Problem, certificate: Any) -> tuple[Checked, tuple[Leaf, ...]]:
+    """Check a certificate, a document, and return what it proves, and the claims that it trusts.
 
     Raises
     ------
     CertificateError
         If a claim does not prove its value, or the certificate is of another problem or format.
-    UsageError
-        If the file cannot be read, or is not JSON.
     """
-    document = certificate if isinstance(certificate, Mapping) else _read(certificate)
     try:
-        return _checked(problem, document)
+        bound, check = _checked(problem, certificate)
     except RecursionError:
         raise CertificateError("certificate: its claims are nested too deeply") from None
+    return Checked(bound, check.claims, tuple(leaf.trusted for leaf in check.leaves)), tuple(check.leaves)
 
 
-def _checked(problem: Problem, document: Any) -> Checked:
-    """Check a document."""
+def _checked(problem: Problem, document: Any) -> tuple[int | Fraction | None, _Check]:
+    """Check a document, and return the bound; None for infeasibility."""
     if not isinstance(document, Mapping) or document.get("placeopt_certificate") != FORMAT:
         raise CertificateError(f"certificate: expected `placeopt_certificate: {FORMAT}` at its top")
     if document.get("problem") != problem.fingerprint():
@@ -138,7 +177,7 @@ def _checked(problem: Problem, document: Any) -> Checked:
         raise CertificateError(
             f"certificate.objective is {shown(document.get('objective'))}; the problem minimises {level}"
         )
-    check = _Check()
+    check = _Check(problem.fingerprint())
     if document.get("bound") == INFEASIBLE:
         scene, end = timely(problem)
         ticks = check.metric(scene, "makespan", document.get("proof"), "proof")
@@ -146,12 +185,12 @@ def _checked(problem: Problem, document: Any) -> Checked:
             raise CertificateError(
                 f"certificate.proof is of a makespan of {ticks:,}; expected more than {end:,}, by which schedules end"
             )
-        return Checked(None, check.claims, tuple(check.trusted))
+        return None, check
     bound = _value(document.get("bound"), "certificate.bound")
     found = check.level(problem, document.get("proof"), "proof")
     if found < bound:
         raise CertificateError(f"certificate.bound is {bound}, but its proof is of {found} only")
-    return Checked(bound, check.claims, tuple(check.trusted))
+    return bound, check
 
 
 def check_claim(scene: Scene, metric: str, claim: Claim) -> int:
@@ -163,15 +202,6 @@ def check_claim(scene: Scene, metric: str, claim: Claim) -> int:
         If that is less than it states.
     """
     return _Check().metric(scene, metric, claim, "claim")
-
-
-def _read(path: str | PathLike[str]) -> Any:
-    try:
-        return json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise UsageError(f"certificate {visible(str(path))}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"certificate {visible(str(path))}: the file is not JSON") from None
 
 
 def exact(value: int | Fraction) -> int | str:
@@ -195,16 +225,16 @@ def _value(value: object, where: str) -> int | Fraction:
 class _Check:
     """The check of one certificate."""
 
+    fingerprint: str | None = None  # of the problem; without it, trusted claims need no hash
     claims: int = 0
     plain: Scene | None = None  # the whole problem without deadlines
-    left: int = CASES  # cases that may still be tried where the certificate has no tree
-    trusted: list[Trusted] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
 
     def level(self, problem: Problem, claim: object, where: str) -> int | Fraction:
         """Check a claim about the first level of the objective."""
         claim, kind = _claim(claim, where)
         if kind == "engine":
-            return self._trust(claim, where, problem.n_tasks)
+            return self._trust(claim, where, model_of(problem), None)
         if kind != "terms":
             raise CertificateError(f"{where}.claim is {kind!r}; expected terms or engine")
         terms, stated = problem.objective.levels[0], claim.get("terms")
@@ -230,7 +260,8 @@ class _Check:
                 (self.metric(scene, metric, part, f"{where}.of[{i}]") for i, part in enumerate(parts)), default=0
             )
         elif kind == "engine":
-            return self._engine(scene, metric, claim, where)
+            self._trust(claim, where, scene.model, metric)
+            return value
         elif metric == "makespan" and kind in _STEPS:
             found = _STEPS[kind](self, scene, claim, where)
         elif kind in METRICS[metric]:
@@ -242,23 +273,18 @@ class _Check:
             raise CertificateError(f"{where}: the claim {kind} states {value:,}, but it proves {max(found, 0):,} only")
         return found
 
-    def _engine(self, scene: Scene, metric: str, claim: Claim, where: str) -> int:
-        value = whole(claim.get("value"), f"{where}.value")
-        if metric == "makespan" and self.left > 0:
-            proved, cases = exhausted(scene.model, value)
-            self.left -= cases
-            if proved:
-                self.claims += 1
-                return value
-        self._trust(claim, where, scene.model.n)
-        return value
-
-    def _trust(self, claim: Claim, where: str, tasks: int) -> int | Fraction:
-        engine, value = claim.get("engine"), _value(claim.get("value"), f"{where}.value")
-        if not isinstance(engine, str) or not engine.isprintable() or not 0 < len(engine) < 80:
-            raise CertificateError(f"{where}.engine is {engine!r}; expected the name of what proved the claim")
+    def _trust(self, claim: Claim, where: str, model: Model, metric: str | None) -> int | Fraction:
+        value, reason = _value(claim.get("value"), f"{where}.value"), claim.get("reason")
+        engine = _text(claim.get("engine"), 80, f"{where}.engine", "the name of what proved the claim")
+        reason = None if reason is None else _text(reason, 400, f"{where}.reason", "why the claim is not checked")
+        about = metric or str(Objective((model.problem.objective.levels[0],)))
+        stated, found = claim.get("model"), ""
+        if self.fingerprint is not None:
+            found = model_hash(model, self.fingerprint, about, exact(value))
+            if stated != found:
+                raise CertificateError(f"{where}.model is {shown(stated)}; the hash of its model is {found}")
         self.claims += 1
-        self.trusted.append(Trusted(engine, tasks, value, where))
+        self.leaves.append(Leaf(Trusted(engine, model.n, value, where, found, None, reason), metric, model))
         return value
 
     def interval(self, scene: Scene, claim: Claim, where: str) -> int:
@@ -273,6 +299,14 @@ class _Check:
         self.claims += 1
         refuted(scene.model, value, claim.get("proof"), where)
         return value
+
+    def due(self, scene: Scene, claim: Claim, where: str) -> int:
+        """A claim about schedules that end before the value, by their deadlines."""
+        value = whole(claim.get("value"), f"{where}.value")
+        if scene.model.cuts[0] is not None or 2 * value > INFINITE:
+            raise CertificateError(f"{where}: deadlines count from tick 0, not from the end of a cut; or a huge value")
+        found = self.metric(within(scene.model, value - 1), "makespan", claim.get("proof"), f"{where}.proof")
+        return value if found >= value else 0
 
     def limit(self, scene: Scene, claim: Claim, where: str) -> int:
         """A claim that a metric exceeds its limit."""
@@ -300,7 +334,10 @@ class _Check:
         return series.shortest(proved)
 
 
-_STEPS = {"limit": _Check.limit, "series": _Check.series, "interval": _Check.interval, "refutation": _Check.refutation}
+_STEPS = {
+    "due": _Check.due, "limit": _Check.limit, "series": _Check.series, "interval": _Check.interval,
+    "refutation": _Check.refutation,
+}  # fmt: skip
 """Claims about the makespan that are made of other claims."""
 
 CLAIMS = frozenset({"nothing", "largest", "engine", "terms", *_STEPS}.union(*METRICS.values()))
@@ -321,7 +358,6 @@ class BlockPath:
         model = scene.model
         self.model, self.where = model, where
         self.scenes: dict[tuple[int, int, int], Scene] = {}
-        self.place = {name: i for i, name in enumerate(model.problem.task_names)}
         self.classes = model.devices.class_of
         self.devices = {name: d for d, name in enumerate(model.problem.device_names)}
         self.cuts = [self._task(name, f"{where}.cuts") for name in _list(claim, "cuts", where)]
@@ -343,9 +379,9 @@ class BlockPath:
                     self._reaches(task, {*inner, *(() if far is None else (far,))}, edges is model.outs, b)
 
     def _task(self, name: object, where: str) -> int:
-        if not isinstance(name, str) or name not in self.place:
+        if not isinstance(name, str) or name not in self.model.named:
             raise CertificateError(f"{where}: the problem has no task {name!r}")
-        return self.place[name]
+        return self.model.named[name]
 
     def _reaches(self, task: int, wanted: set[int], forwards: bool, b: int) -> None:
         """Check that all wanted tasks are descendants of a task, or ancestors."""
@@ -421,6 +457,13 @@ class BlockPath:
         b, *pair = next(each for p in self._pairs(key[1], key[2]) if self.key(*(each := (key[0], *p))) == key)
         scene = self.scene(b, *pair)
         return scene.longest if scene.model.possible else INFINITE
+
+
+def _text(value: object, most: int, where: str, what: str) -> str:
+    """A short text of one line."""
+    if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) < most:
+        raise CertificateError(f"{where} is {shown(value)}; expected {what}")
+    return value
 
 
 def _claim(claim: object, where: str) -> tuple[Claim, str]:

@@ -7,191 +7,16 @@ trusts a number of the claim: prices, sets and intervals only choose which of ma
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
 from itertools import combinations
-from typing import Any
 
-import numpy as np
-
-from placeopt.errors import CertificateError, visible
-from placeopt.model.problem import PARTS, UNLIMITED, Problem
-from placeopt.verifier.certificates.model import INFINITE, Model, Rate, Table, charge, horizon, model_of
+from placeopt.errors import CertificateError
+from placeopt.model.problem import PARTS, UNLIMITED
+from placeopt.verifier.certificates.model import INFINITE, Model, Rate, Table, charge
+from placeopt.verifier.certificates.paths import flow, priced_path
+from placeopt.verifier.certificates.scene import Said, shown
+from placeopt.verifier.certificates.stages import divided
 from placeopt.verifier.certificates.transfers import largest_first, unavoidable
-from placeopt.verifier.certificates.windows import Windows, windows_of
-
-Claim = dict[str, Any]
-
-BITS = 1000
-"""Size of numbers in a certificate at most."""
-
-ROUNDS = 4
-"""Rounds in which deadlines exclude classes, at most."""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """A model with its windows, which are computed once."""
-
-    model: Model
-
-    @cached_property
-    def windows(self) -> Windows:
-        """Heads and tails."""
-        return windows_of(self.model)
-
-    @cached_property
-    def longest(self) -> int:
-        """No task can end and be followed by its tail before the makespan."""
-        model, found = self.model, self.windows
-        return max((found.least(found.through(model.duration, i), i) for i in range(model.n)), default=0)
-
-
-def timely(problem: Problem) -> tuple[Scene, int]:
-    """The problem with its deadlines as tails, and a tick T by which some schedule ends if any is feasible.
-
-    A deadline is met if T - deadline ticks remain at the end of the task. So a claim that the makespan exceeds T proves
-    that no schedule is feasible. Classes on which a task cannot end by T with its tail are left out, in some rounds.
-    T counts no ticks in which devices swap, and neither do claims (`swapping`).
-    """
-    model = model_of(problem)
-    end = horizon(model)
-    late = [end - min(int(deadline), end) for deadline in problem.deadline]
-    scene = Scene(replace(model, after=late, begins=False))
-    for _ in range(ROUNDS if any(late) else 0):
-        model, found = scene.model, scene.windows
-        feasible = [
-            [may and ticks <= end for may, ticks in zip(row, found.through(model.duration, i), strict=True)]
-            for i, row in enumerate(found.allowed)
-        ]
-        if feasible == model.allowed or not model.possible:
-            break
-        scene = Scene(replace(model, feasible=feasible))
-    return scene, end
-
-
-def whole(value: object, where: str) -> int:
-    """A number of a certificate that is whole and not negative."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or value.bit_length() > BITS:
-        raise CertificateError(f"{where} is {shown(value)}; expected a whole number, 0 or more, of at most {BITS} bits")
-    return value
-
-
-def shown(value: object) -> str:
-    """A part of a certificate for a message, shortened."""
-    return visible(f"{value!r}") if not isinstance(value, int) or value.bit_length() <= BITS else "too large"
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Prices by class, for a unit of work and for 2^shift bytes."""
-
-    work: list[int]
-    memory: list[int]
-    shift: int
-
-
-@dataclass(frozen=True)
-class Said:
-    """A claim about a scene, and where it is in the certificate."""
-
-    scene: Scene
-    claim: Claim
-    where: str
-
-    @property
-    def model(self) -> Model:
-        """The model of the scene."""
-        return self.scene.model
-
-    def number(self, key: str, default: int | None = None) -> int:
-        """A number of the claim."""
-        return whole(self.claim.get(key, default), f"{self.where}.{key}")
-
-    @cached_property
-    def devices(self) -> list[bool]:
-        """By class, whether the claim is about it; all classes if it names none."""
-        named, place = self.claim.get("devices"), self.model.devices.named
-        if named is None:
-            return [True] * self.model.k
-        if (
-            not isinstance(named, list)
-            or not named
-            or not all(isinstance(name, str) and name in place for name in named)
-        ):
-            raise CertificateError(f"{self.where}.devices is {named!r}; expected names of devices of the problem")
-        classes = {place[name] for name in named}
-        return [c in classes for c in range(self.model.k)]
-
-    @property
-    def places(self) -> int:
-        """The number of these devices."""
-        return sum(size for size, inside in zip(self.model.devices.size, self.devices, strict=True) if inside)
-
-    def prices(self) -> Prices:
-        """The prices of the claim; those of devices that it is not about are 0."""
-        found = []
-        for key in ("prices", "memory"):
-            stated, at, row = self.claim.get(key, {}), f"{self.where}.{key}", [0] * self.model.k
-            if not isinstance(stated, dict):
-                raise CertificateError(f"{at} is {stated!r}; expected a price for each device")
-            for name, price in stated.items():
-                c = self.model.devices.named.get(name)
-                if c is None:
-                    raise CertificateError(f"{at}: the problem has no device {name!r}")
-                row[c] = whole(price, f"{at}.{name}") if self.devices[c] else 0
-            found.append(row)
-        if any(price and room is None for price, room in zip(found[1], self.model.devices.capacity, strict=True)):
-            raise CertificateError(f"{self.where}.memory: a device without a limit of memory has a price")
-        return Prices(found[0], found[1], self.number("shift", 0))
-
-    def groups(self) -> list[int]:
-        """The groups that only these devices may run."""
-        return [
-            g
-            for g, row in enumerate(self.model.fits)
-            if all(d for d, may in zip(self.devices, row, strict=True) if may)
-        ]
-
-    def confined(self, near: int = 0, far: int = 0) -> list[int]:
-        """The tasks that only these devices may run, with at least this head and tail."""
-        tasks = [i for g in self.groups() for i in self.model.members[g]]
-        if near == far == 0:
-            return tasks
-        found = self.scene.windows
-        return [i for i in tasks if found.least(found.head[i], i) >= near and found.least(found.tail[i], i) >= far]
-
-    def cheapest(self, amount: Table, tasks: Iterable[int], prices: Prices) -> int:
-        """The least cost of tasks, those of one group on one class, less that of all memory; at these prices."""
-        model, total = self.model, dict[int, list[int]]()
-        for i in tasks:
-            row = total.setdefault(model.group[i], [0] * (model.k + 1))
-            for c, each in enumerate((*amount[i], model.memory[i])):
-                row[c] += each
-        cost = 0
-        for g, row in total.items():
-            held, classes = row[-1] >> prices.shift, [c for c in range(model.k) if self.devices[c] and model.fits[g][c]]
-            cost += min(prices.work[c] * row[c] + prices.memory[c] * held for c in classes)
-        rooms = zip(prices.memory, model.devices.size, model.devices.capacity, strict=True)
-        return cost - sum(price * size * ((room or 0) >> prices.shift) for price, size, room in rooms)
-
-    def shared(self, amount: Table, tasks: Iterable[int]) -> int:
-        """The least time in which these devices do the work of tasks, divided ideally at the claim's prices."""
-        prices = self.prices()
-        scale = sum(price * size for price, size in zip(prices.work, self.model.devices.size, strict=True))
-        if scale == 0:
-            raise CertificateError(f"{self.where}.prices: no device has a price")
-        return max(-(-self.cheapest(amount, tasks, prices) // scale), 0)
-
-    def least_cost(self, amount: Table) -> int:
-        """The least sum of an amount over the groups, at the claim's prices of memory."""
-        scale, prices = self.number("scale", 1), self.prices()
-        if scale == 0:
-            raise CertificateError(f"{self.where}.scale is 0; expected 1 or more")
-        prices = Prices([scale] * self.model.k, prices.memory, prices.shift)
-        return max(-(-self.cheapest(amount, self.confined(), prices) // scale), 0)
-
 
 # --- the makespan ---
 
@@ -393,7 +218,7 @@ def memory(said: Said) -> int:
 def separation(said: Said) -> int:
     """Tasks that are pairwise on different devices, and more than the devices that may run any of them."""
     model, named = said.model, said.claim.get("tasks")
-    place = {model.problem.task_names[task]: i for i, task in enumerate(model.tasks)}
+    place = model.named
     if not isinstance(named, list) or not all(isinstance(name, str) and name in place for name in named):
         raise CertificateError(f"{said.where}.tasks is {shown(named)}; expected names of tasks of the problem")
     groups = {model.group[place[name]]: name for name in named[: sum(model.devices.size) + 1]}
@@ -406,19 +231,11 @@ def separation(said: Said) -> int:
 
 def budget(said: Said) -> int:
     """A budget that does not suffice, although each group uses the least of it, at prices of memory."""
-    resources, name = said.model.problem.resources, said.claim.get("resource")
-    r = resources.names.index(name) if resources is not None and name in resources.names else -1
-    if resources is None or r < 0 or resources.renewable[r]:
-        raise CertificateError(f"{said.where}.resource is {shown(name)}; expected a budget of the problem")
-    return INFINITE if said.least_cost(_table(said.model, resources.amounts(r))) > int(resources.capacity[r]) else 0
+    amounts, room = said.budget(said.claim.get("resource"))
+    return INFINITE if said.least_cost(amounts) > room else 0
 
 
 # --- other metrics ---
-
-
-def _table(model: Model, values: Any) -> Table:
-    found: Table = values[np.ix_(np.array(model.tasks, dtype=np.int64), np.array(model.devices.leader))].tolist()
-    return found
 
 
 def energy(said: Said) -> int:
@@ -487,6 +304,8 @@ METRICS: dict[str, dict[str, Check]] = {
         "critical-path": lambda said: said.scene.longest,
         "load": load,
         "spread": spread,
+        "path": priced_path,
+        "flow": flow,
         "packing": packing,
         "resource": resource,
         "ports": ports,
@@ -506,8 +325,8 @@ METRICS: dict[str, dict[str, Check]] = {
         ),
     },
     "energy": {"cheapest": energy},
-    "relocation": {"cheapest": lambda said: said.least_cost(_table(said.model, said.model.problem.relocation))},
-    "price": {"cheapest": lambda said: said.least_cost(_table(said.model, said.model.problem.price))},
+    "relocation": {"cheapest": lambda said: said.least_cost(said.model.table(said.model.problem.relocation))},
+    "price": {"cheapest": lambda said: said.least_cost(said.model.table(said.model.problem.price))},
     "communication": {"transfers": communication},
     "tardiness": {"earliest": tardiness},
     "devices": {"memory": fewest_devices},
@@ -515,6 +334,7 @@ METRICS: dict[str, dict[str, Check]] = {
     "period": {
         "load": lambda said: said.shared(said.model.duration, said.confined()),
         "packing": lambda said: packing(said, said.model.duration) if _single(said.model) else 0,
+        "stages": divided,
     },
 }
 """Claims about each metric."""

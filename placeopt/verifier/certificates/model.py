@@ -7,9 +7,11 @@ that holds for the model thus holds for the problem.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,9 @@ Table = list[list[int]]
 
 Rate = tuple[int, int, int]
 """A fixed amount, and num / den for each byte."""
+
+Cut = tuple[int, int] | None
+"""A task that ends a block, and its device."""
 
 
 def charge(rate: Rate, payload: int) -> int:
@@ -119,8 +124,9 @@ class Model:
         All edges between tasks of the model.
     parted
         Pairs of tasks that run on different devices.
-    whole
-        Whether it is the whole problem, not a block.
+    cuts
+        Of a block, its first and its last cut with their devices, by their indices in the problem; None for a missing
+        one.
     begins
         Whether it begins at tick 0, not at the end of a cut, and the ticks in which devices swap then count.
     """
@@ -136,8 +142,13 @@ class Model:
     memory: list[int]
     edges: list[Edge]
     parted: tuple[tuple[int, int], ...]
-    whole: bool
+    cuts: tuple[Cut, Cut]
     begins: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the whole problem, not a block."""
+        return self.cuts == (None, None)
 
     @property
     def n(self) -> int:
@@ -148,6 +159,11 @@ class Model:
     def k(self) -> int:
         """The number of classes."""
         return len(self.devices.leader)
+
+    @cached_property
+    def named(self) -> dict[str, int]:
+        """The place of each task, by its name."""
+        return {self.problem.task_names[task]: i for i, task in enumerate(self.tasks)}
 
     @cached_property
     def members(self) -> list[list[int]]:
@@ -233,6 +249,11 @@ class Model:
         pairs = [(self.group[i], self.group[j]) for i, j in self.parted]
         return {*pairs, *((h, g) for g, h in pairs)}
 
+    def table(self, values: Any) -> Table:
+        """Values (n, m) of the problem, by task and class."""
+        found: Table = values[np.ix_(np.array(self.tasks, dtype=np.int64), np.array(self.devices.leader))].tolist()
+        return found
+
     def together(self, edge: Edge) -> bool:
         """Whether both ends are in one group."""
         return self.group[edge.source] == self.group[edge.target]
@@ -241,6 +262,22 @@ class Model:
 def model_of(problem: Problem) -> Model:
     """The whole problem as a model."""
     return block_of(problem, None, range(problem.n_tasks), None, {})
+
+
+def model_hash(model: Model, fingerprint: str, metric: str, value: int | str) -> str:
+    """SHA-256 of what a trusted claim is about: a metric of the tasks, with their windows, and its least value."""
+    problem = model.problem
+    names, devices = problem.task_names, problem.device_names
+    stated = {
+        "problem": fingerprint,
+        "metric": metric,
+        "value": value,
+        "tasks": [names[task] for task in model.tasks],
+        "release": model.release,
+        "after": model.after,
+        "cuts": [None if cut is None else [names[cut[0]], devices[cut[1]]] for cut in model.cuts],
+    }
+    return sha256(json.dumps(stated, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def horizon(model: Model) -> int:
@@ -273,6 +310,10 @@ def block_of(
     columns = problem.edge_source, problem.edge_target, problem.payload, problem.shared
     rows = zip(*(each.tolist() for each in columns), strict=True)
     held = problem.resident if problem.memory_model == "peak" else problem.resident + problem.output + problem.scratch
+
+    def at(cut: int | None) -> Cut:
+        return None if cut is None else (cut, ends[cut])
+
     model = Model(
         problem=problem,
         devices=devices,
@@ -285,7 +326,7 @@ def block_of(
         memory=[int(held[i]) for i in tasks],
         edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
         parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),
-        whole=first is None and last is None,
+        cuts=(at(first), at(last)),
         begins=first is None,
     )
     if len(model.order) < len(tasks):

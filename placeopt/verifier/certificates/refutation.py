@@ -15,8 +15,7 @@ A case is closed if a group has no class left. A tree divides cases that are not
     order   of two tasks of a group, one ends before the other starts (`first`, `second`)
     class   a task runs on a device of a class (`on`), or not (`off`)
 
-Once everything is decided, a case that is not closed is a schedule of the model. So any few tasks can be decided by
-trying all cases.
+Once everything is decided, a case that is not closed is a schedule of the model.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 from placeopt.errors import CertificateError, visible
 from placeopt.verifier.certificates.model import INFINITE, Edge, Model, charge
@@ -35,12 +34,8 @@ class ClosedError(Exception):
     """No schedule of the case ends by T."""
 
 
-class Decision(NamedTuple):
-    """A decision about two tasks, or a task and a class, and its two parts, each with how to make the case."""
-
-    kind: str
-    about: tuple[int, int]
-    parts: tuple[tuple[str, Callable[[], Case]], tuple[str, Callable[[], Case]]]
+Parts = tuple[tuple[str, Callable[[], "Case"]], tuple[str, Callable[[], "Case"]]]
+"""The two parts of a decision, each with how to make its case."""
 
 
 class Case:
@@ -50,75 +45,28 @@ class Case:
         self.model, self.limit = model, limit
         self.windows = self._narrowed()
 
-    def decision(self, kind: str, i: int, j: int) -> Decision:
-        """A decision about tasks i and j, or about task i and class j."""
+    def decision(self, kind: str, i: int, j: int) -> Parts:
+        """The parts of a decision about tasks i and j, or about task i and class j."""
         model = self.model
         if kind == "pair":
             shared, parted = united(model, [(i, j)]), replace(model, parted=(*model.parted, (i, j)))
-            return Decision(kind, (i, j), (("together", self._with(shared)), ("apart", self._with(parted))))
+            return ("together", self._with(shared)), ("apart", self._with(parted))
         if kind == "order":
-            both = (
-                (lambda: Case(with_edges(model, [(i, j)]), self.limit)),
-                (lambda: Case(with_edges(model, [(j, i)]), self.limit)),
+            return (
+                ("first", lambda: Case(with_edges(model, [(i, j)]), self.limit)),
+                ("second", lambda: Case(with_edges(model, [(j, i)]), self.limit)),
             )
-            return Decision(kind, (i, j), (("first", both[0]), ("second", both[1])))
         parts = []
         for name, on in (("on", True), ("off", False)):
             feasible = [list(row) for row in model.feasible]
             feasible[i] = [may and (c == j) == on for c, may in enumerate(feasible[i])]
             parts.append((name, self._with(replace(model, feasible=feasible))))
-        return Decision(kind, (i, j), (parts[0], parts[1]))
+        return parts[0], parts[1]
 
     def _with(self, model: Model) -> Callable[[], Case]:
         return lambda: Case(model, self.limit)
 
-    def undecided(self) -> Decision | None:
-        """A decision that divides the case, one that matters for the longest path first; None if all is decided."""
-        model, found = self.model, self.windows
-
-        def work(i: int) -> int:
-            return found.least(model.duration[i], i)
-
-        rates = [rate for row in model.devices.links for rate in row if rate is not None]
-        groups = set(self._open_groups())
-        pairs = []
-        for edge in model.edges:
-            i, j = edge.source, edge.target
-            if (model.group[i], model.group[j]) in groups or (model.group[j], model.group[i]) in groups:
-                ticks = min((charge(rate, edge.payload) for rate in rates), default=0)
-                pairs.append(
-                    (found.least(found.head[i], i) + work(i) + ticks + work(j) + found.least(found.tail[j], j), i, j)
-                )
-        if pairs:
-            return self.decision("pair", *max(pairs)[1:])
-        orders = []
-        for i, j in self._open_orders():
-            c = model.fits[model.group[i]].index(True)
-            both = model.duration[i][c] + model.duration[j][c]
-            ends = sorted((found.head[i][c] + both + found.tail[j][c], found.head[j][c] + both + found.tail[i][c]))
-            orders.append((*ends, i, j))
-        if orders:
-            return self.decision("order", *max(orders)[2:])
-        far = [(work(model.members[g][0]) + work(model.members[h][0]), g, h) for g, h in groups]
-        if far:
-            g, h = max(far)[1:]
-            return self.decision("pair", model.members[g][0], model.members[h][0])
-        several = [g for g, row in enumerate(model.fits) if sum(row) > 1]
-        if several:
-            g = max(several, key=lambda g: sum(work(i) for i in model.members[g]))
-            return self.decision("class", model.members[g][0], model.fits[g].index(True))
-        return None
-
-    def _open_groups(self) -> list[tuple[int, int]]:
-        """Pairs of groups of which it is not decided whether they share a device."""
-        model = self.model
-        return [
-            (g, h)
-            for g, h in combinations(range(len(model.members)), 2)
-            if (g, h) not in model.apart and any(a and b for a, b in zip(model.fits[g], model.fits[h], strict=True))
-        ]
-
-    def _open_orders(self) -> list[tuple[int, int]]:
+    def open_orders(self) -> list[tuple[int, int]]:
         """Pairs of tasks of one group without an edge between them, where one runs after the other."""
         model = self.model
         known = {(edge.source, edge.target) for edge in model.edges}
@@ -218,7 +166,7 @@ class Case:
     def _orders(self, found: Windows) -> list[tuple[int, int]]:
         """Tasks of a group that can only run in one order, without an edge yet."""
         model, edges = self.model, []
-        for i, j in self._open_orders():
+        for i, j in self.open_orders():
             classes = [c for c, may in enumerate(model.fits[model.group[i]]) if may]
             first, second = (any(self._follows(found, a, b, c) for c in classes) for a, b in ((i, j), (j, i)))
             if not first and not second:
@@ -254,8 +202,8 @@ def with_edges(model: Model, pairs: list[tuple[int, int]]) -> Model:
 
 PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
 
-SMALL, CASES, LARGEST = 10, 2000, 500
-"""Tasks of a model that is decided by trying all cases; cases that are tried at most; tasks of a model with a tree."""
+LARGEST = 1000
+"""Tasks of a model with a tree, at most."""
 
 
 def refuted(model: Model, value: int, proof: object, where: str) -> None:
@@ -264,7 +212,7 @@ def refuted(model: Model, value: int, proof: object, where: str) -> None:
         raise CertificateError(f"{where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     if not model.possible:
         return
-    names = {model.problem.task_names[task]: i for i, task in enumerate(model.tasks)}
+    names = model.named
     devices = model.devices.named
     pending: list[tuple[Callable[[], Case], Any, str]] = [(lambda: Case(model, value - 1), proof, f"{where}.proof")]
     while pending:
@@ -288,22 +236,4 @@ def refuted(model: Model, value: int, proof: object, where: str) -> None:
             i == j or case.model.group[i] != case.model.group[j] or any(case.model.devices.parallel)
         ):
             raise CertificateError(f"{at}.order: {about!r} do not share a device that runs one task at a time")
-        pending += [(make, node.get(name), f"{at}.{name}") for name, make in case.decision(kind, i, j).parts]
-
-
-def exhausted(model: Model, value: int) -> tuple[bool, int]:
-    """Whether trying all cases of few tasks shows that no schedule of the model is below a value; and their number."""
-    if model.n > SMALL:
-        return False, 0
-    pending, tried = [lambda: Case(model, value - 1)], 0
-    while pending and tried < CASES:
-        tried += 1
-        try:
-            case = pending.pop()()
-        except ClosedError:
-            continue
-        decision = case.undecided()
-        if decision is None:  # a schedule of the model
-            return False, tried
-        pending += [make for _, make in decision.parts]
-    return not pending, tried
+        pending += [(make, node.get(name), f"{at}.{name}") for name, make in case.decision(kind, i, j)]
