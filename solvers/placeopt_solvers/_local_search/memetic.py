@@ -43,7 +43,7 @@ class Tuning:
     """Parameters; `benchmarks/shops.py` measures their effect."""
 
     size: int = 10  # schedules of a population
-    starts: int = 4  # given schedules, the shortest ones, unless most tasks are in groups
+    starts: int = 4  # given schedules, the shortest ones
     idle: int = 60  # new schedules without a better population after which a new one begins
     mix: tuple[float, float] = (0.3, 0.7)  # least and largest weight of the second parent
     rounds: int = 300  # moves in windows per task before tabu search, if most tasks are in groups
@@ -92,8 +92,7 @@ class Memetic:
         self._instance = make_instance(problem)
         self._starts = sorted(starts, key=lambda each: makespan(problem, each))
         self.schedule = self._starts[0]
-        if not self.grouped:  # where windows come first, even long schedules may lead to short ones
-            del self._starts[TUNING.starts :]
+        del self._starts[TUNING.starts :]
         self._given = tuple(self._starts)
         self.span = makespan(problem, self.schedule)
         self._population: list[Member] = []
