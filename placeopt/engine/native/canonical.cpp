@@ -60,7 +60,8 @@ struct Conflict {
 class Search {
 public:
     Search(const Buffers& buffers, Ints order, Int capacity, Int most, Stop& stop)
-        : buffers_(buffers), allowed_(buffers), capacity_(capacity), most_(most), stop_(stop), n_(buffers.count()), over_(neighbours(buffers)) {
+        : buffers_(buffers), allowed_(buffers), capacity_(capacity), most_(most), stop_(stop), n_(buffers.count()),
+          over_(neighbours(buffers)) {
         Int sections = 0;
         for (const Int s : buffers.last) sections = std::max(sections, s);
         waiting_.resize(sections), spare_.resize(sections), given_.resize(sections);

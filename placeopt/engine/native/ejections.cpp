@@ -13,26 +13,36 @@ namespace engine {
 namespace {
 
 constexpr Int TENURE = 3, SPREAD = 10;  // a buffer stays for TENURE to TENURE + SPREAD moves
+// After this number of moves for a goal, the next one is half as far from the best height. It begins with the best offsets.
+constexpr Int MOST_MOVES = 30'000;
 
 class Ejections {
 public:
     Ejections(const Buffers& buffers, Ints offset, Int seed)
-        : buffers_(buffers), allowed_(buffers), over_(neighbours(buffers)), offset_(offset.begin(), offset.end()), random_(seed % (MODULUS - 1) + 1) {
+        : buffers_(buffers), allowed_(buffers), over_(neighbours(buffers)), offset_(offset.begin(), offset.end()),
+          random_(seed % (MODULUS - 1) + 1) {
         const Int n = buffers.count(), height = top();
         // What is large and shares time with many is hard to place.
         for (Int b = 0; b < n; ++b)
             weight_.push_back(16 + buffers.size[b] / (height / 1024 + 1) * static_cast<Int>(over_[b].size()));
+        first_weight_ = weight_;
         stays_.assign(n, 0), out_at_.assign(n, NONE);
     }
 
     std::vector<Int> run(Int target, Int most, Stop& stop) {
         std::vector<Int> best = offset_;
-        Int height = top(), goal = height;
-        for (moves_ = 0; moves_ < most; ++moves_) {
-            if (out_.empty()) {
-                best = offset_, height = top();
+        Int height = top(), goal = height, step = height - target, tried = 0;
+        for (moves_ = 0; moves_ < most; ++moves_, ++tried) {
+            if (out_.empty() || tried >= MOST_MOVES) {
+                if (out_.empty()) {
+                    best = offset_, height = top(), step *= 2;
+                } else {
+                    offset_ = best, weight_ = first_weight_, step /= 2;
+                    while (!out_.empty()) take_in(out_.back());
+                }
                 if (height <= target) break;
-                goal = height - std::max<Int>(1, (height - target) * 3 / 10);
+                step = std::max<Int>(1, std::min(step, (height - target) * 3 / 10));
+                goal = height - step, tried = 0;
                 for (Int b = 0; b < buffers_.count(); ++b)
                     if (buffers_.fixed[b] < 0 && offset_[b] + buffers_.size[b] > goal) take_out(b);
                 if (out_.empty()) break;
@@ -51,7 +61,7 @@ private:
     const Buffers& buffers_;
     Allowed allowed_;
     const std::vector<std::vector<std::int32_t>> over_;
-    std::vector<Int> offset_, weight_;
+    std::vector<Int> offset_, weight_, first_weight_;
     std::vector<Int> out_, out_at_;  // buffers without an offset, and where each is in this list
     std::vector<Int> stays_;         // the first move that may take a buffer out
     std::vector<Border> begins_, ends_;
@@ -67,6 +77,10 @@ private:
     void take_out(Int b) {
         out_at_[b] = static_cast<Int>(out_.size());
         out_.push_back(b);
+    }
+    void take_in(Int b) {
+        out_[out_at_[b]] = out_.back(), out_at_[out_.back()] = out_at_[b];
+        out_.pop_back(), out_at_[b] = NONE;
     }
 
     // Places b at the lowest of the offsets where it takes out the least weight; false if no offset is below the goal.
@@ -92,8 +106,8 @@ private:
             if (weight < least) least = weight, at = x;
         }
         if (at < 0) return false;
-        out_[out_at_[b]] = out_.back(), out_at_[out_.back()] = out_at_[b];
-        out_.pop_back(), out_at_[b] = NONE, offset_[b] = at;
+        take_in(b);
+        offset_[b] = at;
         for (const Int d : over_[b])
             if (placed(d) && offset_[d] < at + size && at < offset_[d] + buffers_.size[d]) take_out(d);
         if (least == 0) return true;
@@ -107,7 +121,7 @@ private:
 }  // namespace
 
 std::vector<Int> lower_height(const Buffers& buffers, Ints offset, Int target, Int seed, Int most, Stop& stop) {
-    return Ejections(buffers, std::move(offset), seed).run(target, most, stop);
+    return Ejections(buffers, offset, seed).run(target, most, stop);
 }
 
 }  // namespace engine
