@@ -15,7 +15,7 @@ import placeopt as po
 from placeopt.allocation.bounds import height_bound
 from placeopt.allocation.sections import components, sections_of
 from placeopt.allocation.solving import _Part, _Solve
-from placeopt.engine import Stop, fit_buffers, lower_height
+from placeopt.engine import Stop, first_fit, fit_buffers, lower_height
 from tests.support.brute_force_allocation import least_height, planted_buffers, random_buffers
 
 
@@ -175,6 +175,23 @@ def test_moves_lower_the_height_of_many() -> None:
         part._lower(0, 3000, time.monotonic() + 20)
         assert part.bound.height <= part.height < first
         assert po.verify_allocation(problem, part.offset, capacity=part.height).feasible
+
+
+def test_moves_go_on_with_a_nearer_goal() -> None:
+    """No goal is reached: the least height of these buffers is above the target."""
+    rng = random.Random(1)
+    begin = [rng.randrange(40) for _ in range(60)]
+    problem = po.build_buffers(
+        lower=begin, upper=[b + rng.randint(5, 30) for b in begin], size=[rng.randint(50, 99) for _ in begin]
+    )
+    sections = sections_of(problem)
+    offset = first_fit(sections, np.arange(60), Stop())
+    heights = []
+    for most in (1_000, 100_000, 100_000):
+        found = lower_height(sections, offset, 1, 0, most, Stop())
+        assert po.verify_allocation(problem, found * sections.unit).feasible
+        heights.append(int((found + sections.size).max()))
+    assert heights[0] >= heights[1] == heights[2] >= height_bound(problem).height // sections.unit
 
 
 def test_no_moves_where_no_offset_is_lower() -> None:
