@@ -1,12 +1,14 @@
 """Measure memory allocation: MiniMalloc's instances, small problems against all orders, changed plans, growth.
 
     python benchmarks/allocation.py [minimalloc] [agreement] [mutants] [plans] [growth] [--limit 8] [--number 5000]
+    python benchmarks/allocation.py minimalloc --minimalloc PATH
     python benchmarks/allocation.py arenas --wheels FOLDER
 
 All parts but arenas run unless some are named.
 
     minimalloc  the files in minimalloc/ of the folder that PLACEOPT_DATA names (M. D. Moffitt, ASPLOS 2023), in
-                1,048,576 bytes as a whole command, and their least height
+                1,048,576 bytes as a whole command, and their least height; with the path of a MiniMalloc
+                program, also the CPU seconds of both until the buffers fit
     agreement   random problems with up to 7 buffers against all orders (tests/support/brute_force_allocation.py):
                 height, bound, and whether they fit into the least height and into one byte less
     mutants     four times as many plans with one change: the verifier must find exactly the overlaps that a comparison
@@ -21,10 +23,12 @@ All parts but arenas run unless some are named.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import replace
@@ -46,14 +50,15 @@ CAPACITY = 1_048_576
 SIZES = (1_000, 3_000, 10_000)
 
 
-def minimalloc(limit: float) -> bool:
+def minimalloc(limit: float, program: Path | None) -> bool:
     """MiniMalloc's instances; whether all fit."""
     files = sorted(Path(os.environ.get("PLACEOPT_DATA", ""), "minimalloc").glob("*.csv"))
     if not files:
         CONSOLE.print("minimalloc: PLACEOPT_DATA does not name a folder with minimalloc/*.csv; nothing to measure")
         return True
     table = Table(title=f"{CAPACITY:,} bytes; least height in {limit:g} s")
-    for header in ("instance", "buffers", "live", "fits", "command s", "least height", "bound", "gap", "s"):
+    headers = ["instance", "buffers", "live", "fits", "command s", "least height", "bound", "gap", "s"]
+    for header in headers if program is None else [*headers, "fits: CPU s", "MiniMalloc"]:
         table.add_column(header, justify="right")
     sound = True
     for path in files:
@@ -63,12 +68,37 @@ def minimalloc(limit: float) -> bool:
         seconds = time.perf_counter() - begun
         found = po.allocate(po.load_buffers(path), time_limit=limit)
         sound &= code == 0
+        beside = () if program is None else (fitted(found.problem), fitted_by(program, path, found.problem))
         table.add_row(
             path.name.split(".")[0], str(len(found.problem)), f"{found.live:,}", "yes" if code == 0 else "no",
             f"{seconds:.2f}", f"{found.height:,}", f"{found.bound:,}", f"{found.gap:.2%}", f"{found.seconds:.2f}",
+            *beside,
         )  # fmt: skip
     CONSOLE.print(table)
     return sound
+
+
+def fitted(problem: po.Buffers) -> str:
+    """CPU seconds of all threads until the buffers fit."""
+    begun = time.process_time()
+    fits = po.allocate(problem, capacity=CAPACITY, time_limit=600).fits
+    return f"{time.process_time() - begun:.2f}" if fits else "none"
+
+
+def fitted_by(program: Path, path: Path, problem: po.Buffers) -> str:
+    """CPU seconds of a MiniMalloc program until the buffers fit; its offsets are verified."""
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, "offsets.csv")
+        command = [str(program), f"--capacity={CAPACITY}", f"--input={path}", f"--output={written}", "--timeout=600s"]
+        begun = os.times().children_user
+        code = subprocess.run(command, capture_output=True, check=False).returncode
+        seconds = os.times().children_user - begun
+        if code:
+            return "none"
+        with written.open(newline="") as file:
+            offset = {row["id"]: int(row["offset"]) for row in csv.DictReader(file)}
+    report = po.verify_allocation(problem, [offset[name] for name in problem.names], capacity=CAPACITY)
+    return f"{seconds:.2f}" if report.feasible else "wrong"
 
 
 def agreement(number: int, seed: int) -> bool:
@@ -231,6 +261,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=8.0, help="seconds for each instance")
     parser.add_argument("--number", type=int, default=5_000, help="random problems; four times as many changed plans")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minimalloc", type=Path, help="a MiniMalloc program to compare with")
     parser.add_argument("--wheels", type=Path, help="folder of wheels, for arenas")
     asked = parser.parse_args()
     if ("arenas" in asked.parts) != (asked.wheels is not None):
@@ -238,7 +269,7 @@ def main() -> None:
     parts = asked.parts or names
     sound = True
     if "minimalloc" in parts:
-        sound &= minimalloc(asked.limit)
+        sound &= minimalloc(asked.limit, asked.minimalloc)
     if "agreement" in parts:
         sound &= agreement(asked.number, asked.seed)
     if "mutants" in parts:

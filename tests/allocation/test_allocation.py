@@ -15,7 +15,7 @@ import placeopt as po
 from placeopt.allocation.bounds import height_bound
 from placeopt.allocation.sections import components, sections_of
 from placeopt.allocation.solving import _Part, _Solve
-from placeopt.engine import Stop, fit_buffers
+from placeopt.engine import Stop, first_fit, fit_buffers, lower_height
 from tests.support.brute_force_allocation import least_height, planted_buffers, random_buffers
 
 
@@ -157,32 +157,45 @@ def test_plots(tmp_path: Path) -> None:
         replace(found, offset=None).plot()
 
 
-def test_large_buffers_first_lower_the_height_of_many() -> None:
+def test_moves_lower_the_height_of_many() -> None:
     """Long and short lifetimes, for which first fit in sorted orders is not best; the best is kept and verified."""
     rng = random.Random(0)
     begin = [rng.randrange(3000) for _ in range(1200)]
     life = [rng.choice([rng.randint(1, 40), rng.randint(1, 40), rng.randint(40, 1500)]) for _ in range(1200)]
     size = [64 * int(2 ** rng.uniform(2, 14)) for _ in range(1200)]
-    problem = po.build_buffers(lower=begin, upper=[b + n for b, n in zip(begin, life, strict=True)], size=size)
-    solve = _Solve(problem, None, 60, 0, 1, lambda: False)
-    part = _Part(solve, np.arange(1200))
-    part.place_first()
-    first, part._goal = part.height, part.bound.height
-    assert first > part.bound.height
-    part._from_large(time.monotonic() + 20, 1.0)
-    assert part.bound.height <= part.height < first
-    assert po.verify_allocation(problem, part.offset, capacity=part.height).feasible
+    fixed = [65536 if k == 7 else None for k in range(1200)]
+    changed: tuple[dict[str, Any], ...] = ({}, {"fixed": fixed, "alignment": [128] * 1200})
+    for changes in changed:
+        upper = [b + n for b, n in zip(begin, life, strict=True)]
+        problem = po.build_buffers(lower=begin, upper=upper, size=size, **changes)
+        part = _Part(_Solve(problem, None, 60, 0, 1, lambda: False), np.arange(1200))
+        part.place_first()
+        first, part._goal = part.height, part.bound.height
+        assert first > part.bound.height
+        part._lower(0, 3000, time.monotonic() + 20)
+        assert part.bound.height <= part.height < first
+        assert po.verify_allocation(problem, part.offset, capacity=part.height).feasible
 
 
-def test_no_buffer_of_many_is_large() -> None:
-    """Each takes less than a hundredth of the bound, the first share from which buffers are large."""
-    rng = random.Random(0)
-    begin = [rng.randrange(100) for _ in range(1500)]
-    size = [rng.randint(1, 5) for _ in begin]
-    problem = po.build_buffers(lower=begin, upper=[b + rng.randint(20, 60) for b in begin], size=size)
-    part = _Part(_Solve(problem, None, 60, 0, 1, lambda: False), np.arange(1500))
-    part._goal, part.height = part.bound.height, 2 * part.bound.height
-    assert part.bound.height > 100 * max(size)
-    part._from_large(time.monotonic() + 20, 0.1)
-    assert part.bound.height <= part.height < 2 * part.bound.height
-    assert po.verify_allocation(problem, part.offset).feasible
+def test_moves_go_on_with_a_nearer_goal() -> None:
+    """No goal is reached: the least height of these buffers is above the target."""
+    rng = random.Random(1)
+    begin = [rng.randrange(40) for _ in range(60)]
+    problem = po.build_buffers(
+        lower=begin, upper=[b + rng.randint(5, 30) for b in begin], size=[rng.randint(50, 99) for _ in begin]
+    )
+    sections = sections_of(problem)
+    offset = first_fit(sections, np.arange(60), Stop())
+    heights = []
+    for most in (1_000, 100_000, 100_000):
+        found = lower_height(sections, offset, 1, 0, most, Stop())
+        assert po.verify_allocation(problem, found * sections.unit).feasible
+        heights.append(int((found + sections.size).max()))
+    assert heights[0] >= heights[1] == heights[2] >= height_bound(problem).height // sections.unit
+
+
+def test_no_moves_where_no_offset_is_lower() -> None:
+    """The only buffer to place must lie above a given one, so the target is out of reach."""
+    problem = po.build_buffers(lower=[0, 0], upper=[2, 2], size=[4, 4], fixed=[2, None])
+    offset = lower_height(sections_of(problem), np.array([1, 3]), 1, 0, 100, Stop())
+    assert offset.tolist() == [1, 3]

@@ -236,6 +236,57 @@ class TestTasks:
         assert resident(tasks_of(model(nodes, {"x": [2, 3]}, [last], weights))) == used
 
 
+class TestAddresses:
+    """Which outputs may share bytes, in problems with addresses."""
+
+    def shares(self, nodes: list[Any], outputs: list[str], **options: Any) -> dict[str, Any]:
+        made = model(nodes, {"x": [2, 3]}, outputs, [constant("shape", [6]), constant("row", [1, 2, 3], np.float32)])
+        document = po.from_onnx(made, devices=DEVICES, addresses="64 B", **options).document
+        assert document["addresses"] == {"alignment": "64 B"}
+        problem = po.compile(document)
+        schedule = po.solve(problem, "heft", time_limit=5).schedule
+        assert schedule is not None
+        assert po.verify(problem, schedule).feasible
+        tasks = document["tasks"].items()
+        return {
+            name: task.get("in_place", task.get("view")) for name, task in tasks if {"in_place", "view"} & set(task)
+        }
+
+    def test_views_and_elementwise_operators(self) -> None:
+        nodes = [
+            node("Neg", ["x"], ["a"]), node("Reshape", ["a", "shape"], ["b"]), node("Relu", ["b"], ["c"]),
+            node("Add", ["c", "c"], ["d"]), node("Mul", ["d", "b"], ["e"]),
+        ]  # fmt: skip
+        shares = self.shares(nodes, ["e"])
+        assert shares == {
+            "Reshape_b": "Neg_a", "Relu_c": ["Reshape_b"], "Add_d": ["Relu_c"], "Mul_e": ["Add_d", "Reshape_b"],
+        }  # fmt: skip
+
+    def test_nothing_overwrites_what_the_model_returns(self) -> None:
+        """Neither an output, nor what an output is a view of, nor a view of an output."""
+        nodes = [node("Neg", ["x"], ["a"]), node("Identity", ["a"], ["b"]), node("Relu", ["a"], ["c"])]
+        assert self.shares([*nodes, node("Neg", ["b"], ["d"])], ["b", "c", "d"]) == {"Identity_b": "Neg_a"}
+        assert self.shares([*nodes, node("Neg", ["b"], ["d"])], ["a", "c", "d"]) == {"Identity_b": "Neg_a"}
+
+    def test_sizes_types_and_numbers_of_outputs_differ(self) -> None:
+        nodes = [
+            node("Neg", ["x"], ["a"]), node("Cast", ["a"], ["b"], to=TensorProto.INT32), node("Abs", ["b"], ["c"]),
+            node("Softmax", ["a"], ["d"]), node("Split", ["d"], ["e", "f"], axis=1), node("Neg", ["e"], ["g"]),
+            node("ReduceSum", ["a"], ["h"]), node("Add", ["h", "row"], ["i"]), node("Dropout", ["i"], ["j"]),
+        ]  # fmt: skip
+        nodes[4] = node("Split", ["d", "parts"], ["e", "f"], axis=1)
+        nodes.insert(0, node("Constant", [], ["parts"], value_ints=[2, 1]))
+        assert self.shares(nodes, ["c", "f", "g", "j"]) == {"Abs_c": ["Cast_b"], "Dropout_j": "Add_i"}
+
+    def test_only_with_addresses(self) -> None:
+        made = model([node("Neg", ["x"], ["a"]), node("Relu", ["a"], ["b"])], {"x": [2]}, ["b"])
+        assert not any("in_place" in task for task in tasks_of(made).values())
+        with pytest.raises(po.DocumentError, match="addresses are not supported with the objective period"):
+            po.from_onnx(made, devices=DEVICES, addresses="64 B", objective="period")
+        with pytest.raises(po.DocumentError, match=r'addresses\.alignment: "0 B" is not an alignment'):
+            po.from_onnx(made, devices=DEVICES, addresses="0 B")
+
+
 class TestNumberFormats:
     def product(self, element: int) -> onnx.ModelProto:
         return model(

@@ -288,6 +288,39 @@ class TestGraph:
         assert list(first.document["tasks"].items()) == list(second.document["tasks"].items())
 
 
+class _Sharing(nn.Module):
+    """Results in place, a view, a slice, two layouts of one tensor, and a result that is returned."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        a = torch.softmax(x, 0)
+        b = torch.tanh(torch.relu(a).view(-1))
+        c = b.reshape(x.shape) + a
+        d = c + c.T
+        e = torch.neg(d[:2])
+        return torch.exp(d), e * 2 + e.sum()
+
+
+def test_results_that_may_take_the_memory_of_an_argument() -> None:
+    tasks = tasks_of(_Sharing(), torch.ones(4, 4), addresses="64 B")
+    shares = {name: task["in_place"] for name, task in tasks.items() if "in_place" in task}
+    assert shares == {
+        "relu": ["softmax"], "tanh": ["relu"], "add": ["tanh", "softmax"], "exp": ["add_1"], "mul": ["neg"],
+        "add_2": ["mul"],
+    }  # fmt: skip
+    assert not any("in_place" in task for task in tasks_of(_Sharing(), torch.ones(4, 4)).values())
+
+
+def test_returned_and_changed_tensors_keep_their_memory() -> None:
+    class Returned(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            a = torch.neg(x)
+            b = torch.neg(x).add_(1)
+            return a.view(-1), torch.relu(a) + torch.exp(b)
+
+    tasks = tasks_of(Returned(), torch.ones(4, 4), addresses="64 B")
+    assert {name for name, task in tasks.items() if "in_place" in task} == {"add"}
+
+
 class TestLevels:
     @pytest.mark.parametrize("level", ["module", 1, 2, 3, "2"])
     def test_costs_do_not_depend_on_the_level(self, level: str | int) -> None:

@@ -359,6 +359,13 @@ def mutates(target: Any) -> bool:
     return schema is not None and bool(schema.is_mutable) and base_name(target) not in _RESHAPES
 
 
+def is_elementwise(target: Any) -> bool:
+    """Whether each element of the result depends on one element of each argument of its shape."""
+    name = base_name(target)
+    known = name in _ELEMENTS or name.removesuffix("_backward") in _ELEMENTS
+    return known and getattr(target, "namespace", "") == "aten" and not name.startswith("upsample")
+
+
 def _by_formula(
     target: Any,
     name: str,

@@ -438,6 +438,24 @@ VIEWS = frozenset(
 )
 """Operators that move no data on their device."""
 
+
+def keeps_bytes(node: SizedNode) -> bool:
+    """Whether the result is the first input with another shape or type."""
+    if operator_name(node.proto) == "Dropout":
+        return not _trains(node)
+    return operator_name(node.proto) in ("BitCast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+
+
+def in_place(node: SizedNode) -> bool:
+    """Whether each element of the result depends on one element of each input, which the result may overwrite.
+
+    This holds for inputs of the shape of the result.
+    """
+    return operator_name(node.proto) in _IN_PLACE
+
+
+_IN_PLACE = frozenset((*_ELEMENTWISE, *_ALIASES, "Gelu", "Max", "Mean", "Min", "Pow", "Sum"))
+
 MOVES = (
     VIEWS
     | {f"com.microsoft.{name}" for name in onnx_contrib.MOVES}

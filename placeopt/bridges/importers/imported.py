@@ -53,6 +53,8 @@ class ImportOptions:
     serve: bool | None = None
     """Whether a language model becomes a serving problem: its layers are divided among the devices for the most tokens
     per second."""
+    addresses: str | None = None
+    """Alignment of addresses, such as `64 B`: plans state offsets, and tasks state which outputs may share bytes."""
     plan: bool | None = None
     """Whether the run that the file records is read as a plan."""
 

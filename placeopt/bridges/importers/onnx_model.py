@@ -8,6 +8,7 @@ the name of its node (see `placeopt.bridges.onnx_models`). Its duration follows 
   has its own copy of a smaller one.
 - A node of `ai.onnx.ml`, such as a tree ensemble, has its model in its attributes, which are `resident` memory, too.
 - Nodes that exchange sequences or maps are colocated: runtimes send only tensors to other devices.
+- With addresses, a task states which outputs may share bytes: views, and elementwise results in place of an input.
 - The outputs that other nodes or the caller read are the `output` of the task. An edge has a payload of its own if its
   consumer reads only some of them.
 - A node with control flow is one task, with the cost of all iterations, or of its most expensive branch.
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placeopt.bridges.costs.onnx_nodes import SizedNode
-from placeopt.bridges.costs.onnx_rules import cost_of
+from placeopt.bridges.costs.onnx_rules import cost_of, in_place, keeps_bytes
 from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import network_of
@@ -96,7 +97,9 @@ def read(source: StrPath | ModelProto, options: ImportOptions) -> Imported:
             operators=converter.operators(),
         )
         rules = pipeline_rules() if options.pipelined else None
-        return graph.imported(network, options.resolution, model.file, (*notes, *converter.notes()), rules)
+        return graph.imported(
+            network, options.resolution, model.file, (*notes, *converter.notes()), rules, options.addresses
+        )
 
 
 def from_onnx(
@@ -110,6 +113,7 @@ def from_onnx(
     resolution: str | None = None,
     objective: str = "makespan",
     target: str | None = None,
+    addresses: str | None = None,
 ) -> Imported:
     """Convert an ONNX model to a problem document.
 
@@ -134,6 +138,8 @@ def from_onnx(
         `makespan`, or `period` for a pipeline with contiguous stages.
     target
         `onnxruntime`: check that every plan of the problem can be exported as segments.
+    addresses
+        Alignment such as `"64 B"`: plans have offsets, and tasks state which outputs may share bytes.
 
     Returns
     -------
@@ -163,6 +169,7 @@ def from_onnx(
         precision=precision,
         objective=objective,
         target=target,
+        addresses=addresses,
     )
     return read(model, options)
 
@@ -199,8 +206,8 @@ class _Converter:
         holders: dict[str, str] = {}
         """The task that holds each large shared constant."""
         operators = []
-        for node in self._model.nodes:
-            cost = cost_of(SizedNode(node.proto, self._tensors, self._model.values, node.bodies))
+        for node, shares in zip(self._model.nodes, self._shares(), strict=True):
+            cost = cost_of(self._sized(node))
             operator = Operator(
                 name=node.task,
                 op=node.op,
@@ -211,6 +218,7 @@ class _Converter:
                 precision=self._number_format(node),
                 after=self._edges(node),
                 guessed=cost.guessed,
+                shares=shares,
             )
             labels = [name for name in (*node.reads, *node.writes) if name in self._together]
             for name in node.constants:
@@ -233,6 +241,41 @@ class _Converter:
                 operator.keys["colocate"] = labels[0] if len(labels) == 1 else labels
             operators.append(operator)
         return operators
+
+    def _sized(self, node: LiveNode) -> SizedNode:
+        return SizedNode(node.proto, self._tensors, self._model.values, node.bodies)
+
+    def _shares(self) -> Iterator[dict[str, Any]]:
+        """The key `view` or `in_place` of each node.
+
+        Both name tasks with a single output, of the size of that of the node. Nothing overwrites an output of the
+        model, a tensor of which an output is a view, or a view of an output.
+        """
+        model, tensors, homes = self._model, self._tensors, dict[str, str]()
+        found = [self._bases(node) for node in model.nodes]
+        views = [keeps_bytes(self._sized(node)) for node in model.nodes]
+        for node, bases, view in zip(model.nodes, found, views, strict=True):
+            if view and bases and bases[0] == node.proto.input[0]:
+                homes[node.writes[0]] = homes.get(bases[0], bases[0])
+        kept = {homes.get(name, name) for name in model.outputs}
+        for node, bases, view in zip(model.nodes, found, views, strict=True):
+            if view:
+                viewed = bool(bases) and node.writes[0] in homes
+                yield {"view": model.producers[bases[0]]} if viewed else {}
+                continue
+            free = [name for name in bases if homes.get(name, name) not in kept and in_place(self._sized(node))]
+            alike = [name for name in free if tensors[name].element == tensors[node.writes[0]].element]
+            yield {"in_place": [model.producers[name] for name in alike]} if alike else {}
+
+    def _bases(self, node: LiveNode) -> list[str]:
+        """The inputs of a node whose bytes its only output may take by their size: the only outputs of their tasks."""
+        size = self._tensors[node.writes[0]].bytes if len(node.writes) == 1 else 0
+        producers = {name: self._model.producers[name] for name in node.proto.input if name in self._model.producers}
+        return [
+            name
+            for name, task in producers.items()
+            if size == self._tensors[name].bytes > 0 and len(self._model.tasks[task].writes) == 1
+        ]
 
     def notes(self) -> Iterator[str]:
         """What was folded, shared or assumed."""

@@ -33,6 +33,7 @@ class OperatorGraph:
         file: str | None,
         notes: Iterable[str] = (),
         pipeline: Mapping[str, Any] | None = None,
+        addresses: str | None = None,
     ) -> Imported:
         """Return the problem document on a network, after compiling it once, and notes about guessed and free costs.
 
@@ -47,21 +48,24 @@ class OperatorGraph:
             The file of the model, for messages; None for a model in memory.
         pipeline
             The section `pipeline` for the objective `period`; None for the makespan.
+        addresses
+            The alignment of offsets, such as `64 B`: the problem has addresses, and tasks state what may share bytes.
 
         Raises
         ------
         DocumentError
-            If the costs of operators are out of range; lists every issue.
+            If the costs of operators are out of range, or addresses are not possible; lists every issue.
         """
         peak = pipeline is None and not any("modes" in operator.keys for operator in self.operators)
         document = problem_document(
-            {operator.name: operator.task() for operator in self.operators},
+            {each.name: each.task() | (each.shares if addresses else {}) for each in self.operators},
             network,
             name=self.name,
             source=self.source,
             description=self.description,
             resolution=resolution,
             memory_model="peak" if peak else "sum",
+            addresses=addresses,
             pipeline=pipeline,
             consolidate=f"{float(CONSOLIDATE):.0%}" if peak else None,
         )
@@ -70,7 +74,8 @@ class OperatorGraph:
             problem = compile_spec(document)
         except SpecError as error:
             # What devices lack is reported when the problem is loaded.
-            wrong = [replace(issue, file=file) for issue in error.issues if issue.path[:1] == ("tasks",)]
+            ours = ("tasks", "addresses")
+            wrong = [replace(issue, file=file) for issue in error.issues if issue.path and issue.path[0] in ours]
             if wrong:
                 raise DocumentError(wrong) from None
         large = () if problem is None else too_large(problem)

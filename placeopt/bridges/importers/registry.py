@@ -49,13 +49,13 @@ IMPORTERS: dict[str, Importer] = {
         "ONNX models, .onnx (extra onnx)",
         onnx_model.recognises,
         onnx_model.read,
-        frozenset({"network", "batch", "dims", "precision", "objective", "target"}),
+        frozenset({"network", "batch", "dims", "precision", "objective", "target", "addresses"}),
     ),
     torch_export.NAME: Importer(
         "PyTorch models, saved by torch.export.save, .pt2 (extra torch)",
         torch_export.recognises,
         torch_export.read,
-        frozenset({"network", "batch", "dims", "level", "precision", "objective", "target"}),
+        frozenset({"network", "batch", "dims", "level", "precision", "objective", "target", "addresses"}),
     ),
     wfformat.NAME: Importer(
         "scientific workflows in WfFormat 1.5 and 1.6 (WfCommons), JSON",
@@ -103,6 +103,7 @@ OPTIONS = {
     "objective": "--objective",
     "serve": "--serve",
     "target": "--for",
+    "addresses": "--addresses",
     "plan": "--plan-out",
 }
 """The option of the command line for each field of ImportOptions that depends on the format."""

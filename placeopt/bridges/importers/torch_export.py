@@ -83,6 +83,7 @@ def from_torch(
     resolution: str | None = None,
     objective: str | None = None,
     target: str | None = None,
+    addresses: str | None = None,
 ) -> Imported:
     """Convert a PyTorch model to a problem document.
 
@@ -124,6 +125,8 @@ def from_torch(
     target
         `"device-map"` or `"split-spec"`: colocate tasks so that every plan of the problem can be exported to this
         format. A module keeps its classes `_no_split_modules` whole, as accelerate does.
+    addresses
+        Alignment such as `"64 B"`: plans have offsets, and tasks state which outputs may share bytes.
 
     Returns
     -------
@@ -167,6 +170,7 @@ def from_torch(
             precision=precision,
             objective=objective,
             target=target,
+            addresses=addresses,
         )
         imported = _imported(
             program,
@@ -242,7 +246,9 @@ def _imported(
         """The model at a level, and what the runtime requires there."""
         coarse = at_level(graph, chosen)
         operators, shared_notes = operators_of(coarse, shared, optimizer_bytes, gradients=pipelined)
-        result = OperatorGraph(name, source, operators).imported(network, options.resolution, file, pipeline=rules)
+        result = OperatorGraph(name, source, operators).imported(
+            network, options.resolution, file, pipeline=rules, addresses=options.addresses
+        )
         result.document[KEY] = section(coarse, chosen, order, tensor_calls(program.graph))
         if target is None:
             return result, shared_notes, None, ""

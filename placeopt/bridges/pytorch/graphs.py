@@ -17,7 +17,15 @@ from torch.export.graph_signature import InputKind
 from torch.fx import GraphModule, Node
 
 from placeopt.bridges.costs import Cost
-from placeopt.bridges.costs.aten_rules import Meter, base_name, mutates, precision_of, tensor_bytes, tensors_in
+from placeopt.bridges.costs.aten_rules import (
+    Meter,
+    base_name,
+    is_elementwise,
+    mutates,
+    precision_of,
+    tensor_bytes,
+    tensors_in,
+)
 from placeopt.bridges.pytorch.kernels import Kernel, KernelGraph, Tensor, Weight
 from placeopt.bridges.pytorch.sizes import Sizes
 
@@ -74,8 +82,14 @@ class GraphReader:
                     self.result.outputs |= dict.fromkeys(self._state(t) for t in self.held.get(each, ()))
             else:
                 self._call(node)
+        for kernel in self.result.kernels:
+            kernel.in_place = [t for t in kernel.in_place if not self._lasts(t)]
         self.result.together = [sorted(kernels) for kernels in self._sharing.values() if len(kernels) > 1]
         return self.result
+
+    def _lasts(self, tensor: int) -> bool:
+        """Whether the model returns a tensor, or its memory has several states."""
+        return tensor in self.result.outputs or tensor in self._latest or self._home[tensor] != tensor
 
     def _value(self, node: Node) -> Any:
         """The value of a node with concrete sizes: tensors on the meta device, and integers."""
@@ -199,6 +213,18 @@ class GraphReader:
                 self._new_results(node, kernel, value, k)
         else:
             self._new_results(node, kernel, value, k)
+            kernel.in_place = self._overwritable(node, made) if is_elementwise(node.target) else []
+
+    def _overwritable(self, node: Node, made: list[torch.Tensor]) -> list[int]:
+        """The tensors that an elementwise operator reads in the layout of its only result, and in no other one."""
+        read: dict[int, list[bool]] = {}
+        for other in dict.fromkeys(_tensor_nodes(node)):
+            given = list(tensors_in(self._value(other)))
+            alike = len(given) == len(made) == 1 and _layout(given[0]) == _layout(made[0])
+            for t in self.held.get(other, ()):
+                whole = alike and self.result.tensors[t].bytes == tensor_bytes(given[0])
+                read.setdefault(t, []).append(whole)
+        return [t for t, whole in read.items() if all(whole)]
 
     def _read_bytes(self, node: Node, tensor: int) -> int:
         found = sum(tensor_bytes(t) for t in tensors_in(self._value(node)))
@@ -238,6 +264,10 @@ class GraphReader:
         if first is not None:
             group[first] = None
         group[k] = None
+
+
+def _layout(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.dtype, tuple(tensor.shape), tuple(tensor.stride())
 
 
 def _tensor_nodes(node: Node) -> list[Node]:

@@ -146,6 +146,8 @@ class Kernel:
     """Bytes that it reads, by tensor."""
     writes: list[int] = field(default_factory=list)
     """Tensors that it writes."""
+    in_place: list[int] = field(default_factory=list)
+    """Tensors whose memory the only tensor that it writes may take."""
     before: dict[int, None] = field(default_factory=dict)
     """Kernels that must end before, although no tensor moves: they read memory that this kernel overwrites."""
     forward: str | None = None

@@ -207,6 +207,10 @@ def _operator(graph: KernelGraph, kernel: Kernel) -> Operator:
         precision=kernel.precision,
         guessed=kernel.guessed,
     )
+    producers = [(graph.tensors[t].producer, t) for t in kernel.in_place]
+    bases = [graph.kernels[k].name for k, t in producers if k is not None and graph.kernels[k].writes == [t]]
+    if bases:
+        operator.shares["in_place"] = bases
     read: dict[int, int] = {}
     for t in kernel.reads:
         producer = graph.tensors[t].producer

@@ -78,6 +78,13 @@ def import_file(
             "--serve", help="Divide the layers of a language model among the devices, for the most tokens per second."
         ),
     ] = False,
+    addresses: Annotated[
+        str | None,
+        Option(
+            metavar="SIZE",
+            help="State addresses at multiples of this size, such as `64B`, and which outputs may share bytes.",
+        ),
+    ] = None,
     name: Annotated[str | None, Option(help="Name of the problem; by default taken from the file.")] = None,
     resolution: Annotated[str | None, time_option("--resolution", help="Length of a tick, such as `10 ns`.")] = None,
     out: DocumentFile = None,
@@ -123,6 +130,7 @@ def import_file(
         objective=objective,
         serve=serve or None,
         target=target,
+        addresses=addresses,
         plan=True if plan_out is not None else None,
     )
     imported = read(file, format, options)

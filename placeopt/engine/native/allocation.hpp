@@ -36,11 +36,14 @@ private:
     std::vector<std::vector<Range>> ranges_;  // of each buffer: offsets that others forbid, ascending and apart
 };
 
+// Of each buffer to place, the others to place that share time with it.
+std::vector<std::vector<std::int32_t>> neighbours(const Buffers& buffers);
+
 // Places buffers in an order, each at the least allowed offset that is free. Returns offsets, -1 for a buffer that is not in the order.
 std::vector<Int> first_fit(const Buffers& buffers, Ints order, Stop& stop);
 
-// First fit again and again: what lies above the target moves forward in the order. Ends at the target height or at the stop.
-std::vector<Int> improve_fit(const Buffers& buffers, Ints order, Int target, Int seed, Int passes, Stop& stop);
+// Lowers the height of a plan, down to the target at most, by up to `most` moves: see ejections.cpp. Returns the best offsets.
+std::vector<Int> lower_height(const Buffers& buffers, Ints offset, Int target, Int seed, Int most, Stop& stop);
 
 enum class Fit { FOUND, REFUTED, LIMIT };
 

@@ -59,22 +59,22 @@ void bind_allocation(nb::module_& module) {
                 "-> numpy.typing.NDArray[numpy.int64]"),
         "Return offsets (n,): each buffer in the order (n,) at the least free offset; those with given offsets come first.");
     module.def(
-        "improve_fit",
-        [](nb::handle given, nb::handle order, Int target, Int seed, Int passes, Stop& stop) {
+        "lower_height",
+        [](nb::handle given, nb::handle at, Int target, Int seed, Int most, Stop& stop) {
             const Buffers buffers = buffers_of(given);
-            const Ints turn = order_of(order, buffers);
-            if (seed < 0 || passes < 1) throw Wrong("seed and passes: expected 0 or more, and 1 or more");
+            const Ints offset = ranged("offset", at, buffers.count(), 0, MOST);
+            if (seed < 0 || most < 1) throw Wrong("seed and most: expected 0 or more, and 1 or more");
             std::vector<Int> found;
             {
                 const nb::gil_scoped_release unlocked;
-                found = improve_fit(buffers, turn, target, seed, passes, stop);
+                found = lower_height(buffers, offset, target, seed, most, stop);
             }
             return moved_all(std::move(found));
         },
-        "buffers"_a, "order"_a, "target"_a, "seed"_a, "passes"_a, "stop"_a,
-        nb::sig("def improve_fit(buffers: object, order: numpy.typing.NDArray[numpy.int64], target: int, seed: int, passes: int, "
+        "buffers"_a, "offset"_a, "target"_a, "seed"_a, "most"_a, "stop"_a,
+        nb::sig("def lower_height(buffers: object, offset: numpy.typing.NDArray[numpy.int64], target: int, seed: int, most: int, "
                 "stop: Stop) -> numpy.typing.NDArray[numpy.int64]"),
-        "Return the best offsets (n,) of first fits in changed orders; ends at the target height.");
+        "Return the best offsets (n,) of up to `most` moves of buffers, from given ones without overlaps; ends at the target height.");
     module.def(
         "fit_buffers",
         [](nb::handle given, nb::handle order, Int capacity, Int most, Stop& stop) {

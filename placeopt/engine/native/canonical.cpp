@@ -60,13 +60,14 @@ struct Conflict {
 class Search {
 public:
     Search(const Buffers& buffers, Ints order, Int capacity, Int most, Stop& stop)
-        : buffers_(buffers), allowed_(buffers), capacity_(capacity), most_(most), stop_(stop), n_(buffers.count()) {
+        : buffers_(buffers), allowed_(buffers), capacity_(capacity), most_(most), stop_(stop), n_(buffers.count()),
+          over_(neighbours(buffers)) {
         Int sections = 0;
         for (const Int s : buffers.last) sections = std::max(sections, s);
         waiting_.resize(sections), spare_.resize(sections), given_.resize(sections);
         for (Int width = 1; width <= sections; width *= 2) lowest_.emplace_back(sections);
         rank_.resize(n_), low_.resize(n_), once_.resize(n_), twice_.resize(n_), level_.resize(n_), taken_.resize(n_);
-        failed_.assign(n_, NONE), offset.assign(n_, NONE), placed_.assign(n_, 0), over_.resize(n_);
+        failed_.assign(n_, NONE), offset.assign(n_, NONE), placed_.assign(n_, 0);
         for (Int k = 0; k < n_; ++k) rank_[order[k]] = k;
         std::vector<Int> items;
         for (Int b = 0; b < n_; ++b) {
@@ -85,11 +86,6 @@ public:
             }
         }
         std::stable_sort(items.begin(), items.end(), [&](Int a, Int b) { return buffers.first[a] < buffers.first[b]; });
-        for (std::size_t i = 0; i < items.size(); ++i)
-            for (std::size_t j = i + 1; j < items.size() && buffers.first[items[j]] < buffers.last[items[i]]; ++j) {
-                over_[items[i]].push_back(static_cast<std::int32_t>(items[j]));
-                over_[items[j]].push_back(static_cast<std::int32_t>(items[i]));
-            }
         next_.assign(n_ + 1, n_), previous_.assign(n_ + 1, n_);
         for (const Int b : items) link(b, previous_[n_], n_);
         items_ = static_cast<Int>(items.size());
@@ -138,7 +134,7 @@ private:
     std::vector<Int> failed_;                // conflict of a buffer that failed at its low; NONE for others
     std::vector<Int> level_;                 // when a buffer was placed
     std::vector<char> placed_;
-    std::vector<std::vector<std::int32_t>> over_;  // buffers that share time with each
+    const std::vector<std::vector<std::int32_t>> over_;  // buffers that share time with each
     std::vector<std::pair<Int*, Int>> changes_;
     std::vector<Conflict> conflicts_;
 

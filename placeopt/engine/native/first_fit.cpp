@@ -45,6 +45,20 @@ Int Allowed::before(Int b, Int offset) const {
     return found;
 }
 
+std::vector<std::vector<std::int32_t>> neighbours(const Buffers& buffers) {
+    std::vector<std::int32_t> items;
+    for (Int b = 0; b < buffers.count(); ++b)
+        if (buffers.fixed[b] < 0) items.push_back(static_cast<std::int32_t>(b));
+    std::stable_sort(items.begin(), items.end(), [&](Int a, Int b) { return buffers.first[a] < buffers.first[b]; });
+    std::vector<std::vector<std::int32_t>> found(buffers.count());
+    for (std::size_t i = 0; i < items.size(); ++i)
+        for (std::size_t j = i + 1; j < items.size() && buffers.first[items[j]] < buffers.last[items[i]]; ++j) {
+            found[items[i]].push_back(items[j]);
+            found[items[j]].push_back(items[i]);
+        }
+    return found;
+}
+
 namespace {
 
 // Placed buffers by offset. A free offset is found in one pass over them.
@@ -95,40 +109,6 @@ std::vector<Int> first_fit(const Buffers& buffers, Ints order, Stop& stop) {
         placing.place(b);
     }
     return placing.offset;
-}
-
-// What ends above the target, or above 90% of the distance to the target from the best height, moves forward by a random share of its
-// position: the order of an iterated greedy. An order that is not worse is kept.
-std::vector<Int> improve_fit(const Buffers& buffers, Ints order, Int target, Int seed, Int passes, Stop& stop) {
-    const Int n = buffers.count();
-    Placing placing(buffers);
-    std::vector<Int> kept(order.begin(), order.end()), best, turn, key(n);
-    Int height = NEVER, random = seed % (MODULUS - 1) + 1;
-    for (Int pass = 0; pass < passes && height > target; ++pass) {
-        turn = kept;
-        if (pass > 0) {
-            for (Int k = 0; k < n; ++k) key[turn[k]] = k * 8;
-            for (Int k = 0; k < n; ++k) {
-                const Int b = turn[k], top = best[b] + buffers.size[b];
-                random = next_random(random);
-                if (top > target && (top == height || random % 4 != 0)) key[b] = key[b] * (random / 4 % 16) / 16;
-                else if (random % (n + 1) < 4) key[b] += random / 16 % (2 * n + 1) - n;
-            }
-            std::stable_sort(turn.begin(), turn.end(), [&](Int a, Int b) { return key[a] < key[b]; });
-        }
-        placing.clear();
-        Int top = 0, placed = 0;
-        for (const Int b : turn) {
-            if (stop.over(++placed)) {
-                if (best.empty()) throw Stopped();
-                return best;
-            }
-            top = std::max(top, placing.place(b));
-            if (top > height) break;
-        }
-        if (top <= height) height = top, best = placing.offset, kept = turn;
-    }
-    return best;
 }
 
 }  // namespace engine
