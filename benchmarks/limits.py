@@ -11,7 +11,7 @@ are
     slow        `energetic`, `destructive`, `sct-lp`, `intervals` and the relaxations
     scarce      `lagrangian`, on devices that do not hold all tasks
     exact       `brute-force`, `cp-sat`, `milp` and `series`, with and without the exact passes and hints, in turn
-    heuristics  `auto`, `annealing`, `lns`, `memetic`, heuristics and `sct-lp`, whose results must not contradict the optimum
+    heuristics  `auto`, `annealing`, `lns`, `memetic`, heuristics and `sct-lp`: no result may contradict the optimum
     pipelines   the bounds and the exact solvers of the period; up to 100 placements, drawn for a slow bound in turn
 
 Each part runs until each bound, solver or metric was tried on `--each` problems. Refused are problems that a solver
