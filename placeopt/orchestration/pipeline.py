@@ -206,7 +206,7 @@ def _met(run: Run) -> _Attempt | None:
     optimal = report.objective == (bound.value,)
     answer = Answer(
         Termination.OPTIMAL if optimal else Termination.COMPLETED, schedule, bound.value, bound_source=bound.name,
-        message=f"{run.solver.name} was not needed: {bound.explanation} proves it",
+        message=f"{run.solver.name} was not needed: {bound.explanation} proves that its schedule is good enough",
     )  # fmt: skip
     return _Attempt(Chain(run.problem), answer, bound.name)
 

@@ -254,7 +254,7 @@ def _earlier(problem: Problem, initial: object) -> Bound | None:
     """The lower bound that follows from that of an earlier result, if any does."""
     if not isinstance(initial, Result) or initial.bound is None:
         return None
-    return earlier_bound(initial.problem, initial.bound, problem)
+    return earlier_bound(initial.problem, initial.bound, initial.bound_source or initial.solver, problem)
 
 
 def _plan_of_any(problem: Problem, schedule: Schedule) -> dict[str, Any] | None:

@@ -45,7 +45,7 @@ def test_no_bound_exceeds_the_optimum(part: int) -> None:
         rng = np.random.default_rng(seed)
         problem = small_problem(rng, MAKESPAN if seed % 2 else None)
         new, best = changed(problem, rng), optimum(problem)
-        if new is None or best is None or (bound := earlier_bound(problem, best[0][0], new)) is None:
+        if new is None or best is None or (bound := earlier_bound(problem, best[0][0], "load", new)) is None:
             continue
         least = optimum(new)
         if least is not None:
@@ -71,14 +71,14 @@ class TestWhichBoundsFollow:
         for name in ("release", "payload", "latency", "duration", "resident"):
             amount = getattr(old, name)
             more = np.where(amount > 0, amount + 1, amount) if amount.any() else amount + 1
-            assert earlier_bound(old, 7, with_changes(old, **{name: more})).value == 7, name  # type: ignore[union-attr]
+            assert earlier_bound(old, 7, "load", with_changes(old, **{name: more})).value == 7, name  # type: ignore[union-attr]
         less = with_changes(old, capacity=old.capacity - 1, feasible=np.array([[True, True], [True, False]]),
                             duration=np.array([[3, 3], [4, 0]]))  # fmt: skip
-        assert earlier_bound(old, 7, less) is not None
+        assert earlier_bound(old, 7, "load", less) is not None
 
     def test_faster_tasks_lower_it_by_what_they_gain(self) -> None:
         old = problem_of()
-        bound = earlier_bound(old, 7, with_changes(old, duration=np.array([[3, 2], [2, 3]])))
+        bound = earlier_bound(old, 7, "load", with_changes(old, duration=np.array([[3, 2], [2, 3]])))
         assert bound is not None
         assert bound.value == 7 - 1 - 3
         assert "less 4 ticks" in bound.explanation
@@ -88,13 +88,13 @@ class TestWhichBoundsFollow:
         old = problem_of()
         amount = getattr(old, name)
         more = np.where(np.eye(2, dtype=bool), 0, amount + 1) if amount.ndim == 2 else amount + 1
-        assert earlier_bound(with_changes(old, **{name: more}), 7, old) is None
+        assert earlier_bound(with_changes(old, **{name: more}), 7, "load", old) is None
 
     def test_faster_links_leave_none(self) -> None:
         old = problem_of()
         faster = problem_of(links={"default": {"bandwidth": "2 B/s", "latency": "1 s"}})
-        assert earlier_bound(old, 7, faster) is None
-        assert earlier_bound(faster, 7, old) is not None
+        assert earlier_bound(old, 7, "load", faster) is None
+        assert earlier_bound(faster, 7, "load", old) is not None
 
     @pytest.mark.parametrize(
         "changes",
@@ -110,27 +110,27 @@ class TestWhichBoundsFollow:
     )
     def test_other_rules_leave_none(self, changes: dict[str, Any]) -> None:
         old, new = problem_of(), problem_of(**changes)
-        assert earlier_bound(old, 7, new) is None
-        assert earlier_bound(new, 7, old) is None
+        assert earlier_bound(old, 7, "load", new) is None
+        assert earlier_bound(new, 7, "load", old) is None
 
     @pytest.mark.parametrize("changes", [{"contention": "port"}, {"objective": "max_load"}], ids=str)
     def test_faster_tasks_under_rules_leave_none(self, changes: dict[str, Any]) -> None:
         old = problem_of(**changes)
-        assert earlier_bound(old, 7, with_changes(old, duration=old.duration - 1)) is None
-        assert earlier_bound(old, 7, with_changes(old, duration=old.duration + 1)) is not None
+        assert earlier_bound(old, 7, "load", with_changes(old, duration=old.duration - 1)) is None
+        assert earlier_bound(old, 7, "load", with_changes(old, duration=old.duration + 1)) is not None
 
     def test_a_deadline_leaves_none_for_faster_tasks(self) -> None:
         old = problem_of()
         late = with_changes(old, deadline=np.array([9, 9]))
-        assert earlier_bound(old, 7, late) is not None
-        assert earlier_bound(old, 7, with_changes(late, duration=late.duration - 1)) is None
+        assert earlier_bound(old, 7, "load", late) is not None
+        assert earlier_bound(old, 7, "load", with_changes(late, duration=late.duration - 1)) is None
 
     def test_memory_must_stay_where_it_has_tiers(self) -> None:
         tiers = {"memory": 4, "tiers": [{"memory": 9, "bandwidth": "1 B/s"}]}
         old = problem_of(devices={"a": tiers, "b": tiers})
         assert set(MEMORY) < set(HARDER)
-        assert earlier_bound(old, 7, with_changes(old, resident=old.resident + 1)) is None
-        assert earlier_bound(old, 7, with_changes(old, release=old.release + 1)) is not None
+        assert earlier_bound(old, 7, "load", with_changes(old, resident=old.resident + 1)) is None
+        assert earlier_bound(old, 7, "load", with_changes(old, release=old.release + 1)) is not None
 
 
 def late(result: po.Result) -> po.Schedule:
@@ -145,8 +145,23 @@ class TestSolvingAgain:
         slower = with_changes(first.problem, duration=first.problem.duration + np.array([[0, 0], [0, 5]]))
         again = po.solve(slower, "cp-sat", initial=first, workers=1)
         assert (again.termination, again.values) == (first.termination, first.values)
-        assert "cp-sat was not needed" in again.message
+        assert "cp-sat was not needed: the bound of the problem before it was changed proves" in again.message
         assert not again.stats
+        same = po.solve(first.problem, "annealing", initial=first, workers=1)
+        assert same.bound_source == first.bound_source
+        assert "the bound of an earlier result proves that its schedule is good enough" in same.message
+
+    def test_names_of_bounds_do_not_grow(self) -> None:
+        old = problem_of()
+        first = earlier_bound(old, 7, "load", with_changes(old, release=old.release + 1))
+        assert first is not None
+        assert first.name == "load before the change"
+        again = earlier_bound(old, 7, first.name, with_changes(old, release=old.release + 2))
+        assert again is not None
+        assert again.name == first.name
+        same = earlier_bound(old, 7, "load", problem_of())
+        assert same is not None
+        assert same.name == "load"
 
     def test_a_gap_limit_is_enough(self) -> None:
         first = po.solve(problem_of(), "cp-sat", workers=1)

@@ -30,12 +30,17 @@ MEMORY = ("resident", "output", "scratch", "capacity")
 
 SPEED = ("byte_ticks_num", "byte_ticks_den")
 
+CHANGED = " before the change"
+"""Follows the name of a bound."""
 
-def earlier_bound(before: Problem, bound: Value, problem: Problem) -> Bound | None:
+
+def earlier_bound(before: Problem, bound: Value, source: str, problem: Problem) -> Bound | None:
     """Return the lower bound that follows from one of the problem before it was changed; None if none does.
 
-    Both problems must have the same tasks, devices and edges, in the same order.
+    Both problems must have the same tasks, devices and edges, in the same order. `source` names the bound.
     """
+    if problem.fingerprint() == before.fingerprint():
+        return Bound(source, bound, "the bound of an earlier result")
     fixed = MEMORY if problem.tiers is not None or problem.layout is not None else ()
     changing = [name for name in HARDER if name not in fixed]
     given = {name: getattr(before, name) for name in (*changing, *SPEED, "device_class")}
@@ -60,7 +65,8 @@ def earlier_bound(before: Problem, bound: Value, problem: Problem) -> Bound | No
     if (num * new_den > new_num * den).any():
         return None
     less = f", less {faster} ticks by which tasks became faster" if faster else ""
-    return Bound("earlier", max(bound - faster, 0), f"the bound of the problem before it was changed{less}")
+    name = source if source.endswith(CHANGED) else source + CHANGED
+    return Bound(name, max(bound - faster, 0), f"the bound of the problem before it was changed{less}")
 
 
 def _may_wait(problem: Problem) -> bool:
