@@ -50,7 +50,7 @@ REASONS = {
     "intervals": "CP-SAT states no proofs of the parts of the graph",
     "relaxation-lp": "its cuts have no claims, so that its dual prices prove nothing alone",
     "relaxation-mip": "the engine states no proof of its branches",
-    "borders": "the most work beside each group is found by branches and cuts, which have no claims",
+    "borders": "the most work together with each group is found by branches and cuts, which have no claims",
     "division": "CP-SAT states no proof that whole groups do not fit",
     "ideals": "a dynamic program over all sets of tasks that may come first, which are too many to state",
 }

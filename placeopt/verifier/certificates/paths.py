@@ -1,4 +1,4 @@
-"""Claims about the makespan from paths of the graph: prices of memory beside one path, and a flow over many."""
+"""Claims about the makespan from paths of the graph: prices of memory with one path, and a flow over many."""
 
 from __future__ import annotations
 
