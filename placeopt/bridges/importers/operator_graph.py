@@ -49,7 +49,8 @@ class OperatorGraph:
         pipeline
             The section `pipeline` for the objective `period`; None for the makespan.
         addresses
-            The alignment of offsets, such as `64 B`: the problem has addresses, and tasks state which outputs may share bytes.
+            The alignment of offsets, such as `64 B`: the problem has addresses, and tasks state which outputs may share
+            bytes.
 
         Raises
         ------
