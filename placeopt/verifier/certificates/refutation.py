@@ -71,9 +71,13 @@ class Case:
         model = self.model
         known = {(edge.source, edge.target) for edge in model.edges}
         known |= {(j, i) for i, j in known}
-        rows = enumerate(model.fits)
-        serial = [g for g, row in rows if not any(a and b for a, b in zip(row, model.devices.parallel, strict=True))]
+        serial = filter(self.runs_one, range(len(model.members)))
         return [pair for g in serial for pair in combinations(model.members[g], 2) if pair not in known]
+
+    def runs_one(self, g: int) -> bool:
+        """Whether all devices that a group may have run one task at a time."""
+        model = self.model
+        return not any(a and b for a, b in zip(model.fits[g], model.devices.parallel, strict=True))
 
     def _narrowed(self) -> Windows:
         while True:
@@ -232,8 +236,7 @@ def refuted(model: Model, value: int, proof: object, where: str) -> None:
         if not all(isinstance(name, str) and name in each for name, each in zip(about, known, strict=True)):
             raise CertificateError(f"{at}.{kind}: {about!r} are not tasks of this block, or a task and a device")
         i, j = (each[name] for name, each in zip(about, known, strict=True))
-        if kind == "order" and (
-            i == j or case.model.group[i] != case.model.group[j] or any(case.model.devices.parallel)
-        ):
+        group = case.model.group
+        if kind == "order" and (i == j or group[i] != group[j] or not case.runs_one(group[i])):
             raise CertificateError(f"{at}.order: {about!r} do not share a device that runs one task at a time")
         pending += [(make, node.get(name), f"{at}.{name}") for name, make in case.decision(kind, i, j)]
