@@ -28,7 +28,9 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -97,14 +99,17 @@ def _stated(what: str, seed: int, end: int, wrong: int, counts: Counter[str]) ->
 
 def mutants(number: int, seed: int) -> int:
     """Changed certificates of problems with and without schedules; return how many are wrong."""
-    return _changed_bounds(number, seed) + _changed_refusals(number, seed) + _changed_periods(number // 10, seed)
+    wrong = _changed("bounds", lambda at: ((each[0], each[1], each[3]) for each in proofs(at)), number, seed)
+    periods = _changed("periods", lambda at: filter(None, [period_proof(at)]), number // 10, seed)
+    return wrong + _changed_refusals(number, seed) + periods
 
 
-def _changed_bounds(number: int, seed: int) -> int:
+def _changed(what: str, cases: Callable[[int], Iterable[tuple[po.Problem, Any, Any]]], number: int, seed: int) -> int:
+    """Change certificates of cases: problems with their optima and proofs."""
     counts, wrong, at = Counter[str](), 0, seed
     while counts["changed"] < number:
         rng = random.Random(at)
-        for problem, best, _, made in proofs(at):
+        for problem, best, made in cases(at):
             for _ in range(20):
                 changed = mutated(made, problem, rng)
                 counts["changed"] += 1
@@ -114,7 +119,7 @@ def _changed_bounds(number: int, seed: int) -> int:
                     wrong += 1
                     print(f"seed {at}: {checked.bound} of {best}: {json.dumps(changed)}")
         at += 1
-    return _stated("bounds", seed, at, wrong, counts)
+    return _stated(what, seed, at, wrong, counts)
 
 
 def _changed_refusals(number: int, seed: int) -> int:
@@ -132,23 +137,6 @@ def _changed_refusals(number: int, seed: int) -> int:
                 print(f"seed {at}: a schedule: {json.dumps(changed)}")
         at += 1
     return _stated("infeasibility", seed, at, wrong, counts)
-
-
-def _changed_periods(number: int, seed: int) -> int:
-    counts, wrong, at = Counter[str](), 0, seed
-    while counts["changed"] < number:
-        rng, found = random.Random(at), period_proof(at)
-        for _ in range(0 if found is None else 20):
-            problem, best, made = found
-            changed = mutated(made, problem, rng)
-            counts["changed"] += 1
-            checked = accepted(problem, changed)
-            counts["refused" if checked is None else "accepted" if checked.complete else "trusted"] += 1
-            if checked is not None and checked.complete and checked.bound > best:
-                wrong += 1
-                print(f"seed {at}: {checked.bound} of {best}: {json.dumps(changed)}")
-        at += 1
-    return _stated("periods", seed, at, wrong, counts)
 
 
 def problems(files: list[Path], limit: float, recheck: float | None) -> int:

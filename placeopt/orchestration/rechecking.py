@@ -139,7 +139,7 @@ def claimed(problem: Problem, leaf: Leaf, infeasible: bool) -> Problem:
     model, value = leaf.model, leaf.trusted.value
     if leaf.metric is None:
         return replace(problem, objective=Objective((problem.objective.levels[0],)))
-    objective = Objective(((Term(leaf.metric),),))  # type: ignore[arg-type]  # the checker has read it
+    objective = Objective(((Term(leaf.metric),),))
     if not model.whole:
         stated = block_problem(problem, model, deadlines=not infeasible)
     elif not infeasible:
@@ -155,7 +155,7 @@ def claimed(problem: Problem, leaf: Leaf, infeasible: bool) -> Problem:
     if leaf.metric == "makespan":  # deadlines, which solvers use best
         return replace(stated, deadline=np.minimum(stated.deadline, most))
     kept = [(metric, each) for metric, each in stated.limits if metric != leaf.metric]
-    return replace(stated, limits=(*kept, (leaf.metric, most)))  # type: ignore[arg-type]
+    return replace(stated, limits=(*kept, (leaf.metric, most)))
 
 
 def block_problem(problem: Problem, model: Model, *, deadlines: bool) -> Problem:

@@ -39,14 +39,15 @@ def earlier_bound(before: Problem, bound: Value, source: str, problem: Problem) 
 
     Both problems must have the same tasks, devices and edges, in the same order. `source` names the bound.
     """
-    if problem.fingerprint() == before.fingerprint():
+    known = before.fingerprint()
+    if problem.fingerprint() == known:
         return Bound(source, bound, "the bound of an earlier result")
     fixed = MEMORY if problem.tiers is not None or problem.layout is not None else ()
     changing = [name for name in HARDER if name not in fixed]
     given = {name: getattr(before, name) for name in (*changing, *SPEED, "device_class")}
     if any(value.shape != getattr(problem, name).shape for name, value in given.items()):
         return None
-    if replace(problem, **given).fingerprint() != before.fingerprint():
+    if replace(problem, **given).fingerprint() != known:
         return None
     faster = 0
     for name in changing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -22,8 +23,8 @@ LARGEST = 5000
 
 def path_claim(problem: Problem, ticks: int, scene: Scene, should_stop: Callable[[], bool]) -> Claim | None:
     """A claim that the makespan is at least these ticks, by a path with prices or by a flow; None if there is none."""
-    for write in (priced_path, flow):
-        claim = None if should_stop() else write(problem, ticks, should_stop)
+    for write in (partial(priced_path, problem, ticks, should_stop), partial(flow, problem, ticks)):
+        claim = None if should_stop() else write()
         if claim is not None and accepted(scene, "makespan", claim):
             return claim
     return None
@@ -43,7 +44,7 @@ def priced_path(problem: Problem, ticks: int, should_stop: Callable[[], bool]) -
     return {**{key: each for key, each in claim.items() if each != {}}, "value": ticks}
 
 
-def flow(problem: Problem, ticks: int, should_stop: Callable[[], bool]) -> Claim | None:  # noqa: ARG001
+def flow(problem: Problem, ticks: int) -> Claim | None:
     """A flow that solves the linear program of the bound `sct-lp`."""
     from placeopt.bounding.sct.engine import optimum  # loads OR-Tools
 

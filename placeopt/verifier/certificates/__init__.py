@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from placeopt.errors import CertificateError, counted
-from placeopt.model.problem import Objective, Problem
+from placeopt.model.problem import Metric, Objective, Problem
 from placeopt.verifier.certificates.leaves import METRICS, interval
 from placeopt.verifier.certificates.model import INFINITE, Model, block_of, model_hash, model_of
 from placeopt.verifier.certificates.refutation import refuted
@@ -83,7 +83,7 @@ class Leaf:
     """A trusted claim, with the metric and the model that it is about; the metric is None for a whole level."""
 
     trusted: Trusted
-    metric: str | None
+    metric: Metric | None
     model: Model
 
 
@@ -193,7 +193,7 @@ def _checked(problem: Problem, document: Any) -> tuple[int | Fraction | None, _C
     return bound, check
 
 
-def check_claim(scene: Scene, metric: str, claim: Claim) -> int:
+def check_claim(scene: Scene, metric: Metric, claim: Claim) -> int:
     """Check a claim about a metric, and return what it proves.
 
     Raises
@@ -247,7 +247,7 @@ class _Check:
             total += Fraction(term.weight) * self.metric(scene, term.metric, part, f"{where}.terms[{i}]")
         return int(total) if total.denominator == 1 else total
 
-    def metric(self, scene: Scene, metric: str, claim: object, where: str) -> int:
+    def metric(self, scene: Scene, metric: Metric, claim: object, where: str) -> int:
         """Check a claim about a metric, and return its value."""
         claim, kind = _claim(claim, where)
         value = whole(claim.get("value"), f"{where}.value")
@@ -273,7 +273,7 @@ class _Check:
             raise CertificateError(f"{where}: the claim {kind} states {value:,}, but it proves {max(found, 0):,} only")
         return found
 
-    def _trust(self, claim: Claim, where: str, model: Model, metric: str | None) -> int | Fraction:
+    def _trust(self, claim: Claim, where: str, model: Model, metric: Metric | None) -> int | Fraction:
         value, reason = _value(claim.get("value"), f"{where}.value"), claim.get("reason")
         engine = _text(claim.get("engine"), 80, f"{where}.engine", "the name of what proved the claim")
         reason = None if reason is None else _text(reason, 400, f"{where}.reason", "why the claim is not checked")
@@ -310,13 +310,14 @@ class _Check:
 
     def limit(self, scene: Scene, claim: Claim, where: str) -> int:
         """A claim that a metric exceeds its limit."""
-        problem, metric = scene.model.problem, claim.get("metric")
-        most = next((most for each, most in problem.limits if each == metric), None)
-        if most is None:
-            raise CertificateError(f"{where}.metric is {shown(metric)}; expected a metric that the problem limits")
+        problem, name = scene.model.problem, claim.get("metric")
+        limited = next(((each, most) for each, most in problem.limits if each == name), None)
+        if limited is None:
+            raise CertificateError(f"{where}.metric is {shown(name)}; expected a metric that the problem limits")
+        metric, most = limited
         if self.plain is None:  # deadlines are no part of a metric
             self.plain = Scene(model_of(problem))
-        return INFINITE if self.metric(self.plain, str(metric), claim.get("proof"), f"{where}.proof") > most else 0
+        return INFINITE if self.metric(self.plain, metric, claim.get("proof"), f"{where}.proof") > most else 0
 
     def series(self, scene: Scene, claim: Claim, where: str) -> int:
         """A shortest path over the devices of tasks that cut the graph; its arcs are claims about blocks."""

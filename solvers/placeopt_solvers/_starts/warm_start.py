@@ -50,12 +50,8 @@ def best_start(
 def _fitting(problem: Problem, stopped: Callable[[], bool]) -> Schedule | None:
     """Search by annealing for an order in which the live memory fits; None if that fails."""
     start = any_start(problem)
-    if start is None:
-        return None
-    best = Incumbent(problem, Options(), Clock(None))
     enough = sufficient(problem, float(best_bound(problem).value))
-    search_from(problem, start, annealer, coolings, best, rounds_in(problem, FITTING), stopped, enough=enough)
-    return best.schedule
+    return None if start is None else _annealed(problem, start, None, FITTING, 0, stopped, enough)
 
 
 def begun(run: SolveRun) -> Answer | None:
@@ -100,10 +96,22 @@ def improved_start(
         search = Memetic(problem, [start], seed, stopped)
         search.run(seconds, enough)
         return None if search.schedule is start else search.schedule
+    return _annealed(problem, start, start, seconds, seed, stopped, enough)
+
+
+def _annealed(
+    problem: Problem,
+    start: Schedule,
+    known: Schedule | None,
+    seconds: float,
+    seed: int,
+    stopped: Callable[[], bool],
+    enough: float,
+) -> Schedule | None:
+    """Search by annealing; return the best valid schedule, None if none is better than the known one."""
     best = Incumbent(problem, Options(), Clock(None))
-    best.offer(start)
-    rounds = rounds_in(problem, seconds)
-    if not rounds:
-        return None
-    search_from(problem, start, annealer, coolings, best, rounds, stopped, enough=enough, seed=seed)
-    return None if best.schedule is start else best.schedule
+    if known is not None:
+        best.offer(known)
+    if rounds := rounds_in(problem, seconds):
+        search_from(problem, start, annealer, coolings, best, rounds, stopped, enough=enough, seed=seed)
+    return None if best.schedule is known else best.schedule
