@@ -38,6 +38,8 @@ from rich.table import Table
 
 import placeopt as po
 from placeopt.bounding import quick
+from placeopt.bounding.borders import Borders, highest_refuted
+from placeopt.bounding.borders.configurations import Configurations
 from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.lagrangian import lagrangian_bound
@@ -156,7 +158,7 @@ def heuristics(seed: int, needed: Needed) -> Check:
     yield from solved(problem, HEURISTICS, seed, optimum(problem), needed, SHORT)
 
 
-SLOW = ("borders", "division", "ideals", "cp-sat")
+SLOW = ("borders", "configurations", "division", "ideals", "cp-sat")
 """Slow bounds of the period, the rarest first."""
 
 
@@ -168,7 +170,9 @@ def pipelines(seed: int, needed: Needed) -> Check:
     best = least_period(problem)
     if best is not None:
         proved = list(quick.bounds(problem))
-        if bound is not None:
+        if bound == "configurations":  # alone, since others often prove as much before it
+            proved.append(quick.Bound(bound, configurations_bound(problem), "", 0.0))
+        elif bound is not None:
             named: set[str] = set()
 
             def add(bound: quick.Bound) -> None:
@@ -184,6 +188,13 @@ def pipelines(seed: int, needed: Needed) -> Check:
     found: Best = None if best is None else ((best,), None)
     for name, what in solved(problem, PIPELINES, seed, found, lambda name: needed(f"{name}, period")):
         yield f"{name}, period", what
+
+
+def configurations_bound(problem: Problem) -> int:
+    """The bound of the sets of groups that devices hold, without others."""
+    borders = Borders(quick.narrowed_classes(problem))
+    sets = Configurations(borders, 1, lambda: False)
+    return highest_refuted(lambda period: sets.refute(period, SHORT), 0, None, lambda: False, borders.most)
 
 
 def solved(

@@ -2,6 +2,7 @@
 
     borders     `placeopt.bounding.borders`: loads with what devices must send and receive, seconds
     division    the same with whole groups, by CP-SAT, where they are few
+    configurations  `placeopt.bounding.borders.configurations`: other worths of groups, and sets by CP-SAT
     ideals      the solver `ideals`: the best division into contiguous stages, if the pipeline asks for them
     cp-sat      the solver `cp-sat`, for small graphs
 
@@ -13,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from placeopt.bounding.borders import EFFORTS, Borders, Shares, highest_refuted
-from placeopt.bounding.borders.division import MOST, divides, variables
+from placeopt.bounding.borders import EFFORTS, Borders, Shares, configurations, division, highest_refuted
 from placeopt.bounding.quick import Bound, best_bound, narrowed_classes
 from placeopt.bounding.quick.classes import group_text, least
 from placeopt.model.building import simplest
@@ -25,14 +25,14 @@ from placeopt.model.units import time_text
 from placeopt.protocol import Clock, Options, Progress, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 
-BORDERS, IDEALS, DIVISION, EXACT = 0.2, 0.5, 0.4, 0.5
+BORDERS, IDEALS, DIVISION, EXACT, CONFIGURATIONS = 0.1, 0.5, 0.1, 0.5, 0.9
 """Shares of the remaining time: first turn of each bound."""
 
 SMALL = 100
 """Maximum number of groups for an exact solver."""
 
 PART = 0.4
-"""Share of the time of `division` for one period."""
+"""Share of the time of `division` or `configurations` for one period."""
 
 
 def period_bounds(
@@ -84,12 +84,15 @@ class _PeriodBounds:
         self._refute(*EFFORTS[0], whole=False)
         if exact and pipeline.contiguous:
             self._solve("ideals", IDEALS, "the least period of all divisions into one stage for each device")
-        whole = pipeline.replicas == 1 and variables(self._borders.plain) <= MOST
+        whole = pipeline.replicas == 1 and division.variables(self._borders.plain) <= division.MOST
         if whole:
             self._begin(DIVISION)
             whole = self._refute(*EFFORTS[0], whole=True)
         if exact and self.problem.n_groups <= SMALL:
             self._solve("cp-sat", EXACT, "CP-SAT on the whole problem")
+        if pipeline.replicas == 1 and self._borders.variables <= configurations.MOST:
+            self._begin(CONFIGURATIONS)
+            self._refute_by_sets()
         self._turn = Clock(None)
         for branches, rounds in EFFORTS[1:]:
             self._refute(branches, rounds, whole=whole)
@@ -120,15 +123,33 @@ class _PeriodBounds:
         self.least = highest_refuted(refutes, self.least, self.known, self._over, self._borders.most)
         return divided
 
+    def _refute_by_sets(self) -> None:
+        """Raise the bound as far as `configurations` refutes periods."""
+        begun, sets = Clock(None), configurations.Configurations(self._borders, self.workers, self._over)
+
+        def refutes(within: int) -> bool:
+            if not sets.refute(within, self._part()):
+                return False
+            limit = time_text(within, self.problem.resolution)
+            reason = f"within {limit}, devices hold too little of all groups together with what they send and receive"
+            self._offer("configurations", within + 1, reason, begun)
+            return True
+
+        self.least = highest_refuted(refutes, self.least, self.known, self._over, self._borders.most)
+
+    def _part(self) -> float | None:
+        """Seconds for one period."""
+        clocks = (self._turn, self.clock)
+        remaining = min((clock.remaining for clock in clocks if clock.remaining is not None), default=None)
+        return None if remaining is None else PART * remaining
+
     def _indivisible(self, shares: Shares | None, within: int) -> bool:
         """Whether the groups are proved not to fit on the devices as a whole."""
         assert shares is not None
-        remaining = min(
-            (clock.remaining for clock in (self._turn, self.clock) if clock.remaining is not None), default=None
-        )
-        seconds = None if remaining is None else PART * remaining
         limit = within * shares.factor
-        found = divides(shares.sharing, limit, seconds=seconds, workers=self.workers, should_stop=self._over)
+        found = division.divides(
+            shares.sharing, limit, seconds=self._part(), workers=self.workers, should_stop=self._over
+        )
         return found is False
 
     def _reason(self, shares: Shares | None, within: int, alone: bool) -> str:

@@ -377,3 +377,36 @@ def test_an_engine_that_fails_is_replaced(monkeypatch: pytest.MonkeyPatch) -> No
     assert tried == [("highs", 4), ("highs", 5), ("scip", 4)]
     with pytest.raises(EngineError, match="scip failed"):
         engines.run_retried(model_pb2.ModelProto(), "scip", seconds=None, seed=4)
+
+
+def test_cp_sat_starts_again_where_it_runs_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only models with large numbers and without a linear relaxation; others have no way out."""
+    levels: list[int] = []
+    solve = cp_model.CpSolver.solve
+
+    def scarce(self: cp_model.CpSolver, *given: Any) -> Any:
+        levels.append(self.parameters.linearization_level)
+        if len(levels) == 1:
+            raise MemoryError("std::bad_alloc")
+        return solve(self, *given)
+
+    monkeypatch.setattr(cp_model.CpSolver, "solve", scarce)
+
+    def outcome(largest: int) -> cp_sat.Outcome:
+        levels.clear()
+        model = cp_model.CpModel()
+        model.minimize(model.new_int_var(3, largest, "x"))
+        return cp_sat.run(
+            model,
+            largest=largest,
+            seconds=20.0,
+            seed=0,
+            workers=1,
+            should_stop=lambda: False,
+            parameters={"linearization_level": 0},
+        )
+
+    found = outcome(1 << 40)
+    assert (found.status, found.bound, levels) == ("OPTIMAL", 3, [0, 1])
+    with pytest.raises(MemoryError):
+        outcome(1 << 20)

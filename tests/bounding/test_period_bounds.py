@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import placeopt as po
 from placeopt.bounding.borders import Borders, highest_refuted
+from placeopt.bounding.borders.configurations import Configurations
 from placeopt.bounding.borders.division import divides
 from placeopt.bounding.borders.network import Network, items_of
 from placeopt.bounding.quick import best_bound, narrowed_classes
@@ -166,6 +167,41 @@ def test_whole_groups_are_divided() -> None:
     found = {bound.name: bound for bound in bounds(problem, time_limit=20, blocks=False)}
     assert found["division"].value == 17
     assert "work of 30 ns, however whole groups are divided" in found["division"].explanation
+
+
+def test_sets_that_devices_hold() -> None:
+    """The same: within 16, a device holds 9 and one 4, or three 4; within 17, devices hold 9, 4, 4 and 9, 4."""
+    sets = Configurations(Borders(narrowed_classes(chain([9, 9, 4, 4, 4], 0))), 1, lambda: False)
+    assert sets.refute(16, None)
+    assert not sets.refute(17, None)
+
+
+def test_sets_count_what_crosses_their_border() -> None:
+    """9, 1, 1, 9 in a chain with payloads of 3: within 13, 9 and 1 leave with 3 ticks; within 12, 9 alone does."""
+    problem = chain([9, 1, 1, 9], 3)
+    sets = Configurations(Borders(narrowed_classes(problem)), 1, lambda: False)
+    assert sets.refute(12, None)
+    assert not sets.refute(13, None)
+    assert best_period(problem) == 13
+    problem = chain([6, 9, 11, 1, 2, 10, 11, 3, 4], 5)
+    found = {bound.name: bound for bound in bounds(problem, time_limit=20, blocks=False)}
+    assert found["configurations"].value == 34 == best_period(problem)
+    assert "hold too little of all groups" in found["configurations"].explanation
+
+
+@pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline])
+def test_no_set_of_a_placement_is_missing(make: Callable[[int], po.Problem]) -> None:
+    reached = 0
+    for seed in range(2000, 2040):
+        problem = make(seed)
+        best = best_period(problem)
+        if best is None or problem.pipeline is None or problem.pipeline.replicas > 1:
+            continue
+        sets = Configurations(Borders(narrowed_classes(problem)), 1, lambda: False)
+        assert not sets.refute(best, None), seed
+        assert not sets.refute(2 * best, None), seed
+        reached += best > 0 and sets.refute(best - 1, None)
+    assert reached > 3
 
 
 @pytest.mark.parametrize("make", [random_pipeline, unlike_pipeline])

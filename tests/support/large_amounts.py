@@ -181,12 +181,13 @@ BORDERS = 47
 def large_pipeline(seed: int, bound: str | None = None) -> Problem:
     """A pipeline for `least_period`, of a kind that often has the given bound.
 
-    `borders` needs ticks of fewer bits and several devices, `division` many groups of unlike durations without
-    replicas, and `ideals` contiguous stages. Without these, `cp-sat` proves more than the bounds before it.
+    `borders` and `configurations` need ticks of fewer bits and several devices, the latter and `division` no replicas,
+    `division` many groups of unlike durations, and `ideals` contiguous stages. Without these, `cp-sat` proves more than
+    the bounds before it.
     """
     rng = np.random.default_rng(seed)
     contiguous = {"ideals": True, "cp-sat": False}
-    groups, devices = {"borders": (2, 2), "division": (5, 2)}.get(bound or "", (1, 1))
+    groups, devices = {"borders": (2, 2), "configurations": (2, 2), "division": (5, 2)}.get(bound or "", (1, 1))
     while True:
         small = (random_pipeline if rng.random() < 0.5 else unlike_pipeline)(int(rng.integers(2**32)))
         assert small.pipeline is not None
@@ -200,4 +201,6 @@ def large_pipeline(seed: int, bound: str | None = None) -> Problem:
     if bound == "division":
         duration = rng.integers(0, 100, small.duration.shape)[:, small.device_class]
         small = with_changes(small, pipeline=replace(small.pipeline, replicas=1), duration=duration)
-    return _large(small, rng, seed, BORDERS if bound == "borders" else 60)
+    if bound == "configurations":
+        small = with_changes(small, pipeline=replace(small.pipeline, replicas=1))
+    return _large(small, rng, seed, BORDERS if bound in ("borders", "configurations") else 60)

@@ -18,6 +18,10 @@ computing time; in further rounds, it is the y of the round before, which is lar
     borders     the ideal division of all y over the devices     `placeopt.bounding.quick.loads`
     division    the best division of whole groups                 `placeopt.bounding.borders.division`
 
+Other worths of groups, and sets by CP-SAT:
+
+    configurations                                                `placeopt.bounding.borders.configurations`
+
 Groups without computing time have y = 0. Devices with free transfers have y = computing time.
 
 If time ends in a round, some y are those of the round before, y'. They keep the inequality: y'(S) <= r T, so that
@@ -88,13 +92,23 @@ class Borders:
         self.most = sum(self.plain.amount.max(axis=1).tolist()) + 2 * sum(sum(each.tolist()) for each in self._ticks)
         self._factor = min(FACTOR, LARGEST // (8 * UNIT) // (self.most + 1) // 2 * 2)
 
+    @property
+    def variables(self) -> int:
+        """Number of groups and items of a device."""
+        return len(self.plain.memory) + len(self._items.payload)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the times are small enough to count what crosses borders."""
+        return self._factor > 0
+
     def shares(self, period: int, branches: int, rounds: int = 1) -> Shares | None:
         """The amounts for a period; None if it leaves a group without a device.
 
         Rounds end once the ideal division takes longer. Once `should_stop` returns true, the amounts of further groups
         are those of the round before.
         """
-        if self._factor == 0 or period > self.most:
+        if not self.counted or period > self.most:
             return Shares(self.plain, 1)
         found: Shares | None = Shares(replace(self.plain, amount=self.plain.amount * self._factor), self._factor)
         for _ in range(rounds):
@@ -113,7 +127,7 @@ class Borders:
                 continue
             worth = np.where(before.allowed[:, c], before.amount[:, c], 0)
             teams = range(1, min(int(classes.size[c]), self._pipeline.replicas) + 1)
-            devices = [self._device(c, r, period, ~before.allowed[:, c]) for r in teams]
+            devices = [self.device(c, r, period, ~before.allowed[:, c], self._factor) for r in teams]
             searches = [Search(device, worth, self.should_stop) for device in devices]
             for i in np.flatnonzero(worth).tolist():
                 if self.should_stop():
@@ -132,9 +146,10 @@ class Borders:
             Shares(replace(before, amount=amount, allowed=allowed), self._factor) if allowed.any(axis=1).all() else None
         )
 
-    def _device(self, c: int, team: int, period: int, excluded: Bool) -> Device:
-        """The leader of a team within a period; it runs none of the groups `excluded` (g,)."""
-        classes, pipeline, factor = self.classes, self._pipeline, self._factor
+    def device(self, c: int, team: int, period: int, excluded: Bool, factor: int) -> Device:
+        """The leader of a team of class c within a period, in 1 / `factor` ticks; it runs none of the groups `excluded`
+        (g,)."""
+        classes, pipeline = self.classes, self._pipeline
         d = int(classes.leader[c])
         num, den = int(classes.num[c, c]), int(classes.den[c, c])
         computing, limit = self.plain.amount[:, c] * factor, period * team * factor
@@ -150,7 +165,8 @@ class Borders:
             shift = max(int(memory.sum()).bit_length() - self.most.bit_length() - factor.bit_length(), 0)
             rules.append(Rule(memory >> shift, False, capacity >> shift))
         halves = factor // 2 if pipeline.full_duplex[d] else factor
-        network = Network(len(computing), self._items, self._ticks[c] * halves)
+        ticks = self._ticks[c] * (0 if pipeline.free_transfers[d] else halves)
+        network = Network(len(computing), self._items, ticks)
         return Device(network, rules, excluded, self._apart, self._position)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +84,12 @@ class Network:
         self._tail = np.concatenate((self._producer, entering, leaving[self._item], self._consumer))
         self._head = np.concatenate((leaving, self._producer, self._consumer, entering[self._item]))
         self._uncut = np.full(2 * len(self._item), UNCUT)
+
+    def crossings(self) -> Iterator[tuple[int, list[int]]]:
+        """The ticks of each item, and the groups that produce or consume it."""
+        parts = np.split(self._consumer, self._start[1:]) if len(self.ticks) else []
+        for ticks, producer, consumers in zip(self.ticks.tolist(), self._producer.tolist(), parts, strict=True):
+            yield ticks, [producer, *consumers.tolist()]
 
     def border(self, members: Bool) -> int:
         """The ticks of all items that have their producer or a consumer in a set (g,), but not all of them."""

@@ -7,6 +7,8 @@
                 same from about 2^31 on, with and without presolve. Their detection is off there, too.
     relaxation  The linear relaxation of a cumulative constraint adds up demands times ticks. From 2^63 on, the sums
                 overflow, and it calls feasible models infeasible or cuts off optima. Only searches without it run then.
+    memory      With such numbers and without a linear relaxation, CP-SAT may step through domains value by value until
+                the memory is used up (1 of 20,000 small models). It starts again with a relaxation.
     signals     CP-SAT handles SIGINT itself unless `catch_sigint_signal` is off. It runs in a separate thread
                 (`placeopt.bounding.engines.watching`), so that Ctrl-C and `should_stop` reach the caller.
     callbacks   An exception must not unwind C++ frames. It is stored, ends the run, and is raised to the caller.
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -33,6 +36,9 @@ PRESOLVED = 2**30
 
 RELAXED = 2**62
 """The largest sum of demands times ticks in a cumulative constraint for which its linear relaxation is trusted."""
+
+LEAST_SECONDS = 1.0
+"""Time limit of a second run, if the first one took longer than its own."""
 
 WITHOUT_RELAXATION: dict[str, object] = {
     "linearization_level": 0,
@@ -138,9 +144,29 @@ def run(
 
     if minimises:
         solver.best_bound_callback = lambda reported: guarded(lambda: note(reported))
-    status, stopped = watched(
-        lambda: solver.solve(model, Watcher()), solver.stop_search, lambda: bool(errors) or should_stop(), name="cp-sat"
-    )
+    begun = time.monotonic()
+    try:
+        status, stopped = watched(
+            lambda: solver.solve(model, Watcher()),
+            solver.stop_search,
+            lambda: bool(errors) or should_stop(),
+            name="cp-sat",
+        )
+    except MemoryError:
+        if chosen.get("linearization_level") != 0 or area > RELAXED or (largest is not None and largest <= PRESOLVED):
+            raise
+        return run(
+            model,
+            largest=largest,
+            area=area,
+            seconds=None if seconds is None else max(seconds - (time.monotonic() - begun), LEAST_SECONDS),
+            seed=seed,
+            workers=workers,
+            should_stop=should_stop,
+            on_solution=on_solution,
+            on_bound=on_bound,
+            parameters={**(parameters or {}), "linearization_level": 1},
+        )
     if errors:
         raise errors[0]
     name = cast("Status", solver.status_name(status))
