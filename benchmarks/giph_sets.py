@@ -1,6 +1,6 @@
 """Problems and denominators of GiPH's evaluation, shared by the benchmarks of search policies.
 
-The problems are drawn from the test sets of `placeopt.generate.giph` (docs/generators.md): those of GiPH's released
+The problems are drawn from the test sets of `placeopt.generate.giph` (docs/learned.md): those of GiPH's released
 code, bit for bit, and the models of its deep learning graphs and of its case study. The temperatures of the annealing
 policy were chosen on training sets.
 

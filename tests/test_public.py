@@ -24,7 +24,8 @@ FIVE = ROOT / "problems" / "five-node.yaml"
 
 
 def test_the_list_has_every_public_name_once() -> None:
-    assert sorted(re.findall(r"^\| `po\.(\w+)` \|", LIST, flags=re.MULTILINE)) == po.__all__
+    cells = re.findall(r"^\| (`po\.[^|]*) \|", LIST, flags=re.MULTILINE)
+    assert sorted(name for cell in cells for name in re.findall(r"`po\.(\w+)`", cell)) == po.__all__
 
 
 @pytest.mark.parametrize("name", re.findall(r"`(placeopt\.\w+)`", LIST.split("\n## Modules")[1]))

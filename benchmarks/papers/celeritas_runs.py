@@ -32,7 +32,7 @@ SIZES: dict[str, dict[str, Any]] = {
     "transformer": {"batch": 256, "layers": 12, "heads": 16, "width": 2048, "ff_width": 8192},
     "tensor_holography": {"batch": 32},
 }
-"""Section 6.2: the paper's models with its batches; docs/generators.md states which options the text leaves open."""
+"""Section 6.2: the paper's models with its batches; docs/baechi-celeritas.md states what the text leaves open."""
 KERNELS: dict[str, dict[str, Any]] = {
     "inception_v3": {"batch": 512},
     "lstm_nmt": {"batch": 512, "layers": 4, "width": 2048, "granular": True},

@@ -45,9 +45,8 @@ EXAMPLES = (
 _MARK = "\x1e"  # the ASCII record separator, between the outputs of two blocks of code
 _INDEX = """# Examples
 
-This gallery has sixteen worked examples. Each is one script: download it, or copy it from its page. The pictures need
-matplotlib (`pip install 'placeopt[plots]'`), and the script about your own solver needs a checkout of the repository.
-The tests run all scripts and compare their output with the output shown here.
+Each of these worked examples is one script. The pictures need matplotlib (`pip install 'placeopt[plots]'`), and the
+script about your own solver needs a checkout of the repository.
 
 """
 
@@ -147,7 +146,7 @@ def index(scripts: list[Script]) -> str:
     """Make the index: a table with two examples in each row, the picture above the title and the question."""
     cells = []
     for each in scripts:
-        link, picture = f"]({each.name}.md)", f"![{each.title}](../images/examples/{each.name}.png)"
+        link, picture = f"]({each.name}.md)", f"![](../images/examples/{each.name}.png)"  # its title is below it
         cells.append(f"[{picture}{link}<br>**[{each.title}{link}**<br>{each.question}".replace("|", "\\|"))
     rows = [" | ".join(cells[k : k + 2]) for k in range(0, len(cells), 2)]
     return _INDEX + "\n".join(["| | |", "|---|---|", *(f"| {row} |" for row in rows)]) + "\n"
