@@ -31,7 +31,9 @@ from placeopt.verifier.certificates.model import Model
 SECOND = ("cp-sat", "milp")
 """Solvers that decide claims again, the first one that does not share the engine."""
 
-CP_SAT = frozenset({"CP-SAT", "cp-sat", "series", "intervals", "division", "relaxation-mip", "auto", "destructive"})
+CP_SAT = frozenset(
+    {"CP-SAT", "cp-sat", "series", "intervals", "division", "configurations", "relaxation-mip", "auto", "destructive"}
+)
 """Names of what relies on CP-SAT, at least in part."""
 
 
