@@ -31,8 +31,8 @@ BORDERS, IDEALS, DIVISION, EXACT, CONFIGURATIONS = 0.1, 0.5, 0.1, 0.5, 0.9
 SMALL = 100
 """Maximum number of groups for an exact solver."""
 
-PART = 0.4
-"""Share of the time of `division` or `configurations` for one period."""
+PART, SETS = 0.4, 0.6
+"""Shares of the time of `division` and of `configurations` for one period."""
 
 
 def period_bounds(
@@ -128,27 +128,29 @@ class _PeriodBounds:
         begun, sets = Clock(None), configurations.Configurations(self._borders, self.workers, self._over)
 
         def refutes(within: int) -> bool:
-            if not sets.refute(within, self._part()):
+            if not sets.refute(within, self._part(SETS)):
                 return False
             limit = time_text(within, self.problem.resolution)
             reason = f"within {limit}, devices hold too little of all groups together with what they send and receive"
             self._offer("configurations", within + 1, reason, begun)
             return True
 
-        self.least = highest_refuted(refutes, self.least, self.known, self._over, self._borders.most)
+        self.least = highest_refuted(
+            refutes, self.least, self.known, self._over, self._borders.most, halving=self.known is not None
+        )
 
-    def _part(self) -> float | None:
-        """Seconds for one period."""
+    def _part(self, share: float) -> float | None:
+        """Seconds for one period: a share of those that remain."""
         clocks = (self._turn, self.clock)
         remaining = min((clock.remaining for clock in clocks if clock.remaining is not None), default=None)
-        return None if remaining is None else PART * remaining
+        return None if remaining is None else share * remaining
 
     def _indivisible(self, shares: Shares | None, within: int) -> bool:
         """Whether the groups are proved not to fit on the devices as a whole."""
         assert shares is not None
         limit = within * shares.factor
         found = division.divides(
-            shares.sharing, limit, seconds=self._part(), workers=self.workers, should_stop=self._over
+            shares.sharing, limit, seconds=self._part(PART), workers=self.workers, should_stop=self._over
         )
         return found is False
 

@@ -98,9 +98,20 @@ class Borders:
         return len(self.plain.memory) + len(self._items.payload)
 
     @property
+    def linked(self) -> Bool:
+        """(x,) whether an item may be sent several times by each device."""
+        several = np.diff(self._items.start) > 1
+        moving = [
+            (ticks > 0) & (not self._pipeline.free_transfers[d])
+            for ticks, d in zip(self._ticks, self.classes.leader.tolist(), strict=True)
+        ]
+        found: Bool = np.logical_and.reduce([several, *moving])
+        return np.zeros_like(found) if self._pipeline.multicast else found
+
+    @property
     def counted(self) -> bool:
         """Whether the times are small enough to count what crosses borders."""
-        return self._factor > 0
+        return bool(self._factor > 0)
 
     def shares(self, period: int, branches: int, rounds: int = 1) -> Shares | None:
         """The amounts for a period; None if it leaves a group without a device.
@@ -171,16 +182,24 @@ class Borders:
 
 
 def highest_refuted(
-    refutes: Callable[[int], bool], least: int, known: int | None, should_stop: Callable[[], bool], most: int
+    refutes: Callable[[int], bool],
+    least: int,
+    known: int | None,
+    should_stop: Callable[[], bool],
+    most: int,
+    *,
+    halving: bool = False,
 ) -> int:
     """A lower bound of the period, at least `least`: the largest refuted period that was found, plus 1.
 
-    `known` is the period of a schedule. Nothing above `most` is tried.
+    `known` is the period of a schedule. Nothing above `most` is tried. With `halving`, nothing above the middle of the
+    bound and `known` is tried first, for a `refutes` that takes long where it fails.
     """
     low, high, step = least, most + 1 if known is None else min(known, most + 1), STEP
     steps = True
     while low < high and not should_stop():
-        trial = min(low + max(1, int(step * low)), high - 1) if steps else (low + high) // 2
+        middle = (low + high) // 2
+        trial = min(low + max(1, int(step * low)), middle if halving else high - 1) if steps else middle
         if trial < low:
             break
         if refutes(trial):

@@ -1,30 +1,40 @@
 """Worths of groups of which the devices cannot hold enough: the configuration linear program.
 
-For any worths v >= 0 of the groups, let u[c] be the most that the groups of one device of class c are worth within the
-period T. Every placement divides all groups among the devices, so
+For any worths v[i] of the groups and w[j] of the items that may cross borders, let u[c] be the most that
+
+    sum of v[i] over the groups on the device
+    + sum of w[j] (number of other devices that item j is sent to - 1 if it is received)
+
+can be for one device of class c within the period T. Every placement divides all groups among the devices, and what is
+sent is received, so
 
     sum of all v <= sum_c size[c] u[c]
 
-and T is refuted if this is false. CP-SAT proves each u[c]: it chooses the groups that are worth most and obey the rules
-of `placeopt.bounding.borders.shares`, with one variable for each group, and one for each item that may cross
-the border.
+and T is refuted if this is false. CP-SAT proves each u[c]: it chooses what is worth most and obeys the rules of
+`placeopt.bounding.borders.shares`. Here, an item counts for its sender as often as it is sent; with `multicast`, and
+with one consumer, that is once, and w[j] = 0.
 
 The best worths solve the dual of a linear program that covers all groups by such sets (P. C. Gilmore, R. E. Gomory: A
 linear programming approach to the cutting-stock problem, Operations Research 9, 1961, doi:10.1287/opre.9.6.849):
 
     maximise    sum_i v[i]
-    subject to  v(S) <= w[c]               each known set S of class c
-                sum_c size[c] w[c] = number of devices
+    subject to  the worth of each known set of class c is at most x[c]
+                sum_c size[c] x[c] = number of devices
 
-Each run of CP-SAT adds the sets that it finds. The worths stay close to the best ones so far, which at first are those
-that `borders` proves, within a box that grows with success (R. E. Marsten, W. W. Hogan, J. W. Blankenship: The boxstep
+Each run of CP-SAT adds the sets that it finds. The worths stay close to the best ones so far, at first to those that
+`borders` proves, within a box that grows with success (R. E. Marsten, W. W. Hogan, J. W. Blankenship: The boxstep
 method for large-scale optimization, Operations Research 23, 1975, doi:10.1287/opre.23.3.389).
+
+If the u[c] prove nearly enough, each device must hold nearly its u[c]: a device is worth at least the sum of all v less
+the most of all other devices. From then on, sets with less do not count. That is stronger than the linear program.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +45,7 @@ from ortools.sat.python import cp_model
 from placeopt.bounding.borders import Borders
 from placeopt.bounding.engines import cp_sat
 from placeopt.bounding.quick.loads import best_price_bound, candidate_prices, weights
-from placeopt.model.arrays import Bool, Int
+from placeopt.model.arrays import Int
 from placeopt.protocol import Clock
 
 MOST = 4_000
@@ -63,14 +73,22 @@ CLOSE = 1e-6
 Worths = NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Set:
+    """What a device may hold: (g + x,) whether each group is there, and the balance of each item; amounts by rule."""
+
+    balance: Int
+    amounts: tuple[int, ...]
+
+
 class Configurations:
     """Refutes periods of a pipeline without replicas; the sets and worths that are found serve for further periods."""
 
     def __init__(self, borders: Borders, workers: int, should_stop: Callable[[], bool]) -> None:
         self._borders, self._workers, self._should_stop = borders, workers, should_stop
-        self._size = borders.plain.size.tolist()
-        self._found: list[list[Bool]] = [[] for _ in self._size]  # sets by class, also for other periods
-        self._best: Worths | None = None  # worths of the groups that prove the most, relative to each other
+        self._size, self._groups = borders.plain.size.tolist(), len(borders.plain.memory)
+        self._found: list[list[_Set]] = [[] for _ in self._size]  # by class, also for other periods
+        self._best: Worths | None = None  # (g + x,) worths that prove the most, relative to each other
         self._box = BOX
 
     def refute(self, period: int, seconds: float | None) -> bool:
@@ -79,45 +97,59 @@ class Configurations:
             return False
         clock, needed = Clock(seconds), 0.0
         sets = [_Sets(self._borders, c, period, found) for c, found in enumerate(self._found)]
-        worths = self._first(period) if self._best is None else self._best
-        shares = None
+        worths, later, planned = self._first(period), self._best, False
+        limits = np.full(len(sets), math.inf)
         while worths is not None and not clock.over and not self._should_stop():
-            scale = TOTAL / worths.sum()
-            whole = np.rint(worths * scale).astype(np.int64)
-            limits = [math.inf for _ in sets] if shares is None else shares * (TOTAL / needed)
-            held, known = 0, sum(len(each.known) for each in sets)
-            for each, size, limit in zip(sets, self._size, limits, strict=True):
-                held += size * each.most(whole, limit, clock.remaining, self._workers, self._should_stop)
-            proved = sum(self._size) * int(whole.sum()) / max(held, 1)
-            if int(whole.sum()) > held:
+            whole = np.rint(worths * (TOTAL / self._all(worths))).astype(np.int64)
+            known = sum(len(each.known) for each in sets)
+            most = [
+                each.most(whole, limit, clock.remaining, self._workers, self._should_stop)
+                for each, limit in zip(sets, limits, strict=True)
+            ]
+            total, held = int(self._all(whole)), sum(map(operator.mul, self._size, most))
+            if total > held:
                 self._best = worths
                 return True
+            proved = sum(self._size) * total / max(held, 1)
             if proved > needed * (1 + CLOSE):
+                for each, own in zip(sets, most, strict=True):
+                    each.require(whole, total - (held - own))
                 self._box = min(self._box * GROWTH, 1.0) if needed else self._box
-                self._best, needed = worths * (proved / worths.sum()), proved
+                self._best, needed = worths * (proved / self._all(worths)), proved
             else:
                 self._box = max(self._box * DECAY, LEAST_BOX)
-                if sum(len(each.known) for each in sets) == known:
+                if planned and sum(len(each.known) for each in sets) == known:
                     return False
-            worths, shares = self._next(sets)
+            if later is not None:
+                worths, limits, later = later, np.array(most), None
+            else:
+                worths, shares = self._next(sets)
+                limits, planned = shares * (TOTAL / needed), True
         return False
+
+    def _all(self, worths: NDArray[Any]) -> float:
+        """What all groups are worth."""
+        return float(worths[: self._groups].sum())
 
     def _first(self, period: int) -> Worths | None:
         """The worths that `borders` proves, relative to each other; None without any."""
         shares = self._borders.shares(period, 1)
         sharing = self._borders.plain if shares is None else shares.sharing
         prices = max(candidate_prices(sharing), key=lambda each: best_price_bound(sharing, [each]), default=None)
-        found = None if prices is None else weights(sharing, prices).astype(np.float64)
-        return found if found is not None and found.any() else None
+        if prices is None:
+            return None
+        found = np.zeros(self._borders.variables)
+        found[: self._groups] = weights(sharing, prices)
+        return found if found.any() else None
 
     def _next(self, sets: list[_Sets]) -> tuple[Worths | None, Worths]:
-        """The best worths for the known sets, close to the best ones so far, and what a device of each class holds of
-        them; no worths if none at all refute the period."""
+        """The best worths for the known sets, close to the best ones so far, and the most of each class; no worths if
+        none are better."""
         assert self._best is not None
         box: float | None = self._box
         while True:
             found = self._program(sets, box)
-            if found[0].sum() > max(self._best.sum() * (1 + CLOSE), sum(self._size)):
+            if self._all(found[0]) > self._all(self._best) * (1 + CLOSE):
                 return found
             if box is None:
                 return None, found[1]
@@ -127,58 +159,98 @@ class Configurations:
         """Solve the linear program, with worths in a box, or any."""
         assert self._best is not None
         model, devices = mathopt.Model(), sum(self._size)
-        wide = devices / len(self._best) * (box or 0.0)
+        low = np.where(np.arange(len(self._best)) < self._groups, 0.0, -float(devices))
+        high = np.full(len(self._best), float(devices))
+        if box is not None:
+            wide = box * (np.abs(self._best) + devices / self._groups)
+            low, high = np.maximum(low, self._best - wide), np.minimum(high, self._best + wide)
+        low[self._groups :][~sets[0].linked] = high[self._groups :][~sets[0].linked] = 0.0
         worths = [
-            model.add_variable(lb=0.0, ub=float(devices))
-            if box is None
-            else model.add_variable(lb=max(0.0, each * (1 - box) - wide), ub=each * (1 + box) + wide)
-            for each in self._best.tolist()
+            model.add_variable(lb=least, ub=most) for least, most in zip(low.tolist(), high.tolist(), strict=True)
         ]
         most = [model.add_variable(lb=0.0) for _ in sets]
         held = mathopt.LinearSum([size * each for size, each in zip(self._size, most, strict=True)])
         model.add_linear_constraint(held == devices)
         for each, share in zip(sets, most, strict=True):
-            for members in each.known:
-                model.add_linear_constraint(mathopt.LinearSum([worths[i] for i in np.flatnonzero(members)]) <= share)
-        model.maximize(mathopt.LinearSum(worths))
+            for known in each.known:
+                terms = [worths[k] * int(known.balance[k]) for k in np.flatnonzero(known.balance).tolist()]
+                model.add_linear_constraint(mathopt.LinearSum(terms) <= share)
+        model.maximize(mathopt.LinearSum(worths[: self._groups]))
         result = mathopt.solve(model, mathopt.SolverType.GLOP)
         if result.termination.reason != mathopt.TerminationReason.OPTIMAL:
             return np.zeros(len(worths)), np.zeros(len(most))
-        return np.maximum(result.variable_values(worths), 0.0), np.array(result.variable_values(most))
+        return np.clip(result.variable_values(worths), low, high), np.array(result.variable_values(most))
 
 
 class _Sets:
-    """The sets of groups that a device of class c can run within a period, as a model of CP-SAT."""
+    """What a device of class c can hold within a period, as a model of CP-SAT.
 
-    def __init__(self, borders: Borders, c: int, period: int, found: list[Bool]) -> None:
+    Attributes
+    ----------
+    known
+        Sets that were found.
+    linked
+        (x,) whether an item may be sent several times, so that it has a worth.
+    """
+
+    def __init__(self, borders: Borders, c: int, period: int, found: list[_Set]) -> None:
         excluded = ~borders.plain.allowed[:, c]
         self._device = borders.device(c, 1, period, excluded, 2)
-        self._found, self.known = found, [each for each in found if self._holds(each)]
+        self.linked, self._others = borders.linked, int(borders.plain.size.sum()) - 1
         self._model = cp_model.CpModel()
-        self._chosen = [self._model.new_int_var(0, int(not no), "group") for no in excluded.tolist()]
+        chosen = [self._model.new_int_var(0, int(not no), "group") for no in excluded.tolist()]
+        self._balance: dict[int, Any] = dict(enumerate(chosen))  # without the items that always have 0
         for i, j in self._device.apart.tolist():
             if i < j:
-                self._model.add_at_most_one(self._chosen[i], self._chosen[j])
-        crossing = []
-        for _, (first, *others) in self._device.network.crossings():
-            crosses = self._model.new_bool_var("crossing")
-            crossing.append(crosses)
-            for other in others:
-                self._model.add(crosses >= self._chosen[first] - self._chosen[other])
-                self._model.add(crosses >= self._chosen[other] - self._chosen[first])
-        ticks = self._device.network.ticks
+                self._model.add_at_most_one(chosen[i], chosen[j])
+        self._moved, self._ticks = [], []
+        for item, ticks, (first, *others) in self._device.network.crossings():
+            moved = (self._several if self.linked[item] else self._one)(chosen, first, others)
+            self._moved += moved
+            self._ticks += [ticks] * len(moved)
+            if len(moved) == 2:
+                self._balance[len(chosen) + item] = moved[0] - moved[1]
+        self._chosen = chosen
         for rule in self._device.rules:
-            total = int(rule.amount.sum()) + rule.borders * int(ticks.sum())
+            total = int(rule.amount.sum()) + rule.borders * sum(self._ticks) * max(self._others, 1)
             shift = max(total.bit_length() - PARTS.bit_length() + 1, 0)
-            terms: list[Any] = [cp_model.LinearExpr.weighted_sum(self._chosen, (rule.amount >> shift).tolist())]
+            terms: list[Any] = [cp_model.LinearExpr.weighted_sum(chosen, (rule.amount >> shift).tolist())]
             if rule.borders:
-                terms.append(cp_model.LinearExpr.weighted_sum(crossing, (ticks >> shift).tolist()))
+                terms.append(cp_model.LinearExpr.weighted_sum(self._moved, [each >> shift for each in self._ticks]))
             self._model.add(sum(terms) <= min(rule.limit >> shift, PARTS))
+        self._found, self.known = found, [each for each in found if self._holds(each)]
 
-    def _holds(self, members: Bool) -> bool:
-        """Whether a set (g,) is one of these sets."""
-        border = self._device.network.border(members)
-        return all(int(rule.amount[members].sum()) + rule.borders * border <= rule.limit for rule in self._device.rules)
+    def _one(self, chosen: list[cp_model.IntVar], first: int, others: list[int]) -> list[cp_model.IntVar]:
+        """Whether an item crosses the border."""
+        crosses = self._model.new_bool_var("crosses")
+        for other in others:
+            self._model.add(crosses >= chosen[first] - chosen[other])
+            self._model.add(crosses >= chosen[other] - chosen[first])
+        return [crosses]
+
+    def _several(self, chosen: list[cp_model.IntVar], first: int, others: list[int]) -> list[cp_model.IntVar]:
+        """How often an item is sent, and whether it is received."""
+        most = min(self._others, len(others))
+        sent, received = self._model.new_int_var(0, most, "sent"), self._model.new_bool_var("received")
+        inside = sum(chosen[other] for other in others)
+        for other in others:
+            self._model.add(sent >= chosen[first] - chosen[other])
+            self._model.add(received >= chosen[other] - chosen[first])
+        self._model.add(sent <= most * chosen[first])
+        self._model.add(sent <= len(others) - inside)
+        self._model.add(received <= 1 - chosen[first])
+        self._model.add(received <= inside)
+        return [sent, received]
+
+    def _holds(self, each: _Set) -> bool:
+        """Whether a set, perhaps of another period, is one of these sets."""
+        return all(amount <= rule.limit for amount, rule in zip(each.amounts, self._device.rules, strict=True))
+
+    def require(self, worths: Int, least: int) -> None:
+        """From now on, all sets are worth at least this."""
+        if least > 0:
+            self._model.add(self._worth(worths) >= least)
+            self.known = [each for each in self.known if int(each.balance @ worths) >= least]
 
     def most(
         self, worths: Int, limit: float, seconds: float | None, workers: int, should_stop: Callable[[], bool]
@@ -188,18 +260,22 @@ class _Sets:
         beyond: list[Clock] = []
 
         def keep(value: Callable[[Any], int]) -> None:
-            members = np.array([bool(value(chosen)) for chosen in self._chosen])
-            if not any(np.array_equal(members, each) for each in self.known):
-                self.known.append(members)
-                self._found.append(members)
-            if worths[members].sum() > limit:
+            members = np.array([value(chosen) for chosen in self._chosen])
+            balance = np.zeros(len(worths), dtype=np.int64)
+            balance[list(self._balance)] = [value(each) for each in self._balance.values()]
+            border = sum(ticks * value(moved) for ticks, moved in zip(self._ticks, self._moved, strict=True))
+            amounts = (int(rule.amount @ members) + rule.borders * border for rule in self._device.rules)
+            if not any(np.array_equal(balance, each.balance) for each in self.known):
+                self.known.append(_Set(balance, tuple(amounts)))
+                self._found.append(self.known[-1])
+            if int(balance @ worths) > limit:
                 beyond.append(Clock(MORE))
 
         def stop() -> bool:
             return should_stop() or (len(beyond) > 0 and beyond[0].over)
 
         self._model.proto.clear_objective()
-        self._model.minimize(cp_model.LinearExpr.weighted_sum(self._chosen, (-worths).tolist()))
+        self._model.minimize(-self._worth(worths))
         outcome = cp_sat.run(
             self._model,
             largest=PARTS,
@@ -212,4 +288,11 @@ class _Sets:
         )
         if outcome.status == "INFEASIBLE":
             return 0
-        return int(worths.sum()) if outcome.bound is None else -outcome.bound
+        if outcome.bound is not None:
+            return -outcome.bound
+        groups = len(self._chosen)
+        return int(worths[:groups].sum()) + max(self._others, 1) * int(np.abs(worths[groups:]).sum())
+
+    def _worth(self, worths: Int) -> Any:
+        """What a set is worth."""
+        return sum(int(worths[k]) * each for k, each in self._balance.items() if worths[k])

@@ -69,7 +69,7 @@ class Network:
         self._groups = n_groups
         moving = np.flatnonzero(ticks)
         sizes = np.diff(items.start)[moving]
-        self.ticks = ticks[moving]
+        self.ticks, self._moving = ticks[moving], moving.tolist()
         self._producer = items.producer[moving]
         self._item = np.repeat(np.arange(len(moving)), sizes)
         self._start = np.concatenate(([0], np.cumsum(sizes)[:-1])).astype(np.int64)
@@ -85,11 +85,12 @@ class Network:
         self._head = np.concatenate((leaving, self._producer, self._consumer, entering[self._item]))
         self._uncut = np.full(2 * len(self._item), UNCUT)
 
-    def crossings(self) -> Iterator[tuple[int, list[int]]]:
-        """The ticks of each item, and the groups that produce or consume it."""
-        parts = np.split(self._consumer, self._start[1:]) if len(self.ticks) else []
-        for ticks, producer, consumers in zip(self.ticks.tolist(), self._producer.tolist(), parts, strict=True):
-            yield ticks, [producer, *consumers.tolist()]
+    def crossings(self) -> Iterator[tuple[int, int, list[int]]]:
+        """Each item, its ticks, and its groups, the producer first."""
+        consumers = np.split(self._consumer, self._start[1:]) if len(self.ticks) else []
+        producers = self._producer.tolist()
+        for item, ticks, first, others in zip(self._moving, self.ticks.tolist(), producers, consumers, strict=True):
+            yield item, ticks, [first, *others.tolist()]
 
     def border(self, members: Bool) -> int:
         """The ticks of all items that have their producer or a consumer in a set (g,), but not all of them."""
