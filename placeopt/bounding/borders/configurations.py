@@ -278,7 +278,7 @@ class _Sets:
         self._model.minimize(-self._worth(worths))
         outcome = cp_sat.run(
             self._model,
-            largest=PARTS,
+            largest=max(PARTS, int(np.abs(worths).sum()) * max(self._others, 1)),
             seconds=seconds,
             seed=0,
             workers=workers,
