@@ -38,7 +38,12 @@ Row = tuple[list[tuple[int, int]], int]
 
 @dataclass
 class BlockPlanner(StagePlanner):
-    """Finds stages in all sites; `bound` has the groups of all nodes by kind."""
+    """Finds stages in all sites; `bound` has the groups of all nodes by kind.
+
+    Nodes that send to other sites pass at most `slack` times sqrt(c f). With more than 1, the flow may be less than f.
+    """
+
+    slack: float = 1.0
 
     def stages(self, rate: int, seconds: float, prices: Sequence[int] | None = None) -> list[Stage] | None:  # noqa: ARG002 - as that of others
         """Stages in their order; None without any in time."""
@@ -86,7 +91,7 @@ class BlockPlanner(StagePlanner):
     def _candidates(self, rate: int) -> list[Stage]:
         """Candidates of nodes in any sites, and unlimited and limited ones of each site, the cheapest ones of each."""
         between = self.sites.slowest[~np.eye(self.sites.number, dtype=np.bool_)]
-        limit = isqrt(int(np.median(between)) * rate)
+        limit = int(self.slack * isqrt(int(np.median(between)) * rate))
         prices, found = self.bound.prices(rate), []
         for site, sent in [(ANY, 1), *((site, sent) for site in range(self.sites.number) for sent in (0, 1))]:
             stages = list(dict.fromkeys(self._limited(site, rate, limit, sent)))

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, permutations, product
+from itertools import permutations, product
 
 import numpy as np
 from ortools.math_opt.python import mathopt
@@ -401,19 +401,14 @@ class PatternBound:
         return (limit, found) if found is not None else (NEVER, None)
 
 
-def least_crossings(problem: Serving, sites: Sites, rate: int, should_stop: Callable[[], bool]) -> int:
-    """How many crossings every plan of a rate has, at least: 0, 1 or 2.
+def rate_without_crossing(problem: Serving, sites: Sites, most: int, should_stop: Callable[[], bool]) -> int:
+    """The rate above which some tokens go from one site to another, or `most` if it is at least that.
 
-    Tokens that stay in one site, or visit two, are bounded by what the nodes there pass alone.
+    Tokens that stay in one site are bounded by what the nodes there pass alone.
     """
-    if sites.number == 1:
-        return 0
-    groups, classes = find_groups(problem, sites), layer_classes(problem)
-    for size in (1, 2):
-        total = 0
-        for chosen in combinations(range(sites.number), size):
-            patterns = PatternBound(classes, of_sites(groups, chosen), sites.fastest, should_stop, COARSE)
+    groups, classes, total = find_groups(problem, sites), layer_classes(problem), 0
+    for site in range(sites.number):
+        if total < most:
+            patterns = PatternBound(classes, of_sites(groups, [site]), sites.fastest, should_stop, COARSE)
             total += patterns.bound(1e-2)
-            if total >= rate:
-                return size - 1
-    return 2
+    return min(total, most)

@@ -21,6 +21,9 @@ UNLIMITED = 2**50
 SECOND = 10**12
 """Times of steps are whole picoseconds."""
 
+TABLES = ("room", "reading", "token", "overhead", "work")
+"""Tables of `Steps` by kind."""
+
 
 def tokens_text(rate: int) -> str:
     """A rate in tokens per second."""
@@ -154,6 +157,22 @@ class Serving:
             self, node_names=tuple(self.node_names[n] for n in nodes.tolist()), kind=self.kind[nodes],
             link=self.link[np.ix_(nodes, nodes)], entry=self.entry[nodes], exit=self.exit[nodes],
             steps=None if self.steps is None else self.steps.part(nodes),
+        )  # fmt: skip
+
+    def with_merged_kinds(self) -> Serving:
+        """The same problem, in which nodes with the same rates and steps have the same kind; it has no prices."""
+        tables = [self.rate]
+        if self.steps is not None:
+            tables += [getattr(self.steps, name) for name in TABLES]
+        rows = [b"".join(table[kind].tobytes() for table in tables) for kind in range(len(self.kind_names))]
+        firsts = [kind for kind, row in enumerate(rows) if rows.index(row) == kind]
+        steps = self.steps
+        if steps is not None:
+            steps = replace(steps, **{name: getattr(steps, name)[firsts] for name in TABLES})
+        number = np.array([firsts.index(rows.index(row)) for row in rows], dtype=np.int64)
+        return replace(
+            self, kind_names=tuple(self.kind_names[kind] for kind in firsts), kind=number[self.kind],
+            rate=self.rate[firsts], steps=steps, price=None,
         )  # fmt: skip
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.serving.arranging import StageSearch
 from placeopt.serving.blocks import BlockPlanner
 from placeopt.serving.bounds import (
     COARSE,
@@ -18,8 +19,8 @@ from placeopt.serving.bounds import (
     find_groups,
     kind_groups,
     layer_classes,
-    least_crossings,
     of_sites,
+    rate_without_crossing,
 )
 from placeopt.serving.exact import is_small, solve_exactly
 from placeopt.serving.flow import best_flow
@@ -34,6 +35,15 @@ COPIED = 30
 
 SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)
 """Shares of the bound at which first plans are tried."""
+
+TRIES = ((0.97, 1.15), (0.97, 1.25), (0.95, 1.3), (0.95, 1.45))
+"""Shares of the bound for which stages are arranged, and how many times more than is sure for links nodes pass."""
+
+STEPS = 300
+"""Steps of a search of stages for each node."""
+
+FACTORS = (1.02, 1.01, 1.005)
+"""Factors of the rate of stages for which better ones are searched."""
 
 PRECISION = 5e-5
 """Relative width of the interval of rates at which a search ends."""
@@ -62,7 +72,7 @@ class RateSearch(Search):
 
     def __init__(self, problem: Serving, options: SearchOptions, start: tuple[Int, Int] | None = None) -> None:
         super().__init__(problem, options)
-        self.groups, self.classes = find_groups(problem, self.sites), layer_classes(problem)
+        self.groups, self.classes = find_groups(self.problem, self.sites), layer_classes(self.problem)
         self.patterns = self._patterns(range(self.sites.number))
         self.bound = self.patterns.area()
         if start is not None:
@@ -124,10 +134,12 @@ class RateSearch(Search):
         self._take_parts(parts)
         if number > 1 and not self._done():
             large = self.problem.n_nodes > 2 * COPIED
-            self._part(None, self.rate, self.options.limit * (0.7 if large else 0.15))
-            with self._within(self.options.limit / 6):
+            self._part(None, self.rate, self.options.limit * 0.1)
+            with self._within(self.options.limit / (20 if large else 6)):
                 self._bound_crossings()
-            if not large:
+            if large:
+                self._arrange()
+            else:
                 self._take_parts([self._part(tuple(range(number)), self.rate, self.options.limit / 3)])
         tried: set[tuple[int, ...]] = set()
         while len(parts) > 2 and not self._done():
@@ -194,6 +206,39 @@ class RateSearch(Search):
             wanted = (low + high + 1) // 2
         return found
 
+    def _arrange(self) -> None:
+        """Stages whose nodes pass more than is sure for their links, and then other orders and nodes of these stages,
+        with which the links pass it."""
+        patterns = self._patterns(None, COARSE)
+        patterns.bound(1e-3)
+        search, steps = StageSearch(self.problem, self.sites.of_node, self.options.seed), STEPS * self.problem.n_nodes
+        best: tuple[Int, Int, int] | None = None
+        for share, slack in TRIES:
+            planner = BlockPlanner(
+                self.problem, self.sites, (), patterns, self.options.seed, self.options.workers, self._stopped, slack
+            )
+            stages = None if self._done() else planner.stages(int(share * self.bound), self.options.limit / 10)
+            if stages is not None:
+                wanted = int(share * self.bound)
+                found = search.search(*planner.intervals(stages), wanted, steps, self._stopped)
+                found = self._search_stages(search, *found, steps)
+                best = found if best is None or found[2] > best[2] else best
+        while best is not None and not self._done():
+            steps *= 2
+            best = self._search_stages(search, *best, steps)
+
+    def _search_stages(self, search: StageSearch, begin: Int, end: Int, rate: int, steps: int) -> tuple[Int, Int, int]:
+        """Search stages for a rate that is a little larger than theirs, until that fails with each of some factors: the
+        last stages, and their rate."""
+        self._take(begin, end)
+        failed = 0
+        while failed < len(FACTORS) and not self._done():
+            before, wanted = rate, min(int(rate * FACTORS[failed]) + 1, self.bound)
+            begin, end, rate = search.search(begin, end, wanted, steps, self._stopped)
+            self._take(begin, end)
+            failed = 0 if rate > before else failed + 1
+        return begin, end, rate
+
     def _improve(self) -> None:
         """Raise the coverage of sites that hold all layers, towards the bound, until the time is over."""
         if self.plan is None:
@@ -224,14 +269,11 @@ class RateSearch(Search):
 
     def _bound_crossings(self) -> None:
         """Refute rates up to the bound by their crossings."""
-        low, high = self.rate, self.bound
+        high = self.bound
+        low = max(self.rate, rate_without_crossing(self.problem, self.sites, high, self._stopped))
         while high - low > PRECISION * high and not self._stopped():
             middle = (low + high + 1) // 2
-            crossings = least_crossings(self.problem, self.sites, middle, self._stopped)
-            refuted = self.patterns.refuted(middle, (crossings + 1) // 2) if crossings else None
-            if refuted is None:
-                low = middle
-            else:
-                high = refuted - 1
+            refuted = self.patterns.refuted(middle, crossings=1)
+            low, high = (middle, high) if refuted is None else (low, refuted - 1)
         if high < self.bound:
             self.bound, self.source = high, "crossings"

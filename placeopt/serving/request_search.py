@@ -70,12 +70,12 @@ class RequestSearch(Search):
 
     def __init__(self, problem: Serving, options: SearchOptions, start: tuple[Int, Int] | None = None) -> None:
         super().__init__(problem, options)
-        self.bounds = TimeBounds(problem)
+        self.bounds = TimeBounds(self.problem)
         self.ranges: list[_Range] = []
         self._planned, self._turn = 0.0, 0
         self._random = np.random.default_rng(options.seed)
         if start is not None:
-            self._keep(best_groups(problem, *start))
+            self._keep(best_groups(self.problem, *start))
 
     def run(self) -> ServingResult:
         if self.plan is not None and len(self.plan.flow):

@@ -31,7 +31,7 @@ class Search:
     """The best plan so far, and a bound of the rate, within a time limit."""
 
     def __init__(self, problem: Serving, options: SearchOptions) -> None:
-        self.problem, self.options = problem, options
+        self._asked, self.problem, self.options = problem, problem.with_merged_kinds(), options
         self._begun = time.monotonic()
         self._until = self._begun + options.limit
         self.sites = find_sites(problem)
@@ -80,11 +80,11 @@ class Search:
         """
         if self.plan is not None:
             self.plan = without_idle(self.plan)
-        report = None if self.plan is None else verify_serving(self.problem, self.plan)
+        report = None if self.plan is None else verify_serving(self._asked, self.plan)
         if report is not None:
             largest = report.largest or self.problem.steps is not None
             if not report.feasible or not largest or report.rate > self.bound:
                 raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
         return ServingResult(
-            self.problem, self.plan, report, self.bound, self.source, self._elapsed(), self.sites, self.history
+            self._asked, self.plan, report, self.bound, self.source, self._elapsed(), self.sites, self.history
         )  # fmt: skip

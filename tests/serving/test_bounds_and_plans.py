@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import placeopt as po
+from placeopt.serving.arranging import StageSearch
 from placeopt.serving.blocks import BlockPlanner
-from placeopt.serving.bounds import PatternBound, find_groups, kind_groups, layer_classes, least_crossings
+from placeopt.serving.bounds import PatternBound, find_groups, kind_groups, layer_classes, rate_without_crossing
 from placeopt.serving.covers import NEVER, CountedCover, Cover, Way
 from placeopt.serving.exact import STEPS, solve_exactly
 from placeopt.serving.flow import best_flow
@@ -106,11 +107,10 @@ def test_crossings_refute_no_rate_that_a_plan_passes() -> None:
         sites = find_sites(problem)
         if sites.number == 1 or not (best := best_rate(problem)):
             continue
-        crossings = least_crossings(problem, sites, best, lambda: False)
-        if crossings:
+        if best > rate_without_crossing(problem, sites, best, lambda: False):
             tried += 1
             patterns = PatternBound(layer_classes(problem), find_groups(problem, sites), sites.fastest)
-            assert patterns.refuted(best, (crossings + 1) // 2) is None
+            assert patterns.refuted(best, 1) is None
             above = best * 102 // 100 + 1
             only += patterns.refuted(above) is None and patterns.refuted(above, 1) is not None
     assert tried >= 10
@@ -225,6 +225,70 @@ def test_slow_links_do_not_limit_blocks(slow: int, wanted: int) -> None:
     assert stages is not None
     assert sum(sum(stage.counts) for stage in stages) == 12
     assert best_flow(problem, *planner.intervals(stages)).rate >= wanted
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_stages_are_arranged_for_slow_links(alike: bool) -> None:
+    """Two stages, each in a site of its own, pass 1 over each link; with a node of each site in both, all that nodes
+    pass."""
+    rate = np.full((2, 1 if alike else 2, 1), 10)
+    rate[1] = 11
+    site = np.array([0, 0, 1, 1])
+    link = np.where(site[:, None] == site[None, :], UNLIMITED, 1)
+    problem = build_serving(layers=2, node_names=list("abcd"), kind=[0, 1, 1, 0], rate=rate, link=link)
+    begin = np.array([0, 0, 1, 1])
+    assert best_flow(problem, begin, begin + 1).rate == 4
+    search = StageSearch(problem, site, 0)
+    found, end, reached = search.search(begin, begin + 1, 21, 2_000)
+    assert reached == best_flow(problem, found, end).rate == 21
+    assert sorted(found[:2].tolist()) == sorted(found[2:].tolist()) == [0, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_arranged_stages_pass_no_less(seed: int) -> None:
+    """Stages of random nodes, also of layers that differ: the flow is that of the intervals, and never falls."""
+    problem, rng = random_serving(seed, most_nodes=12, most_layers=6), np.random.default_rng(seed)
+    borders = np.array([0, *sorted(rng.choice(np.arange(1, 6), 2, replace=False)), 6]).clip(max=problem.layers)
+    place = rng.integers(0, 4, problem.n_nodes)
+    begin, end = (np.where(place < 3, borders[np.minimum(place, 2) + k], 0) for k in (0, 1))
+    fits = end - begin <= problem.most
+    begin, end = np.where(fits, begin, 0), np.where(fits, end, 0)
+    before = best_flow(problem, begin, end).rate
+    new_begin, new_end, reached = StageSearch(problem, find_sites(problem).of_node, seed).search(
+        begin, end, max(2 * before, TOKEN), 300
+    )
+    assert reached == best_flow(problem, new_begin, new_end).rate >= before
+    again = StageSearch(problem, find_sites(problem).of_node, seed).search(begin, end, max(2 * before, TOKEN), 300)
+    assert again[2] == reached
+    assert again[0].tolist() == new_begin.tolist()
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_many_nodes_in_sites_with_slow_links(alike: bool) -> None:
+    site = np.arange(66) % 3
+    rate = np.zeros((2, 1 if alike else 12, 4), dtype=np.int64)
+    rate[0], rate[1, :, :2] = [400, 190, 110, 60], [150, 60]
+    if not alike:
+        rate[:, 0] //= 2
+    problem = build_serving(
+        layers=12, node_names=[f"n{n}" for n in range(66)], kind=np.arange(66) // 33, rate=rate * TOKEN,
+        link=np.where(site[:, None] == site[None, :], UNLIMITED, 20 * TOKEN), runs=None if alike else (1, 11),
+    )  # fmt: skip
+    result = po.solve_serving(problem, time_limit=4, workers=1)
+    assert result.sites.number == 3
+    assert result.report is not None
+    assert result.report.feasible
+    assert result.rate >= 0.8 * result.bound
+
+
+def test_kinds_with_equal_rates_are_one() -> None:
+    problem = build_serving(
+        layers=3, node_names=list("abc"), kind=[0, 1, 2], rate=[[[9, 5]], [[8, 5]], [[9, 5]]], price=[1, 2, 3]
+    )
+    merged = problem.with_merged_kinds()
+    assert merged.kind.tolist() == [0, 1, 0]
+    assert merged.rate.tolist() == [[[9, 5]], [[8, 5]]]
+    assert po.solve_serving(problem, time_limit=1).problem is problem
 
 
 def test_runs_add_up() -> None:
