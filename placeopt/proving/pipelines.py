@@ -25,7 +25,7 @@ from placeopt.model.units import time_text
 from placeopt.protocol import Clock, Options, Progress, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 
-BORDERS, IDEALS, DIVISION, EXACT, CONFIGURATIONS = 0.1, 0.5, 0.1, 0.5, 0.9
+BORDERS, IDEALS, DIVISION, EXACT, CONFIGURATIONS = 0.05, 0.5, 0.05, 0.5, 0.9
 """Shares of the remaining time: first turn of each bound."""
 
 SMALL = 100
@@ -136,7 +136,7 @@ class _PeriodBounds:
             return True
 
         self.least = highest_refuted(
-            refutes, self.least, self.known, self._over, self._borders.most, halving=self.known is not None
+            refutes, self.least, self.known, self._over, self._borders.most, cautious=self.known is not None
         )
 
     def _part(self, share: float) -> float | None:

@@ -188,18 +188,18 @@ def highest_refuted(
     should_stop: Callable[[], bool],
     most: int,
     *,
-    halving: bool = False,
+    cautious: bool = False,
 ) -> int:
     """A lower bound of the period, at least `least`: the largest refuted period that was found, plus 1.
 
-    `known` is the period of a schedule. Nothing above `most` is tried. With `halving`, nothing above the middle of the
-    bound and `known` is tried first, for a `refutes` that takes long where it fails.
+    `known` is the period of a schedule. Nothing above `most` is tried. If `cautious`, the first trials go at most a
+    third of the way from the bound to `known`, for a `refutes` that takes long where it fails.
     """
     low, high, step = least, most + 1 if known is None else min(known, most + 1), STEP
     steps = True
     while low < high and not should_stop():
-        middle = (low + high) // 2
-        trial = min(low + max(1, int(step * low)), middle if halving else high - 1) if steps else middle
+        most_first = low + (high - low) // 3 if cautious else high - 1
+        trial = min(low + max(1, int(step * low)), most_first) if steps else (low + high) // 2
         if trial < low:
             break
         if refutes(trial):

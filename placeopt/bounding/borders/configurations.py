@@ -98,12 +98,13 @@ class Configurations:
         clock, needed = Clock(seconds), 0.0
         sets = [_Sets(self._borders, c, period, found) for c, found in enumerate(self._found)]
         worths, later, planned = self._first(period), self._best, False
-        limits = np.full(len(sets), math.inf)
+        limits, turn = np.full(len(sets), math.inf), clock
         while worths is not None and not clock.over and not self._should_stop():
             whole = np.rint(worths * (TOTAL / self._all(worths))).astype(np.int64)
             known = sum(len(each.known) for each in sets)
+            begun = clock.elapsed
             most = [
-                each.most(whole, limit, clock.remaining, self._workers, self._should_stop)
+                each.most(whole, limit, turn.remaining, self._workers, self._should_stop)
                 for each, limit in zip(sets, limits, strict=True)
             ]
             total, held = int(self._all(whole)), sum(map(operator.mul, self._size, most))
@@ -121,10 +122,11 @@ class Configurations:
                 if planned and sum(len(each.known) for each in sets) == known:
                     return False
             if later is not None:
-                worths, limits, later = later, np.array(most), None
+                # No longer than the first ones took: mostly, they are worse within this period.
+                worths, limits, later, turn = later, np.array(most), None, Clock(clock.elapsed - begun)
             else:
                 worths, shares = self._next(sets)
-                limits, planned = shares * (TOTAL / needed), True
+                limits, planned, turn = shares * (TOTAL / needed), True, clock
         return False
 
     def _all(self, worths: NDArray[Any]) -> float:
