@@ -135,9 +135,7 @@ class _PeriodBounds:
             self._offer("configurations", within + 1, reason, begun)
             return True
 
-        self.least = highest_refuted(
-            refutes, self.least, self.known, self._over, self._borders.most, cautious=self.known is not None
-        )
+        self.least = highest_refuted(refutes, self.least, self.known, self._over, self._borders.most, cautious=True)
 
     def _part(self, share: float) -> float | None:
         """Seconds for one period: a share of those that remain."""

@@ -564,9 +564,9 @@ class TestErrors:
 
 
 class TestPyJobShop:
-    """The last section of docs/model.md: a problem in the code of PyJobShop, then in that of placeopt."""
+    """The last section of docs/model.md: each problem in the code of PyJobShop, then in that of placeopt."""
 
-    FIRST, OPTIMA = "jobs = [", [6]
+    FIRST, OPTIMA = "import pyjobshop", [10, 6, 13]
 
     def solved(self, names: dict[str, Any], key: str, *, of_pyjobshop: bool) -> list[float]:
         """The objectives of the results of a name, after each of the section's examples."""

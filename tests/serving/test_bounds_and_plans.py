@@ -229,7 +229,7 @@ def test_slow_links_do_not_limit_blocks(slow: int, wanted: int) -> None:
 
 @pytest.mark.parametrize("alike", [True, False])
 def test_stages_are_arranged_for_slow_links(alike: bool) -> None:
-    """Two stages, each in a site of its own, pass 1 over each link; with a node of each site in both, all that nodes
+    """Two stages, each in its own site, pass 1 over each link; with a node of each site in both, all that nodes
     pass."""
     rate = np.full((2, 1 if alike else 2, 1), 10)
     rate[1] = 11

@@ -26,7 +26,7 @@ Each run of CP-SAT adds the sets that it finds. The worths stay close to the bes
 method for large-scale optimization, Operations Research 23, 1975, doi:10.1287/opre.23.3.389).
 
 If the u[c] prove nearly enough, each device must hold nearly its u[c]: a device is worth at least the sum of all v less
-the most of all other devices. From then on, sets with less do not count. That is stronger than the linear program.
+the most of all other devices. Sets with less do not count afterwards. That is stronger than the linear program.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ class _Sets:
         return all(amount <= rule.limit for amount, rule in zip(each.amounts, self._device.rules, strict=True))
 
     def require(self, worths: Int, least: int) -> None:
-        """From now on, all sets are worth at least this."""
+        """Leave out all sets that are worth less."""
         if least > 0:
             self._model.add(self._worth(worths) >= least)
             self.known = [each for each in self.known if int(each.balance @ worths) >= least]
