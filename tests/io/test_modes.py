@@ -117,6 +117,16 @@ def test_a_team_is_unavailable_whenever_a_member_is() -> None:
     assert [problem.unavailable.of(d) for d in range(3)] == [[(2, 4)], [(3, 7)], [(2, 7)]]
 
 
+def test_tasks_inherit_the_modes_of_their_operation() -> None:
+    sections = {"operations": {"norm": {"cpu": 3}}, "modes": {"norm": {"x": {}, "y": {"time": 2}}, "matmul": {"x": {}}}}
+    tasks = {"a": {"op": "norm"}, "b": {"op": "matmul", "flops": 8}, "c": {"op": "norm", "modes": {"z": {}}}}
+    problem = po.compile(document({**tasks, "d": {"op": "other", "time": 1}}, **sections))
+    assert ticks(problem, 0) == {"cpu: x": 3, "cpu: y": 2, "gpu0: y": 2, "gpu1: y": 2}
+    assert ticks(problem, 1) == {"cpu: x": 8, "gpu0: x": 4, "gpu1: x": 4}
+    assert ticks(problem, 2) == {"cpu: z": 3}
+    assert ticks(problem, 3) == {"cpu": 1, "gpu0": 1, "gpu1": 1}
+
+
 def test_documents_state_modes_as_devices() -> None:
     modes = {"x": {"uses": {"error": 0.5}}, "y": {"team": {"gpu": 2}}}
     tasks = {"a": {"time": 4, "memory": 5, "output": 3, "modes": modes}, "b": {"time": 1, "after": "a"}}

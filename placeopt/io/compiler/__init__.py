@@ -16,7 +16,7 @@ from placeopt.io.compiler.durations import DurationTable, feasibility, time_wind
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.layouts import memory_layout, stated_alignment
-from placeopt.io.compiler.modes import Modes, check_modes
+from placeopt.io.compiler.modes import Modes, check_modes, inherit_modes
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, shared_links, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
@@ -187,6 +187,7 @@ class Compilation:
                 message = f"duplicate name {shown(name)}: the graph file has this task too"
                 self.issues.add(message, ("tasks", name), at_key=True)
         self.tasks.update(spec.tasks)
+        inherit_modes(self.tasks, spec, self.operations, self.gaps, self.issues)
         if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
         self.placement = FixedPlacement(spec.placement, named, self.issues, "placement")
@@ -381,9 +382,9 @@ class Compilation:
         names = list(self.tasks)
         for row in np.flatnonzero(~table.feasible.any(axis=1)):
             name = names[row]
-            if self.issues.touch("tasks", name):
-                continue
             task = self.tasks[name]
+            if self.issues.touch("tasks", name) or task.modes:  # each mode reports its own issues
+                continue
             if not allowed[row].any():
                 asked = [key for key in ("devices", "requires", "pin") if getattr(task, key)]
                 self.issues.add(f"no device satisfies its {' and '.join(asked)}", ("tasks", name, asked[0]))

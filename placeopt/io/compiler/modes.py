@@ -13,7 +13,7 @@ moves one k-th of the data over the slowest link of the ring.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product
@@ -23,10 +23,11 @@ import numpy as np
 
 from placeopt.io.compiler.checks import TaskMemory
 from placeopt.io.compiler.durations import DurationTable, feasibility
-from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import Device, LinkArrays
 from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.spec import MOST_DEVICES, Durations, ModeSpec, NumberFormat, Spec, TaskSpec
+from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, transfer_ticks
 from placeopt.model.unavailability import Unavailability, build_unavailability
@@ -75,7 +76,7 @@ class Modes:
                     key += "'"
                 self.tasks[key] = _merged(task, mode)
                 rows[key] = row, label, mode
-                issues.modes[key] = ("tasks", name, "modes", label)
+                issues.modes[key] = (*_place(parts.spec, name, task), label), ("tasks", name)
         allowed = feasibility(self.tasks, index, parts.gaps, issues)
         alone = DurationTable(index, parts.scales, allowed, parts.gaps, issues)
         alone.fill(self.tasks, operations, precision)
@@ -254,9 +255,26 @@ def _merged(task: TaskSpec, mode: ModeSpec) -> TaskSpec:
     return task.model_copy(update={**changes, **stated})
 
 
+def inherit_modes(tasks: Tasks, spec: Spec, operations: Collection[str], gaps: Gaps, issues: Issues) -> None:
+    """Give tasks without modes those of their operation."""
+    known = {*operations, *(task.op for task in tasks.values() if task.op is not None)} if spec.modes else set()
+    for name, task in tasks.items() if spec.modes else ():
+        if task.op in spec.modes and not task.modes:
+            tasks[name] = task.model_copy(update={"modes": spec.modes[task.op]})
+    for op in spec.modes:
+        if op not in known and not (gaps.tasks or gaps.operations):
+            issues.unknown("operation", op, sorted(known), ("modes", op), at_key=True)
+
+
+def _place(spec: Spec, name: str, task: TaskSpec) -> Path:
+    """Where the modes of a task are stated: for it, or for its operation."""
+    inherited = task.op is not None and task.modes is spec.modes.get(task.op)
+    return ("modes", task.op) if inherited and task.op is not None else ("tasks", name, "modes")
+
+
 def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
     """Return whether tasks have modes; reports what is not supported with them."""
-    first = next((("tasks", name, "modes") for _, name, task in tasks.stating("modes") if task.modes), None)
+    first = next((_place(spec, name, task) for _, name, task in tasks.stating("modes") if task.modes), None)
     if first is None:
         return False
     for level in spec.objective:

@@ -290,6 +290,7 @@ class ProblemKeys(TypedDict, total=False):
     units: UnitsKeys
     precision: NumberFormat
     operations: Entries[Operation | str, Amount | Entries[Device | str, Amount]]
+    modes: Entries[Operation | str, Entries[str, ModeKeys | None]]
     devices: Entries[Device | str, DeviceKeys | None]
     links: LinksKeys
     resources: Entries[Resource | str, Number]
