@@ -286,6 +286,8 @@ class ModeSpec(Strict):
     """Number format of `flops`."""
     devices: DeviceNames | None = None
     """Devices (names, keys or types) that may run the task in this mode."""
+    output: Payload | None = None
+    """Data that the task produces, as for tasks. Edges from the task need to carry its output then."""
     memory: Annotated[MemorySpec, widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Required memory, for teams on each member."""
     shards: Memory | None = None

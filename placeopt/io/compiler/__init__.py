@@ -34,7 +34,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
-from placeopt.model.ranges import LARGEST, first_excess
+from placeopt.model.ranges import first_excess
 from placeopt.model.units import is_whole, shown
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
@@ -231,9 +231,11 @@ class Compilation:
         allowed = feasibility(tasks, index, gaps, issues)
         table = DurationTable(index, scales, allowed, gaps, issues)
         table.fill(tasks, self.operations, spec.precision)
-        modes, rooms, of_modes = None, capacity, None
+        modes, rooms, of_modes, contention = None, capacity, None, spec.contention
         if check_modes(spec, tasks, issues):
             modes = Modes(parts, table, self.operations, spec.precision, links)
+            modes.check(spec, rooms)
+            edges, shared, contention = modes.edges(edges), modes.shared_links(shared, contention), "none"
             index, table, links, power = modes.index, modes.table, modes.links(), modes.power(power)
             of_modes, allowed = self._memory(modes.tasks, scales), modes.table.feasible.copy()
             capacity, unavailable = modes.capacity(capacity), modes.unavailable(unavailable)
@@ -249,10 +251,8 @@ class Compilation:
         table.restrict(single)
         relocation = self.current.relocation(parts, memory.resident, links)
         pipeline = pipeline_rules(parts, forward, memory.resident, None if modes is None else modes.members)
-        more = 0 if pipeline is None else pipeline.runs_kept - 1
-        kept = np.where(forward == np.arange(len(tasks)), memory.output, 0)
-        stored = [min(each * more, LARGEST) for each in kept.tolist()]
-        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible, stored)
+        kept = (forward == np.arange(len(tasks))) * (0 if pipeline is None else pipeline.runs_kept - 1)
+        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible, kept)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 
@@ -298,7 +298,7 @@ class Compilation:
             relocation=relocation,
             runs_before_next_change=self.current.runs,
             objective=shared_out(objective, self.current.runs),
-            contention=spec.contention,
+            contention=contention,
             memory_model=spec.memory_model,
             alignment=alignment,
             layout=layout,

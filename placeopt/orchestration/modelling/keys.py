@@ -80,6 +80,7 @@ class ModeKeys(TypedDict, total=False):
     bytes: Amount | None
     precision: NumberFormat | None
     devices: Device | str | Sequence[Device | str] | None
+    output: Amount | None
     memory: Amount | MemoryKeys | None
     shards: Amount | None
     uses: Entries[Resource | str, Number | Entries[Device | str, Number]]
