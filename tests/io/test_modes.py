@@ -322,6 +322,7 @@ def test_the_optimum_is_that_of_the_document(seed: int) -> None:
     except po.SpecError:
         assert expected is None
         return
+    assert po.compile(problem.to_document()).fingerprint() == problem.fingerprint()
     found = optimum(problem)
     assert (None if found is None else found[0]) == (None if expected is None else (expected,))
     if found is not None:

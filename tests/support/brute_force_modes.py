@@ -74,7 +74,7 @@ class Choice:
     """A way for each task: what it uses, and its operations, which are the tasks and then the transfers."""
 
     def __init__(self, document: dict[str, Any], ways: list[Way]) -> None:
-        self.document, self.ways = document, ways
+        self.document, self.ways, self.swap = document, ways, dict[str, int]()
         names = list(document["tasks"])
         self.ticks, self.uses, self.before = [way.ticks for way in ways], [], [list[int]() for _ in ways]
         for way in ways:
@@ -118,7 +118,11 @@ class Choice:
         """Whether memory and budgets suffice, and each task alone does not exceed a capacity."""
         for d, device in self.document["devices"].items():
             used = sum(way.mode.get("memory", 0) + way.mode.get("output", 0) for way in self.ways if d in way.team)
-            if "memory" in device and used > device["memory"]:
+            room = device.get("memory", used) + sum(tier["memory"] for tier in device.get("tiers", ()))
+            self.swap[d] = 0
+            for tier in device.get("tiers", ()):  # one at most
+                self.swap[d] = -(-max(used - device["memory"], 0) // tier["bandwidth"])
+            if used > room:
                 return False
         for budget, most in self.document.get("budgets", {}).items():
             if sum(way.mode["uses"].get(budget, 0) for way in self.ways) > most:
@@ -171,7 +175,8 @@ class Choice:
                 if any(end[j] is None for j in self.before[k]):
                     continue
                 ready = max([end[j] or 0 for j in self.before[k]], default=0)
-                ready = max(ready, setup(None, k)) if any_setup and k < len(self.ways) else ready
+                if k < len(self.ways):  # the first setup may run while the device swaps
+                    ready = max(ready, setup(None, k), *(self.swap[d] for d in self.ways[k].team))
                 later = {stop + gap for _, stop, _ in busy for gap in range(4 if any_setup else 1)}
                 begins = [ready, *sorted(tick for tick in later if tick > ready)]
                 begin = next(tick for tick in begins if fits(k, tick))
@@ -223,6 +228,9 @@ def random_document(rng: np.random.Generator) -> dict[str, Any]:
     if rng.random() < 0.25:  # a device that modes do not use
         names, families = names[:-1], ["x", "y"]
         devices[f"d{m - 1}"] = {"memory": 20, "setup": {name: int(rng.integers(0, 4)) for name in families}}
+        if rng.random() < 0.5:
+            tier = {"memory": 16, "bandwidth": int(rng.integers(1, 4))}
+            devices[f"d{m - 1}"] |= {"memory": int(rng.integers(0, 8)), "tiers": [tier]}
 
     def times() -> dict[str, int]:
         return {d: int(rng.integers(1, 8)) for d in names if rng.random() < 0.8} or {names[0]: 2}

@@ -216,8 +216,6 @@ class Compilation:
         scales = Scales(resolution, spec.units, issues, sound=not gaps.scales and not issues.touch("resolution"))
         parts = Parts(spec, tasks, index, scales, gaps, issues)
         power, capacity = self._devices(index, scales)
-        tiers = memory_tiers(spec, capacity, index, scales, issues)
-        capacity = capacity if tiers is None else tiers.capacity
         unavailable = unavailable_windows(spec, index, scales, issues)
         links = link_arrays(spec.links, index, scales, issues)
         shared = shared_links(spec, index, issues)
@@ -239,6 +237,8 @@ class Compilation:
             index, table, links, power = modes.index, modes.table, modes.links(), modes.power(power)
             of_modes, allowed = self._memory(modes.tasks, scales), modes.table.feasible.copy()
             capacity, unavailable = modes.capacity(capacity), modes.unavailable(unavailable)
+        tiers = memory_tiers(spec, capacity, index, scales, issues)
+        capacity = capacity if tiers is None else tiers.capacity
         of_file, parts = parts, replace(parts, index=index)
         known = not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations"))
         if known:

@@ -164,8 +164,9 @@ class Modes:
                 self._parts.issues.add(message, ("tasks", key, name))
         for d in self.occupied:
             device, path = self._parts.index.devices[d], ("tasks", self._occupied[d])
-            if device.spec.setup:
-                self._parts.issues.add(f"{device.name} has setup times, which are not supported with modes", path)
+            for key, what in (("setup", "setup times"), ("tiers", "memory tiers")):
+                if getattr(device.spec, key):
+                    self._parts.issues.add(f"{device.name} has {what}, which are not supported with modes", path)
             if spec.memory_model != "sum" and capacity[d] != UNLIMITED:
                 message = f"{device.name} has limited memory, for which modes need memory_model: sum"
                 self._parts.issues.add(message, path)
@@ -357,8 +358,6 @@ def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
         issues.add("modes are not supported with shared links between devices; uplinks are", first)
     if spec.addresses is not None:
         issues.add("modes are not supported with addresses", first)
-    if any(device.tiers for device in spec.devices.values()):
-        issues.add("modes are not supported with memory tiers", first)
     for _, name, task in tasks.stating("separate"):
         if task.separate and task.modes:
             issues.add(f"{shown(name)} has modes; separate is not supported with them", ("tasks", name, "separate"))

@@ -66,9 +66,9 @@ def shared_resources(
         issues.add(str(error), (section,))
         return None
     everything = [*([] if found is None else found.shares()), *shares]
-    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     for share in everything:
         _check_capacity(parts, share, duration, feasible)
+    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     return assembled(everything, parallel, len(feasible))
 
 
