@@ -157,7 +157,7 @@ class Modes:
         return one, others
 
     def check(self, spec: Spec, capacity: Int) -> None:
-        """Report what devices of `capacity` (m,) cannot do as resources and budgets, and rings without their ports."""
+        """Report what modes do not support: rings that need ports, and rules of their devices of `capacity` (m,)."""
         for key, variant in self.variants.items() if spec.contention != "none" or spec.links.shared else ():
             for name in (name for name in RINGS if getattr(variant.mode, name)):
                 message = f"{name} is not supported with contention and shared links, as it uses no ports"
@@ -330,8 +330,10 @@ def _merged(task: TaskSpec, mode: ModeSpec) -> TaskSpec:
 
 def inherit_modes(tasks: Tasks, spec: Spec, operations: Collection[str], gaps: Gaps, issues: Issues) -> None:
     """Give tasks without modes those of their operation."""
-    known = {*operations, *(task.op for task in tasks.values() if task.op is not None)} if spec.modes else set()
-    for name, task in tasks.items() if spec.modes else ():
+    if not spec.modes:
+        return
+    known = {*operations, *(task.op for task in tasks.values() if task.op is not None)}
+    for name, task in tasks.items():
         if task.op in spec.modes and not task.modes:
             tasks[name] = task.model_copy(update={"modes": spec.modes[task.op]})
     for op in spec.modes:
@@ -341,8 +343,8 @@ def inherit_modes(tasks: Tasks, spec: Spec, operations: Collection[str], gaps: G
 
 def _place(spec: Spec, name: str, task: TaskSpec) -> Path:
     """Where the modes of a task are stated: for it, or for its operation."""
-    inherited = task.op is not None and task.modes is spec.modes.get(task.op)
-    return ("modes", task.op) if inherited and task.op is not None else ("tasks", name, "modes")
+    op = task.op or ""
+    return ("modes", op) if spec.modes.get(op) is task.modes else ("tasks", name, "modes")
 
 
 def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
