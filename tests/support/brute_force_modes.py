@@ -137,7 +137,10 @@ class Choice:
 
     def makespan(self, best: int | None) -> int | None:
         """The least makespan below `best`; None if there is none."""
-        any_setup = any("setup" in device for device in self.document["devices"].values())
+        changing: dict[tuple[str, ...], list[int]] = {way.team: [] for way in self.ways}
+        for j, way in enumerate(self.ways):  # by device with setups, its tasks
+            if "setup" in self.document["devices"][way.team[0]]:
+                changing[way.team].append(j)
         family = [task.get("family") for task in self.document["tasks"].values()]
         most = {r: self.capacity(r) for used in self.uses for r in used}
         end: list[int | None] = [None] * len(self.ticks)
@@ -158,12 +161,8 @@ class Choice:
                     for at in {begin, *(start for start, _, _ in there if begin < start)}
                 ) or (there and most[r] == 1):
                     return False
-            same = [
-                each for each in busy if k < tasks and each[2] < tasks and self.ways[each[2]].team == self.ways[k].team
-            ]
-            return not any(
-                begin < stop + setup(j, k) and start < until + setup(k, j) for start, stop, j in same if any_setup
-            )
+            same = [each for each in busy if k < tasks and each[2] in changing[self.ways[k].team]]
+            return not any(begin < stop + setup(j, k) and start < until + setup(k, j) for start, stop, j in same)
 
         def append() -> None:
             nonlocal best
@@ -177,7 +176,7 @@ class Choice:
                 ready = max([end[j] or 0 for j in self.before[k]], default=0)
                 if k < len(self.ways):  # the first setup may run while the device swaps
                     ready = max(ready, setup(None, k), *(self.swap[d] for d in self.ways[k].team))
-                later = {stop + gap for _, stop, _ in busy for gap in range(4 if any_setup else 1)}
+                later = {stop + gap for _, stop, _ in busy for gap in range(4 if any(changing.values()) else 1)}
                 begins = [ready, *sorted(tick for tick in later if tick > ready)]
                 begin = next(tick for tick in begins if fits(k, tick))
                 if best is not None and begin + self.ticks[k] >= best:
