@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy as np
 
-Uses = dict[str, int]
-"""Amounts by resource."""
-
 
 @dataclass(frozen=True)
 class Way:
@@ -214,7 +211,7 @@ def best_value(document: dict[str, Any]) -> int | None:
 
 
 def random_document(rng: np.random.Generator) -> dict[str, Any]:
-    """Up to four tasks, with modes of their own or of their operation, teams, outputs by mode, cores, and links."""
+    """Up to four tasks with modes, also those of operations, teams, outputs by mode, cores, setups, tiers and ports."""
     ports = str(rng.choice(["none", "port", "half_duplex", "uplink"], p=[0.6, 0.15, 0.1, 0.15]))
     n, m = int(rng.integers(1, 4 if ports != "none" else 5)), int(rng.integers(2, 4))
     devices: dict[str, Any] = {
