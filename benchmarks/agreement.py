@@ -1,14 +1,15 @@
 """Check whether brute-force, cp-sat and milp agree on random problems that combine all constraints.
 
-    python benchmarks/agreement.py [--problems 1000] [--seed 0] [--engine highs]
+    python benchmarks/agreement.py [--problems 1000] [--seed 0] [--engine highs] [--modes]
 
 The problems come from `small_problem` in tests/support/brute_force.py: up to five tasks on three devices, with
 infeasible devices, groups, separation, capacities, shared outputs, different links, all contention models, both memory
 models, every metric, weighted sums and lists. Two thirds of them have release times and deadlines, half of them
-resources, budgets and parallel devices, some unavailable devices, setup times, shared links and limits of metrics. The
-solvers run without the pipeline and without a warm start, so that only their own model proves their claims. The
-verifier checks each schedule, and no quick bound may be above the optimum. Each solver has one worker and a limit of
-60 s. A disagreement is printed together with the complete problem, and the exit code is 1.
+resources, budgets and parallel devices, some unavailable devices, setup times, shared links and limits of metrics. With
+`--modes`, they are documents with modes and teams from tests/support/brute_force_modes.py, and the optimum is that of
+the document. The solvers run without the pipeline and without a warm start, so that only their own model proves their
+claims. The verifier checks each schedule, and no quick bound may be above the optimum. Each solver has one worker and a
+limit of 60 s. A disagreement is printed together with the complete problem, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from placeopt.bounding import quick
+from placeopt.errors import SpecError
+from placeopt.io.compiler import compile_spec
 from placeopt.model.building import with_changes
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.orchestration.settings import read_settings
@@ -35,6 +38,7 @@ from placeopt.verifier import verify
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from brute_force import METRICS, optimum, small_problem, with_resources, with_setups, with_shared_links, with_windows
+from brute_force_modes import best_value, random_document
 
 LIMIT = 60.0
 
@@ -70,6 +74,16 @@ def drawn(seed: int) -> Problem:
     return problem
 
 
+def drawn_with_modes(seed: int) -> tuple[Problem | None, tuple[Any, ...] | None]:
+    """A small problem with modes, None if the compiler finds that it is infeasible, and the optimum."""
+    document = random_document(np.random.default_rng(seed))
+    best = best_value(document)
+    try:
+        return compile_spec(document), None if best is None else (best,)
+    except SpecError:
+        return None, None if best is None else (best,)
+
+
 def features(problem: Problem) -> list[str]:
     """The names of the constraints in a problem."""
     sizes = np.bincount(problem.group)
@@ -89,6 +103,7 @@ def features(problem: Problem) -> list[str]:
         "setup times": problem.setups is not None,
         "shared links": problem.shared_links is not None,
         "limits": bool(problem.limits),
+        "modes": problem.has_modes,
         "equal devices": len(np.unique(problem.device_class)) < problem.n_devices,
         f"contention {problem.contention}": True,
         f"memory {problem.memory_model}": True,
@@ -112,6 +127,7 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first problem; each further problem adds 1")
     parser.add_argument("--engine", choices=("highs", "scip"), default="highs")
+    parser.add_argument("--modes", action="store_true", help="problems with modes and teams")
     asked = parser.parse_args()
     settings: dict[str, dict[str, Any]] = {
         "brute-force": {},
@@ -124,11 +140,18 @@ def main() -> None:
     wrong: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     for seed in range(asked.seed, asked.seed + asked.problems):
-        problem = drawn(seed)
         begun = time.perf_counter()
-        found = optimum(problem)
+        if asked.modes:
+            problem, best = drawn_with_modes(seed)
+        else:
+            problem = drawn(seed)
+            found = optimum(problem)
+            best = None if found is None else found[0]
         seconds["plain Python"] += time.perf_counter() - begun
-        best = None if found is None else found[0]
+        if problem is None:
+            seen["infeasible for the compiler"] += 1
+            wrong["compiler"] += best is not None
+            continue
         seen.update(["feasible"] if best is not None else ["infeasible"])
         seen.update(features(problem))
         for bound in quick.bounds(problem) if best is not None else ():

@@ -209,7 +209,7 @@ class TaskSpec(Strict):
     """A task (an operator): its durations, its requirements, and its allowed devices."""
 
     op: OperationName | None = None
-    """The operation, whose duration is stated in `operations`. With `time` or `flops`, it is only a label."""
+    """The operation, whose duration is stated in `operations`. With `time` or `flops`, it gives none."""
     time: Durations | None = None
     """Duration: one for all devices, or by device (names, keys or types). Devices that are not named cannot run the
     task."""
@@ -265,7 +265,8 @@ class TaskSpec(Strict):
     family: Name | None = None
     """Family of the task. Devices with `setup` need time to change to another family."""
     modes: dict[Name, Annotated[ModeSpec, widen(_as_mapping, ModeSpec | None)]] = Field(default_factory=dict)
-    """Ways to run the task, of which the schedule chooses one. What a mode does not state is as for the task."""
+    """Ways to run the task, of which the schedule chooses one. What a mode does not state is as for the task. Default:
+    the `modes` of its operation."""
     colocate: Names = Field(default_factory=list)
     """Labels of colocation groups: all tasks with the same label run on the same device."""
     separate: Names = Field(default_factory=list)
@@ -285,6 +286,8 @@ class ModeSpec(Strict):
     """Number format of `flops`."""
     devices: DeviceNames | None = None
     """Devices (names, keys or types) that may run the task in this mode."""
+    output: Payload | None = None
+    """Data that the task produces, as for tasks. Edges from the task need to carry its output then."""
     memory: Annotated[MemorySpec, widen(_under("resident"), Memory | MemorySpec)] | None = None
     """Required memory, for teams on each member."""
     shards: Memory | None = None
@@ -642,6 +645,10 @@ class Spec(Strict):
     """Number format of the `flops` of tasks that state no `precision`."""
     operations: dict[OperationName, Durations] = Field(default_factory=dict)
     """Durations by operation and device (names, keys or types). Types without a device are ignored."""
+    modes: dict[OperationName, dict[Name, Annotated[ModeSpec, widen(_as_mapping, ModeSpec | None)]]] = Field(
+        default_factory=dict
+    )
+    """Modes by operation, of all tasks with this `op` that state no modes themselves."""
     devices: Devices
     """The devices."""
     links: LinksSpec = Field(default_factory=LinksSpec)

@@ -119,10 +119,11 @@ def _ways(medium: Bool, half: Bool, member: Bool) -> list[list[tuple[Bool, Bool]
 def _made(names: tuple[str, ...], medium: Bool, half: Bool, member: Bool) -> SharedLinks:
     _, first, label = np.unique(member, axis=1, return_index=True, return_inverse=True)
     ways = _ways(medium, half, member)
-    # (c, s, s) whether a channel carries transfers between devices of two labels.
-    used = np.stack([np.any([np.outer(a[first], b[first]) for a, b in each], axis=0) for each in ways])
-    entry, channel = np.nonzero(used.reshape(len(ways), -1).T)
-    row = np.searchsorted(entry, np.arange(len(first) ** 2 + 1))
+    # The pairs of labels between whose devices each channel carries transfers: one channel at a time, to save memory.
+    pairs = [np.flatnonzero(np.any([np.outer(a[first], b[first]) for a, b in each], axis=0)) for each in ways]
+    entry, channel = np.concatenate(pairs), np.repeat(np.arange(len(ways)), list(map(len, pairs)))
+    order = np.argsort(entry, kind="stable")
+    channel, row = channel[order], np.searchsorted(entry[order], np.arange(len(first) ** 2 + 1))
     channels = [f"{name} {way}".rstrip() for name, one in zip(names, half, strict=True) for way in _directions(one)]
     arrays = [np.ascontiguousarray(each, dtype=np.int64) for each in (label.reshape(-1), row, channel)]
     for array in (*arrays, medium, half, member):

@@ -87,6 +87,12 @@ class TestBodies:
         for team in ("a: 2", "g: 2"):
             assert "teams and modes; this service takes at most 8" in client.ask("/api/jobs", spec % team).error
 
+    def test_too_many_modes_of_operations_and_with_outputs(self, client: Client) -> None:
+        spec = "{placeopt: 1, devices: {a: {count: 2}}, modes: {%s}, tasks: {x: {op: o, time: 1}, y: {op: p, time: 1}}}"
+        modes = "o: {m: {output: %d}, n: {output: 2}}, p: {m: {output: 1}, n: {output: 2}}"
+        assert client.ask("/api/check", spec % (modes % 1)).data["issues"] == []  # the same kinds for both
+        assert "up to 8 teams and modes" in client.ask("/api/jobs", spec % (modes % 3)).error
+
     @pytest.mark.parametrize(
         ("spec", "message"),
         [

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import placeopt as po
+from placeopt.model.objective import transfer_energy
 from tests.support.brute_force import optimum
+from tests.support.brute_force_modes import best_value, random_document
 
 
 def document(tasks: dict[str, Any], **sections: Any) -> dict[str, Any]:
@@ -117,6 +119,82 @@ def test_a_team_is_unavailable_whenever_a_member_is() -> None:
     assert [problem.unavailable.of(d) for d in range(3)] == [[(2, 4)], [(3, 7)], [(2, 7)]]
 
 
+def test_tasks_inherit_the_modes_of_their_operation() -> None:
+    sections = {"operations": {"norm": {"cpu": 3}}, "modes": {"norm": {"x": {}, "y": {"time": 2}}, "matmul": {"x": {}}}}
+    tasks = {"a": {"op": "norm"}, "b": {"op": "matmul", "flops": 8}, "c": {"op": "norm", "modes": {"z": {}}}}
+    problem = po.compile(document({**tasks, "d": {"op": "other", "time": 1}}, **sections))
+    assert ticks(problem, 0) == {"cpu: x": 3, "cpu: y": 2, "gpu0: y": 2, "gpu1: y": 2}
+    assert ticks(problem, 1) == {"cpu: x": 8, "gpu0: x": 4, "gpu1: x": 4}
+    assert ticks(problem, 2) == {"cpu: z": 3}
+    assert ticks(problem, 3) == {"cpu": 1, "gpu0": 1, "gpu1": 1}
+
+
+def sent(problem: po.Problem, task: int) -> dict[str, tuple[int, int]]:
+    """Ticks and nanojoules of the first edge of a task to cpu, by the device that runs the task."""
+    edge, to = int(problem.out_start[task]), problem.device_names.index("cpu")
+    payload = problem.payload[edge]
+    return {
+        problem.device_names[d]: (int(problem.transfer(payload, d, to)), int(transfer_energy(problem, payload, d, to)))
+        for d in np.flatnonzero(problem.feasible[task]).tolist()
+    }
+
+
+def test_a_mode_sends_and_holds_its_own_output() -> None:
+    modes = {"fp": {"memory": 7}, "int": {"output": 3}, "none": {"output": 0}}
+    tasks = {
+        "a": {"time": {"gpu0": 4}, "output": 9, "modes": modes},
+        "b": {"time": {"gpu0": 4}, "output": 6, "modes": {"int": {"output": 2}, "fp": {}}},
+        "c": {"time": {"gpu0": 4}, "modes": {"int": {"output": 5}, "fp": {"output": 7}}},
+        "d": {"time": {"gpu0": 4}, "output": 4, "modes": {"fp": {}}},
+        "e": {"time": {"cpu": 1}, "after": ["a", "b", "c", "d"]},
+    }
+    links = {"default": {"latency": 1, "bandwidth": 2, "energy": "3 nJ/B"}}
+    problem = po.compile(document(tasks, links=links))
+    assert sent(problem, 0) == {"gpu0: fp": (1 + 5, 27), "gpu0: int": (1 + 2, 9), "gpu0: none": (1, 0)}
+    assert sent(problem, 1) == {"gpu0: fp": (1 + 3, 18), "gpu0: int": (1 + 1, 6)}  # a third, as for a
+    assert sent(problem, 2) == {"gpu0: fp": (1 + 4, 21), "gpu0: int'": (1 + 3, 15)}
+    assert sent(problem, 3) == {"gpu0: fp": (1 + 2, 12)}
+    assert uses(problem, 0, "gpu0: fp") == {"gpu0": 1, "memory of gpu0": 7 + 9}
+    assert uses(problem, 0, "gpu0: int") == {"gpu0": 1, "memory of gpu0": 3}
+    assert problem.transfer(9, problem.device_names.index("gpu0: int"), problem.device_names.index("gpu0: fp")) == 0
+
+
+def test_a_pipeline_keeps_the_outputs_of_modes() -> None:
+    tasks = {"a": {"time": {"gpu0": 1}, "output": 8, "modes": {"fp": {}, "int": {"output": 2}}}}
+    sections = {"objective": "period", "pipeline": {"in_flight": "gpipe", "microbatches": 5}}
+    problem = po.compile(document(tasks, **sections))
+    assert uses(problem, 0, "gpu0: fp") == {"memory of gpu0": 40}
+    assert uses(problem, 0, "gpu0: int") == {"memory of gpu0": 10}
+
+
+@pytest.mark.parametrize(("contention", "makespan"), [("none", 4), ("port", 7), ("half_duplex", 7)])
+def test_modes_of_a_device_share_its_port(contention: str, makespan: int) -> None:
+    tasks = {
+        "a": {"time": {"gpu0": 0}, "output": 4, "modes": {"x": {}}},
+        "b": {"time": {"gpu0": 0}, "output": 4, "modes": {"y": {}}},
+        "c": {"time": {"cpu": 1}, "after": "a"},
+        "d": {"time": {"gpu1": 1}, "after": "b"},
+    }
+    for solver in ("cp-sat", "milp", "brute-force", "auto"):
+        assert po.solve(po.compile(document(tasks, contention=contention)), solver).makespan == makespan
+
+
+def test_other_devices_may_have_setups_and_limited_memory_at_the_peak() -> None:
+    devices = {"mcu": {"memory": 5, "setup": {"x": 3}}, "gpu": {}}
+    tasks = {
+        "a": {"time": {"mcu": 1}, "family": "x", "output": 3},
+        "b": {"time": {"gpu": 9}, "after": "a", "modes": {"slow": {}, "fast": {"time": {"gpu": 2}, "memory": 90}}},
+        "c": {"time": {"mcu": 1}, "memory": {"scratch": 3}},
+    }
+    links = {"default": {"latency": 1}}
+    problem = po.compile({"placeopt": 1, "devices": devices, "links": links, "tasks": tasks, "memory_model": "peak"})
+    for solver in ("cp-sat", "milp", "auto"):
+        result = po.solve(problem, solver)
+        assert (result.makespan, result.bound) == (7, 7)  # a from 3 to 4, data until 5, b until 7
+        assert result.schedule is not None
+        assert result.schedule.start[2] >= 5  # the output of a and the scratch of c do not fit at one time
+
+
 def test_documents_state_modes_as_devices() -> None:
     modes = {"x": {"uses": {"error": 0.5}}, "y": {"team": {"gpu": 2}}}
     tasks = {"a": {"time": 4, "memory": 5, "output": 3, "modes": modes}, "b": {"time": 1, "after": "a"}}
@@ -134,8 +212,12 @@ def test_documents_state_modes_as_devices() -> None:
         ({"x": {"uses": {"eror": 1}}}, {"budgets": {"error": 1}}, 'unknown resource "eror"; did you mean error?'),
         ({"x": {"time": {"tpu": 1}}}, {}, "tasks.a.modes.x.time.tpu: unknown device"),
         ({"x": {}}, {"objective": "communication"}, "modes are not supported with the objective communication"),
-        ({"x": {}}, {"contention": "port"}, "modes are not supported with contention port; expected none"),
-        ({"x": {}}, {"memory_model": "peak"}, "peak is not supported with modes; expected sum"),
+        (
+            {"x": {}},
+            {"memory_model": "peak"},
+            "modes.x: gpu0 has limited memory, for which modes need memory_model: sum",
+        ),
+        ({"x": {}}, {"memory_model": "peak", "addresses": {}}, "modes are not supported with addresses"),
     ],
 )
 def test_messages_name_the_mode(modes: dict[str, Any], sections: dict[str, Any], message: str) -> None:
@@ -225,6 +307,22 @@ def test_the_optimum_is_that_of_every_mode_team_and_order(seed: int) -> None:
     except po.SpecError:
         assert expected is None
         return
+    found = optimum(problem)
+    assert (None if found is None else found[0]) == (None if expected is None else (expected,))
+    if found is not None:
+        assert po.verify(problem, found[1]).feasible
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_the_optimum_is_that_of_the_document(seed: int) -> None:
+    given = random_document(np.random.default_rng(seed))
+    expected = best_value(given)
+    try:
+        problem = po.compile(given)
+    except po.SpecError:
+        assert expected is None
+        return
+    assert po.compile(problem.to_document()).fingerprint() == problem.fingerprint()
     found = optimum(problem)
     assert (None if found is None else found[0]) == (None if expected is None else (expected,))
     if found is not None:

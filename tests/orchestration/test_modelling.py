@@ -88,8 +88,10 @@ def everything() -> po.Model:
     m.add_edge(read, work, payload="50 kB")
     m.add_mode(
         work, "split", time="1 ms", flops="2 GFLOP", bytes="8 MB", precision="int8", devices=gpu, memory="1 MB",
-        shards="4 MB", uses={power: 100}, cores=1, team={cpu: 2}, all_reduce="1 MB", all_gather=["1 MB", "2 MB"],
+        output=0, shards="4 MB", uses={power: 100}, cores=1, team={cpu: 2}, all_reduce="1 MB",
+        all_gather=["1 MB", "2 MB"],
     )  # fmt: skip
+    m.set(modes={resize: {"fast": {"time": "1 ms"}}})
     m.colocate("one", read, work)
     m.separate("two", work)
     m.set(placement={read: cpu.members[1]})

@@ -495,3 +495,20 @@ def test_deadlines_that_cannot_be_met_are_infeasible() -> None:
     )
     assert CpSat().solve(problem, Options(), CpSatSettings()).termination is Termination.INFEASIBLE
     assert CpSat().solve(problem, Options(), CpSatSettings(hint=False)).termination is Termination.INFEASIBLE
+
+
+def test_intervals_that_exclude_some_others_do_not_make_a_model_infeasible() -> None:
+    """CP-SAT 9.15 finds no schedule of 6 ticks where it adds disjunctive constraints to a cumulative one."""
+    first = {"modes": {"x": {"time": {"d2": 1}, "uses": {"r": 2}}}}
+    last = {"x": {"time": {"d0": 5, "d1": 5}, "uses": {"r": 1}}, "y": {"time": {"d1": 1, "d2": 1}}}
+    problem = po.compile({
+        "placeopt": 1, "devices": {"d0": {}, "d1": {}, "d2": {"memory": 14}}, "resources": {"r": 2},
+        "links": {"default": {"latency": 1, "bandwidth": 2}, "shared": {"s": {"uplink_of": ["d0"]}}},
+        "tasks": {
+            "a": {**first, "output": 6},
+            "b": {**first, "memory": 3},
+            "c": {"output": 6, "modes": last, "after": ["a", "b"]},
+        },
+    })  # fmt: skip
+    result = po.solve(problem, "cp-sat", workers=1)
+    assert (result.objective, result.bound) == (6, 6)

@@ -5,6 +5,9 @@
                 calls feasible models infeasible, so it is off where numbers exceed PRESOLVED.
     detection   With such numbers, constraints of the kind "greater than at least one of" that CP-SAT detects do the
                 same from about 2^31 on, with and without presolve. Their detection is off there, too.
+    cumulative  Where some intervals of a cumulative constraint exclude each other, and tasks have alternative ones,
+                what CP-SAT adds for these calls feasible models infeasible (1 of 700 small problems with modes). It is
+                off (`use_disjunctive_constraint_in_cumulative`), which made no difference to the speed.
     relaxation  The linear relaxation of a cumulative constraint adds up demands times ticks. From 2^63 on, the sums
                 overflow, and it calls feasible models infeasible or cuts off optima. Only searches without it run then.
     memory      With such numbers and without a linear relaxation, CP-SAT may step through domains value by value until
@@ -113,7 +116,8 @@ def run(
         chosen |= {"cp_model_presolve": False, "auto_detect_greater_than_at_least_one_of": False}
     if area > RELAXED:
         chosen |= WITHOUT_RELAXATION
-    for parameter, value in {**chosen, "presolve_inclusion_work_limit": 0, "catch_sigint_signal": False}.items():
+    chosen |= {"presolve_inclusion_work_limit": 0, "use_disjunctive_constraint_in_cumulative": False}
+    for parameter, value in {**chosen, "catch_sigint_signal": False}.items():
         if isinstance(value, list):
             getattr(solver.parameters, parameter).extend(value)
         else:

@@ -19,7 +19,7 @@ from placeopt.cli.service.limits import Limits
 from placeopt.errors import Issue, SpecError
 from placeopt.io.compiler import Compilation, begin_compilation
 from placeopt.io.document import Document, parse_document
-from placeopt.io.spec import DeviceSpec, Spec, pool_names
+from placeopt.io.spec import DeviceSpec, pool_names
 from placeopt.io.syntax import DEEPEST
 from placeopt.model.problem import Problem
 from placeopt.model.units import size_text
@@ -120,7 +120,7 @@ def _check_size(document: Document, compilation: Compilation, limits: Limits) ->
     if tasks > limits.tasks:
         issues.append(document.issue(f"{tasks:,} tasks; this service takes at most {limits.tasks:,}", ("tasks",)))
     devices = sum(device.count or 1 for device in compilation.spec.devices.values())
-    more = _teams(compilation.spec, limits.devices)
+    more = _teams(compilation, limits.devices)
     if devices + more > limits.devices:
         teams = f" and up to {more:,} teams and modes" if more else ""
         text = f"{devices:,} devices{teams}; this service takes at most {limits.devices:,}"
@@ -129,20 +129,25 @@ def _check_size(document: Document, compilation: Compilation, limits: Limits) ->
         raise SpecError(issues)
 
 
-def _teams(spec: Spec, most: int) -> int:
-    """How many devices the teams and modes of tasks make at most, each kind once; the count ends above `most`."""
-    members: Counter[str] = Counter()
+def _teams(compilation: Compilation, most: int) -> int:
+    """How many devices the teams and modes of tasks make at most, each kind once; the count ends above `most`.
+
+    Modes with outputs of their own are one kind only if all modes of their tasks have the same outputs.
+    """
+    spec, members = compilation.spec, Counter[str]()
     for name, device in spec.devices.items():
         for known in {name, device.type or name, *_names(name, device)}:
             members[known] += (device.count or 1) if known in (name, device.type) else 1
     every = sum(device.count or 1 for device in spec.devices.values())
-    found = {
-        (label, tuple(sorted((mode.team or {}).items())))
-        for task in spec.tasks.values()
-        for label, mode in task.modes.items()
-    }
+    found: dict[tuple[object, ...], tuple[tuple[str, int], ...]] = {}
+    for task in compilation.tasks.values():
+        outputs = tuple(mode.output for mode in task.modes.values())
+        outputs = (task.output, *outputs) if any(output is not None for output in outputs) else ()
+        for label, mode in task.modes.items():
+            team = tuple(sorted((mode.team or {}).items()))
+            found[label, team, mode.output, outputs] = team
     total = 0
-    for _, team in sorted(found):
+    for team in found.values():
         total += prod(comb(members[name], count) for name, count in team) if team else every
         if total > most:
             break

@@ -16,7 +16,7 @@ from placeopt.io.compiler.durations import DurationTable, feasibility, time_wind
 from placeopt.io.compiler.figures import completed_devices, completed_links
 from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.layouts import memory_layout, stated_alignment
-from placeopt.io.compiler.modes import Modes, check_modes
+from placeopt.io.compiler.modes import Modes, check_modes, inherit_modes
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, shared_links, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
@@ -34,7 +34,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.objective import shared_out
 from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
-from placeopt.model.ranges import LARGEST, first_excess
+from placeopt.model.ranges import first_excess
 from placeopt.model.units import is_whole, shown
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
@@ -187,6 +187,7 @@ class Compilation:
                 message = f"duplicate name {shown(name)}: the graph file has this task too"
                 self.issues.add(message, ("tasks", name), at_key=True)
         self.tasks.update(spec.tasks)
+        inherit_modes(self.tasks, spec, self.operations, self.gaps, self.issues)
         if not self.gaps.tasks and "tasks" not in document.data and "graph" not in document.data:
             self.issues.add("tasks is missing, and so is a graph file with tasks", ())
         self.placement = FixedPlacement(spec.placement, named, self.issues, "placement")
@@ -215,8 +216,6 @@ class Compilation:
         scales = Scales(resolution, spec.units, issues, sound=not gaps.scales and not issues.touch("resolution"))
         parts = Parts(spec, tasks, index, scales, gaps, issues)
         power, capacity = self._devices(index, scales)
-        tiers = memory_tiers(spec, capacity, index, scales, issues)
-        capacity = capacity if tiers is None else tiers.capacity
         unavailable = unavailable_windows(spec, index, scales, issues)
         links = link_arrays(spec.links, index, scales, issues)
         shared = shared_links(spec, index, issues)
@@ -230,12 +229,16 @@ class Compilation:
         allowed = feasibility(tasks, index, gaps, issues)
         table = DurationTable(index, scales, allowed, gaps, issues)
         table.fill(tasks, self.operations, spec.precision)
-        modes, rooms, of_modes = None, capacity, None
+        modes, rooms, of_modes, contention = None, capacity, None, spec.contention
         if check_modes(spec, tasks, issues):
             modes = Modes(parts, table, self.operations, spec.precision, links)
+            modes.check(spec, rooms)
+            edges, shared, contention = modes.edges(edges), modes.shared_links(shared, contention), "none"
             index, table, links, power = modes.index, modes.table, modes.links(), modes.power(power)
             of_modes, allowed = self._memory(modes.tasks, scales), modes.table.feasible.copy()
             capacity, unavailable = modes.capacity(capacity), modes.unavailable(unavailable)
+        tiers = memory_tiers(spec, capacity, index, scales, issues)
+        capacity = capacity if tiers is None else tiers.capacity
         of_file, parts = parts, replace(parts, index=index)
         known = not (gaps.devices or gaps.operations or issues.touch("devices") or issues.touch("operations"))
         if known:
@@ -248,10 +251,8 @@ class Compilation:
         table.restrict(single)
         relocation = self.current.relocation(parts, memory.resident, links)
         pipeline = pipeline_rules(parts, forward, memory.resident, None if modes is None else modes.members)
-        more = 0 if pipeline is None else pipeline.runs_kept - 1
-        kept = np.where(forward == np.arange(len(tasks)), memory.output, 0)
-        stored = [min(each * more, LARGEST) for each in kept.tolist()]
-        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible, stored)
+        kept = (forward == np.arange(len(tasks))) * (0 if pipeline is None else pipeline.runs_kept - 1)
+        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible, kept)
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 
@@ -297,7 +298,7 @@ class Compilation:
             relocation=relocation,
             runs_before_next_change=self.current.runs,
             objective=shared_out(objective, self.current.runs),
-            contention=spec.contention,
+            contention=contention,
             memory_model=spec.memory_model,
             alignment=alignment,
             layout=layout,
@@ -381,9 +382,9 @@ class Compilation:
         names = list(self.tasks)
         for row in np.flatnonzero(~table.feasible.any(axis=1)):
             name = names[row]
-            if self.issues.touch("tasks", name):
-                continue
             task = self.tasks[name]
+            if self.issues.touch("tasks", name) or task.modes:  # each mode reports its own issues
+                continue
             if not allowed[row].any():
                 asked = [key for key in ("devices", "requires", "pin") if getattr(task, key)]
                 self.issues.add(f"no device satisfies its {' and '.join(asked)}", ("tasks", name, asked[0]))

@@ -13,6 +13,7 @@ from placeopt.io.compiler.tasks import Parts
 from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_text
 from placeopt.model.problem import COARSE, UNLIMITED
+from placeopt.model.ranges import LARGEST
 from placeopt.model.units import time_text, two_sizes
 
 
@@ -65,6 +66,10 @@ class TaskMemory(NamedTuple):
     def total(self) -> Int:
         """(n,) all memory of each task."""
         return self.resident + self.output + self.scratch
+
+    def kept(self, more: Int) -> Int:
+        """(n,) all memory of each task, with the outputs of `more` (n,) further runs."""
+        return np.asarray(self.total + np.minimum(self.output, LARGEST // np.maximum(more, 1)) * more)
 
 
 def check_groups(

@@ -20,8 +20,8 @@ class Issues:
         self._network = network
         self._found: dict[tuple[Path, str], Issue] = {}
         self._touched: set[Path] = set()
-        self.modes: dict[str | int, Path] = {}
-        """The place of each mode by the name under which it is compiled as a task."""
+        self.modes: dict[str | int, tuple[Path, Path]] = {}
+        """The places of each mode and of its task, by the name under which the mode is compiled as a task."""
         self._search = Search()
 
     def __len__(self) -> int:
@@ -80,11 +80,12 @@ class Issues:
 
     def _stated(self, path: Path) -> Path:
         """Return where a path of a mode, compiled as a task, is stated: in the mode, or for the task."""
-        place = self.modes.get(path[1]) if self.modes and len(path) > 1 and path[0] == "tasks" else None
-        if place is None:
+        places = self.modes.get(path[1]) if self.modes and len(path) > 1 and path[0] == "tasks" else None
+        if places is None:
             return path
-        mode = (*place, *path[2:])
-        return mode if len(path) < 3 or _holds(self._document(place), (*place, path[2])) else (*place[:2], *path[2:])
+        mode, task = places
+        inside = len(path) < 3 or _holds(self._document(mode), (*mode, path[2]))
+        return (*(mode if inside else task), *path[2:])
 
     def _document(self, path: Path) -> Document:
         # A network may replace some operations and leave others unchanged.

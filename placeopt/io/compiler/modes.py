@@ -9,12 +9,15 @@ A team of k devices shares work (`flops`, `bytes`) in proportion to the rates of
 team is stated. Rings (P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, J.
 Parallel and Distributed Computing 69, 2009) take 2 (k - 1) steps for an all-reduce and k - 1 for an all-gather; a step
 moves one k-th of the data over the slowest link of the ring.
+
+Modes of a task may have different outputs. Its edges then carry the largest of them, and links from the devices of
+another mode take the time and the energy of its share of these bytes: such devices are not those of other shares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import ceil
@@ -23,17 +26,24 @@ import numpy as np
 
 from placeopt.io.compiler.checks import TaskMemory
 from placeopt.io.compiler.durations import DurationTable, feasibility
-from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.issues import Gaps, Issues
 from placeopt.io.compiler.network import Device, LinkArrays
+from placeopt.io.compiler.relations import EdgeArrays
 from placeopt.io.compiler.tasks import Parts, Tasks
 from placeopt.io.spec import MOST_DEVICES, Durations, ModeSpec, NumberFormat, Spec, TaskSpec
+from placeopt.io.syntax import Path
 from placeopt.model.arrays import Int
-from placeopt.model.problem import UNLIMITED, transfer_ticks
+from placeopt.model.problem import UNLIMITED, Contention, transfer_ticks
+from placeopt.model.resources import free_name
+from placeopt.model.shared_links import SharedLink, SharedLinks, build_shared_links
 from placeopt.model.unavailability import Unavailability, build_unavailability
 from placeopt.model.units import shown
 
 METRICS = ("makespan", "total_cost", "energy", "tardiness", "price", "period")
 """Metrics that do not depend on whether two devices of the compiled problem are one device of the file, or know it."""
+
+RINGS = ("all_reduce", "all_gather")
+"""The operations in which members of a team exchange data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,8 @@ class Modes:
         What each mode of each task is, by its name in `tasks`.
     tasks
         The modes as tasks.
+    output
+        The bytes of the edges of each task that has modes, by its row: the largest output of a mode.
     """
 
     def __init__(
@@ -75,12 +87,13 @@ class Modes:
                     key += "'"
                 self.tasks[key] = _merged(task, mode)
                 rows[key] = row, label, mode
-                issues.modes[key] = ("tasks", name, "modes", label)
+                issues.modes[key] = (*_place(parts.spec, name, task), label), ("tasks", name)
         allowed = feasibility(self.tasks, index, parts.gaps, issues)
         alone = DurationTable(index, parts.scales, allowed, parts.gaps, issues)
         alone.fill(self.tasks, operations, precision)
         self.members: list[tuple[int, ...]] = [(d,) for d in range(len(index))]
-        names: dict[tuple[tuple[int, ...], str], int] = {}
+        self._shares = self._output_shares({key: row for key, (row, _, _) in rows.items()})
+        names: dict[tuple[tuple[int, ...], str, Fraction], int] = {}
         cells: dict[tuple[int, int], int] = {}
         self._shards: list[tuple[int, int, int, int]] = []  # row, column, device of the file, bytes
         self.variants: dict[str, Variant] = {}
@@ -88,7 +101,7 @@ class Modes:
             found = []
             whole = 0 if mode.shards is None else parts.scales.size(mode.shards, ("tasks", key, "shards"))
             for team, ticks, shares in self._teams(key, mode, alone.duration[k], alone.feasible[k]):
-                column = names.setdefault((team, label), len(self.members))
+                column = names.setdefault((team, label, self._shares[key]), len(self.members))
                 if column == len(self.members):
                     self.members.append(team)
                 if len(self.members) > MOST_DEVICES:
@@ -102,7 +115,8 @@ class Modes:
             if not found and not issues.touch("tasks", key):
                 issues.add("no device, or no team of devices, can run the task in this mode", ("tasks", key))
             self.variants[key] = Variant(row, mode, tuple(found))
-        self.index = index.extended([self._device(team, label) for team, label in names])
+        taken = {device.name for device in index.devices}
+        self.index = index.extended([self._device(team, label, taken) for team, label, _ in names])
         wide = (len(parts.tasks), len(self.members))
         duration, feasible = np.zeros(wide, dtype=np.int64), np.zeros(wide, dtype=np.bool_)
         single = slice(None), slice(0, len(index))
@@ -111,7 +125,8 @@ class Modes:
         for cell, ticks in cells.items():
             duration[cell], feasible[cell] = ticks, True
         self.table = table.extended(self.index, duration, feasible)
-        self._occupied = {d for team in self.members[len(index) :] for d in team}
+        self._first = {c: key for key, variant in reversed(self.variants.items()) for c in variant.devices}
+        self._occupied = {d: key for c, key in self._first.items() for d in self.members[c]}
 
     @property
     def home(self) -> Int:
@@ -141,10 +156,58 @@ class Modes:
                     one[row], others[row] = able[0], -1
         return one, others
 
+    def check(self, spec: Spec, capacity: Int) -> None:
+        """Report what modes do not support: rings that need ports, and rules of their devices of `capacity` (m,)."""
+        for key, variant in self.variants.items() if spec.contention != "none" or spec.links.shared else ():
+            for name in (name for name in RINGS if getattr(variant.mode, name)):
+                message = f"{name} is not supported with contention and shared links, as it uses no ports"
+                self._parts.issues.add(message, ("tasks", key, name))
+        for d in self.occupied:
+            device, path = self._parts.index.devices[d], ("tasks", self._occupied[d])
+            for key, what in (("setup", "setup times"), ("tiers", "memory tiers")):
+                if getattr(device.spec, key):
+                    self._parts.issues.add(f"{device.name} has {what}, which are not supported with modes", path)
+            if spec.memory_model != "sum" and capacity[d] != UNLIMITED:
+                message = f"{device.name} has limited memory, for which modes need memory_model: sum"
+                self._parts.issues.add(message, path)
+
+    def edges(self, edges: EdgeArrays) -> EdgeArrays:
+        """The edges with the payloads of tasks with modes."""
+        payload, names = edges.payload.copy(), list(self._parts.tasks)
+        uneven = {self.variants[key].row for key, share in self._shares.items() if share != 1}
+        for e in np.flatnonzero(np.isin(edges.pairs[:, 0], list(self.output))).tolist():
+            source, target = edges.pairs[e].tolist()
+            if edges.shared[e]:
+                payload[e] = self.output[source]
+            elif source in uneven:
+                message = f"an own payload is not supported with modes of {shown(names[source])} that state output"
+                self._parts.issues.add(message, ("tasks", names[target], "after", names[source]))
+        return replace(edges, payload=payload)
+
     def links(self) -> LinkArrays:
-        """The links between all devices: those between their first members."""
+        """The links between all devices: those between their first members, for their share of the payloads."""
         between = np.ix_(self.home, self.home)
-        return LinkArrays(*(array[between] for array in self._links))
+        found = LinkArrays(*(array[between] for array in self._links))
+        for c, key in self._first.items():
+            if (share := self._shares[key]) != 1:
+                for num, den in (found[1:3], found[3:5]):
+                    kinds, kind = np.unique(np.stack((num[c], den[c])), axis=1, return_inverse=True)
+                    path = ("tasks", key, "output")
+                    ratios = [self._parts.scales.share(each, share, path) for each in kinds.T.tolist()]
+                    num[c], den[c] = np.array(ratios, dtype=np.int64).T[:, kind.reshape(-1)]
+        return found
+
+    def shared_links(self, shared: SharedLinks | None, contention: Contention) -> SharedLinks | None:
+        """The shared links of all devices; the ports of a device of the file become one, its uplink."""
+        found = {} if shared is None else shared.links()
+        devices = self._parts.index.devices if contention != "none" and len(self._parts.index) > 1 else []
+        for d, device in enumerate(devices):
+            found[free_name(f"port of {device.name}", found)] = SharedLink([d], half=contention == "half_duplex")
+        groups = {
+            name: link._replace(devices=np.flatnonzero(np.isin(self.home, link.devices)).tolist())
+            for name, link in found.items()
+        }
+        return build_shared_links(len(self.members), groups)
 
     def power(self, power: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The power of all devices: the sum of those of their members."""
@@ -164,11 +227,12 @@ class Modes:
             return None
         return build_unavailability([[window for d in team for window in windows.of(d)] for team in self.members])
 
-    def memory(self, of_tasks: TaskMemory, of_modes: TaskMemory) -> Int:
-        """(n, m) bytes on each member of each device."""
-        held = np.repeat(of_tasks.total[:, None], len(self.members), axis=1)
-        for variant, total in zip(self.variants.values(), of_modes.total.tolist(), strict=True):
-            held[variant.row, list(variant.devices)] = total
+    def memory(self, of_tasks: TaskMemory, of_modes: TaskMemory, kept: Int) -> Int:
+        """(n, m) bytes on each member of each device, with the outputs of `kept` (n,) further runs."""
+        rows = [variant.row for variant in self.variants.values()]
+        held = np.repeat(of_tasks.kept(kept)[:, None], len(self.members), axis=1)
+        for variant, size in zip(self.variants.values(), of_modes.kept(kept[rows]).tolist(), strict=True):
+            held[variant.row, list(variant.devices)] = size
         return held
 
     def shards(self, places: set[int]) -> Int:
@@ -187,13 +251,23 @@ class Modes:
             used[variant.row, list(variant.devices)] = self.tasks[key].cores or 1
         return used
 
-    def _device(self, team: tuple[int, ...], label: str) -> Device:
-        """The device of the compiled problem for a team in a mode."""
+    def _output_shares(self, rows: dict[str, int]) -> dict[str, Fraction]:
+        """The output of each mode as a share of the largest one of its task, and `output`."""
+        sizes, scales = dict.fromkeys(rows, 0), self._parts.scales
+        for _, key, task in self.tasks.stating("output"):
+            sizes[key] = 0 if task.output is None else scales.size(task.output, ("tasks", key, "output"))
+        self.output: dict[int, int] = {}
+        for key, row in rows.items():
+            self.output[row] = max(self.output.get(row, 0), sizes[key])
+        return {
+            key: Fraction(sizes[key], size) if (size := self.output[row]) else Fraction(1) for key, row in rows.items()
+        }
+
+    def _device(self, team: tuple[int, ...], label: str, taken: set[str]) -> Device:
+        """The device of the compiled problem for a team in a mode, whose name is `taken` then."""
         devices = [self._parts.index.devices[d] for d in team]
-        name = f"{'+'.join(device.name for device in devices)}: {label}"
-        taken = {device.name for device in self._parts.index.devices}
-        while name in taken:
-            name += "'"
+        name = free_name(f"{'+'.join(device.name for device in devices)}: {label}", taken)
+        taken.add(name)
         return Device(name, devices[0].pool, devices[0].type, devices[0].spec)
 
     def _teams(
@@ -201,7 +275,7 @@ class Modes:
     ) -> Iterator[tuple[tuple[int, ...], int, list[Fraction]]]:
         """The teams of a mode, or single devices without a team: their ticks, and the share of each member."""
         index, scales, issues, path = self._parts.index, self._parts.scales, self._parts.issues, ("tasks", key)
-        stated = {name: getattr(mode, name) for name in ("all_reduce", "all_gather")}
+        stated = {name: getattr(mode, name) for name in RINGS}
         if mode.team is None:
             for name in (name for name, amounts in stated.items() if amounts):
                 issues.add(f"{name} needs a team", (*path, name))
@@ -254,25 +328,38 @@ def _merged(task: TaskSpec, mode: ModeSpec) -> TaskSpec:
     return task.model_copy(update={**changes, **stated})
 
 
+def inherit_modes(tasks: Tasks, spec: Spec, operations: Collection[str], gaps: Gaps, issues: Issues) -> None:
+    """Give tasks without modes those of their operation."""
+    if not spec.modes:
+        return
+    known = {*operations, *(task.op for task in tasks.values() if task.op is not None)}
+    for name, task in tasks.items():
+        if task.op in spec.modes and not task.modes:
+            tasks[name] = task.model_copy(update={"modes": spec.modes[task.op]})
+    for op in spec.modes:
+        if op not in known and not (gaps.tasks or gaps.operations):
+            issues.unknown("operation", op, sorted(known), ("modes", op), at_key=True)
+
+
+def _place(spec: Spec, name: str, task: TaskSpec) -> Path:
+    """Where the modes of a task are stated: for it, or for its operation."""
+    op = task.op or ""
+    return ("modes", op) if spec.modes.get(op) is task.modes else ("tasks", name, "modes")
+
+
 def check_modes(spec: Spec, tasks: Tasks, issues: Issues) -> bool:
     """Return whether tasks have modes; reports what is not supported with them."""
-    first = next((("tasks", name, "modes") for _, name, task in tasks.stating("modes") if task.modes), None)
+    first = next((_place(spec, name, task) for _, name, task in tasks.stating("modes") if task.modes), None)
     if first is None:
         return False
-    for level in spec.objective:
-        for metric in level:
-            if metric not in METRICS:
-                issues.add(f"modes are not supported with the objective {metric}; expected {', '.join(METRICS)}", first)
-    if spec.contention != "none":
-        issues.add(f"modes are not supported with contention {spec.contention}; expected none", first)
-    if spec.links.shared:
-        issues.add("modes are not supported with shared links", first)
-    if any(device.setup for device in spec.devices.values()):
-        issues.add("modes are not supported with setup times", first)
-    if spec.memory_model != "sum":
-        issues.add(f"{spec.memory_model} is not supported with modes; expected sum", ("memory_model",))
-    if any(device.tiers for device in spec.devices.values()):
-        issues.add("modes are not supported with memory tiers", first)
+    for metric in (metric for level in spec.objective for metric in level if metric not in METRICS):
+        issues.add(f"modes are not supported with the objective {metric}; expected {', '.join(METRICS)}", first)
+    for stated in (key for key, most in spec.limits if most is not None and key not in METRICS):
+        issues.add(f"{stated} is not supported with modes; expected {', '.join(METRICS[:-1])}", ("limits", stated))
+    if any(link.between is not None for link in spec.links.shared.values()):
+        issues.add("modes are not supported with shared links between devices; uplinks are", first)
+    if spec.addresses is not None:
+        issues.add("modes are not supported with addresses", first)
     for _, name, task in tasks.stating("separate"):
         if task.separate and task.modes:
             issues.add(f"{shown(name)} has modes; separate is not supported with them", ("tasks", name, "separate"))

@@ -112,7 +112,7 @@ class FixedPlacement(StatedPlacement):
             name, task, d = names[row], tasks[names[row]], int(fixed[row])
             if self._issues.touch("tasks", name):
                 continue
-            reasons = _objections(task, d, index)
+            reasons = _objections(task, d, index) or ["modes"]
             if allowed[row, d]:
                 given = task.time if task.op is None or task.time is not None else operations[task.op]
                 of = "" if task.time is not None else f" of operation {shown(task.op)}"

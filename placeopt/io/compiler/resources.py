@@ -27,13 +27,13 @@ def shared_resources(
     capacity: Int,
     duration: Int,
     feasible: Bool,
-    stored: Sequence[int] = (),
+    kept: Int | None = None,
 ) -> Resources | None:
     """Return the resources of a spec, None if it has none; `feasible` (n, m) becomes false where a task exceeds one.
 
     The cores of a device become a renewable resource, and the memory that devices share a budget. With modes, a device
     that they occupy is a renewable resource, and its memory (`capacity`, of the devices of the file) a budget. Devices
-    of pipelines occupy machines instead; `stored` are the bytes of each task that they keep for other runs.
+    of pipelines occupy machines instead, and keep the output of each task for `kept` (n,) other runs.
     """
     spec, issues, index = parts.spec, parts.issues, parts.index
     for name in spec.budgets.keys() & spec.resources.keys():
@@ -49,7 +49,8 @@ def shared_resources(
         if task.cores is not None and not any(device.spec.cores for device in index.devices):
             issues.add("no device has cores; state the cores of devices, or leave this out", ("tasks", name, "cores"))
     if modes is not None and of_modes is not None:
-        held, cores = modes.memory(memory, of_modes) + np.array(stored, dtype=np.int64)[:, None], modes.cores()
+        more = np.zeros(len(feasible), dtype=np.int64) if kept is None else kept
+        held, cores = modes.memory(memory, of_modes, more), modes.cores()
     shares = list(_shares(parts, modes, members, several, capacity, held, cores))
     stated = bool(shares or spec.resources or spec.budgets or any(several))
     if _is_pipeline(parts) and (spec.resources or spec.pools or any(several)):
@@ -65,9 +66,9 @@ def shared_resources(
         issues.add(str(error), (section,))
         return None
     everything = [*([] if found is None else found.shares()), *shares]
-    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     for share in everything:
         _check_capacity(parts, share, duration, feasible)
+    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     return assembled(everything, parallel, len(feasible))
 
 

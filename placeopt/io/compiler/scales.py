@@ -164,6 +164,10 @@ class Scales:
         """Return (num, den): num nanojoules move den bytes; a bare number is joules per byte."""
         return self._ratio(_value(energy) * NANO, path)
 
+    def share(self, ratio: tuple[int, int], share: Fraction, path: Path) -> tuple[int, int]:
+        """Return a ratio for bytes of which only a share moves; the path is that of the share."""
+        return self._ratio(Fraction(*ratio) * share, path)
+
     @staticmethod
     def _amount(amount: Amount, unit: Fraction | None, size: Fraction = _ONE) -> Fraction | int:
         """Return the amount in multiples of `size`; a bare number is unchanged, unless the document states its unit."""

@@ -80,6 +80,7 @@ class ModeKeys(TypedDict, total=False):
     bytes: Amount | None
     precision: NumberFormat | None
     devices: Device | str | Sequence[Device | str] | None
+    output: Amount | None
     memory: Amount | MemoryKeys | None
     shards: Amount | None
     uses: Entries[Resource | str, Number | Entries[Device | str, Number]]
@@ -290,6 +291,7 @@ class ProblemKeys(TypedDict, total=False):
     units: UnitsKeys
     precision: NumberFormat
     operations: Entries[Operation | str, Amount | Entries[Device | str, Amount]]
+    modes: Entries[Operation | str, Entries[str, ModeKeys | None]]
     devices: Entries[Device | str, DeviceKeys | None]
     links: LinksKeys
     resources: Entries[Resource | str, Number]
