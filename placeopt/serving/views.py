@@ -24,7 +24,9 @@ def problem_line(problem: Serving) -> str:
     """What a problem is about."""
     kinds = Counter(problem.kind_names[k] for k in problem.kind.tolist())
     nodes = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-    size = f"{counted(problem.layers, 'layer')} on {counted(problem.n_nodes, 'node')}"
+    layers = counted(problem.layers - problem.prefill_layers, "layer")
+    apart = " for prefill, and again for decoding," if problem.prefill_layers else ""
+    size = f"{layers}{apart} on {counted(problem.n_nodes, 'node')}"
     return f"{problem.name or 'serving'}: {size} ({nodes})"
 
 
@@ -57,6 +59,8 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
         facts.append(("sites", f"{result.sites.number}, with slow links between them"))
     if result.plan is not None and result.plan.groups:
         facts.append(("requests", _requests_text(result.plan)))
+    if result.report is not None and result.report.first_token is not None:
+        facts.append(("first token", f"{result.report.first_token / SECOND:,.3f} s"))
     if result.plan is not None:
         idle = int((result.plan.end <= result.plan.begin).sum())
         facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
@@ -65,7 +69,7 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
 
 
 def _why_none(problem: Serving) -> str:
-    if problem.steps is None or problem.steps.token_time is None:
+    if problem.steps is None or not np.isfinite(TimeBounds(problem).most_time):
         return "no plan exists"
     return f"no plan exists: a token needs at least {TimeBounds(problem).shortest() / SECOND * 1e3:,.3g} ms"
 
@@ -91,7 +95,8 @@ def report_line(report: ServingReport, plan: ServingPlan) -> str:
     if not report.feasible:
         return f"infeasible: {counted(len(report.violations), 'rule')} broken"
     if plan.groups:
-        return f"feasible: {tokens_text(report.rate)}; {_requests_text(plan)}"
+        first = "" if report.first_token is None else f", the first one after {report.first_token / SECOND:,.3f} s"
+        return f"feasible: {tokens_text(report.rate)}; {_requests_text(plan)}{first}"
     largest = "no flow is larger with these layers" if report.largest else "a larger flow exists with these layers"
     return f"feasible: {tokens_text(report.rate)}; {largest}"
 
