@@ -86,6 +86,13 @@ def prompt_time(problem: Serving, prompts: Prompts, plan: ServingPlan) -> int:
     return longest + (_slowest_transfer(problem, prompts, plan) if first else 0)
 
 
+def least_prompt_time(problem: Serving, prompts: Prompts) -> float:
+    """Picoseconds that nodes need for a prompt at least: on the quickest ones for all layers."""
+    sizes, present = np.arange(1, prompts.time.shape[2] + 1), problem.counts > 0
+    each = np.where((prompts.time > 0) & present[:, None, None], prompts.time / sizes, np.inf)
+    return float(each.min()) * (problem.layers - problem.prefill_layers) * (1 - 1e-9)
+
+
 def interval_time(problem: Serving, prompts: Prompts, n: int, begin: int, end: int) -> int:
     """Picoseconds in which a node processes the layers of an interval for a prompt."""
     rows = prompts.time.shape[1]
@@ -136,19 +143,43 @@ def routed(problem: Serving, plan: ServingPlan) -> ServingPlan:
     return replace(plan, edges=edges, flow=flow, routes=tuple(routes))
 
 
+def passed_layers(
+    problem: Serving, plan: ServingPlan, route: Route
+) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+    """The nodes of a route with the first layer that each of them computes, and its end: of prefill, and of decoding.
+
+    Layers are those of the model. A node computes what is left for it of its interval.
+    """
+    found: tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]] = ([], [])
+    for n in route:
+        decodes = int(plan.begin[n] >= problem.prefill_layers)
+        own = found[decodes]
+        own.append((n, own[-1][2] if own else 0, int(plan.end[n]) - problem.prefill_layers * decodes))
+    return found
+
+
+def transfers(problem: Serving, prompts: Prompts, plan: ServingPlan, route: Route) -> list[tuple[int, int, int]]:
+    """Parts of the KV cache of a request that limited links pass: from a node, to a node, and the bytes."""
+    assert prompts.cache is not None
+    assert prompts.transfer is not None
+    found = []
+    for (u, begin, end), (w, after, last) in product(*passed_layers(problem, plan, route)):
+        size = int(prompts.cache[max(begin, after) : max(min(end, last), 0)].sum())
+        if size and prompts.transfer[u, w] < UNLIMITED:
+            found.append((u, w, size))
+    return found
+
+
 class _Links:
     """What each route uses of links, in whole numbers, and what is left."""
 
     def __init__(self, problem: Serving, prompts: Prompts, plan: ServingPlan) -> None:
-        self.problem, self.prompts, self.first = problem, prompts, problem.prefill_layers
-        self._ends = plan.end.tolist()
-        assert prompts.cache is not None
-        self._sums = [0, *np.cumsum(prompts.cache).tolist()]
+        self.problem, self.prompts, self._plan = problem, prompts, plan
         self._uses: dict[Route, dict[Link, int]] = {}
         self.left: dict[Link, int] = {
             ("flow", u, w): rate for (u, w), rate in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True)
         }
-        self.decodes = (plan.begin >= self.first).tolist()
+        self.decodes = (plan.begin >= problem.prefill_layers).tolist()
 
     def uses(self, route: Route) -> dict[Link, int]:
         """What a route uses of each link for one unit of its rate."""
@@ -161,15 +192,10 @@ class _Links:
                     self.left.setdefault(("entry", COORDINATOR, w), int(self.problem.entry[w]))
                 else:
                     found["flow", u, w] = 1
-            ends = [0, *(self._ends[n] for n in route)]
-            spans = list(zip(route, ends, ends[1:], strict=False))
-            for (u, begin, end), (w, after, last) in product(spans, spans):
-                if self.decodes[w] and not self.decodes[u] and self.prompts.transfer[u, w] < UNLIMITED:
-                    low, high = max(begin, after - self.first), min(end, last - self.first)
-                    if high > low and self._sums[high] > self._sums[low]:
-                        found["transfer", u, w] = self._sums[high] - self._sums[low]
-                        whole = int(self.prompts.transfer[u, w]) * self.prompts.answer * TOKEN
-                        self.left.setdefault(("transfer", u, w), whole)
+            for u, w, size in transfers(self.problem, self.prompts, self._plan, route):
+                found["transfer", u, w] = size
+                whole = int(self.prompts.transfer[u, w]) * self.prompts.answer * TOKEN
+                self.left.setdefault(("transfer", u, w), whole)
             self._uses[route] = found
         return self._uses[route]
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from placeopt.serving.bounds import COARSE, REQUEST_STEPS, InFlight, PatternBound, kind_groups, layer_classes
 from placeopt.serving.in_flight import MOST_GROUPS, PER, Floats, best_rates, best_rates_of_groups, step_requests
+from placeopt.serving.prefill import least_prompt_time
 from placeopt.serving.problem import UNLIMITED, Serving
 
 _SAFE = 1 + 1e-9
@@ -85,8 +86,9 @@ class TimeBounds:
             [into[problem.kind == kind].min(initial=np.inf) for kind in range(len(self._counts))]
         )[:, None]  # fmt: skip
         self._ways[self._counts == 0] = 0
-        longest = [] if problem.prompts is None else [problem.prompts.limit]  # the first token takes at least as long
-        self.most_time = min((float(x) for x in (steps.token_time, *longest) if x is not None), default=np.inf)
+        self.most_time = np.inf if steps.token_time is None else float(steps.token_time)
+        if problem.prompts is not None and problem.prompts.limit is not None:
+            self.most_time = min(self.most_time, problem.prompts.limit - least_prompt_time(problem, problem.prompts))
         self.most_requests = np.inf if steps.requests is None else float(steps.requests)
 
     def shortest(self) -> float:
