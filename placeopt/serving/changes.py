@@ -206,9 +206,9 @@ def replace_serving(
                 )
                 tried.append((begin, end))
     plans = [without_idle(routed(problem, best_groups(problem, begin, end))) for begin, end in tried]
-    half = problem.prefill_layers
+    replanned = [Replanned(each, loaded_layers(now, each, problem.prefill_layers)) for each in plans]
     found: list[Replanned] = []
-    for each in sorted((Replanned(p, loaded_layers(now, p, half)) for p in plans), key=lambda x: (x.loaded, -x.plan.rate)):
+    for each in sorted(replanned, key=lambda x: (x.loaded, -x.plan.rate)):
         if each.plan.rate > (found[-1].plan.rate if found else 0):
             found.append(each)
     return found, result
@@ -226,7 +226,7 @@ def loaded_layers(now: Int, plan: ServingPlan, prefill_layers: int = 0) -> int:
 def _common(one: Int, other: Int, prefill_layers: int) -> Int:
     """Numbers of layers of the model that intervals (..., 2) have in common."""
     one, other = (each - prefill_layers * (each[..., :1] >= prefill_layers) for each in (one, other))
-    common = np.minimum(one[..., 1], other[..., 1]) - np.maximum(one[..., 0], other[..., 0])
+    common: Int = np.minimum(one[..., 1], other[..., 1]) - np.maximum(one[..., 0], other[..., 0])
     return np.maximum(common, 0)
 
 

@@ -34,10 +34,10 @@ def export_serving(problem: Serving, plan: ServingPlan, to: str) -> str:
     if to not in FORMATS:
         raise UsageError(f"unknown format {to} of a serving plan{alternatives(to, FORMATS, 20)}")
     if problem.prefill_layers:
-        why = "commands of vLLM for the transfer of the KV cache are not written" if to == "vllm" else (
-            f"{to} has no nodes for prefill alone"
-        )  # fmt: skip
-        raise UsageError(f"--to {to}: prefill is separate from decoding, and {why}; expected a plan with prefill: mixed")
+        why = "placeopt writes no transfer of the KV cache" if to == "vllm" else "there are no nodes for prefill alone"
+        raise UsageError(
+            f"--to {to}: prefill is separate in the plan, but {why} in this format; expected prefill: mixed"
+        )
     return FORMATS[to](problem, plan)
 
 

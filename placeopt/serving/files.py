@@ -102,7 +102,7 @@ class ServingSpec(Strict):
     prompt: Annotated[Whole, Field(ge=0)] = 0
     """How many of these are the prompt, which devices process, too. Default: 0, decoding alone."""
     prefill: Literal["mixed", "separate"] = "mixed"
-    """`separate`: a device either processes prompts or decodes, and the KV cache of a prompt goes from one to the other.
+    """`separate`: a device either processes prompts or decodes, and the KV cache of a prompt goes from one to another.
     Default: mixed, each device does both."""
     time_to_first_token: Time | None = None
     """The longest time from the arrival of a request to its first token. Default: no limit."""
@@ -202,12 +202,12 @@ class _Compilation:
         if serving.prompt >= serving.context:
             what = f"expected fewer tokens than context, {serving.context:,}: the others are the answer"
             issues.add(f"{serving.prompt:,}; {what}", ("serving", "prompt"))
-        for key, given in (("prefill", separate), ("time_to_first_token", limited)):
+        for name, given in (("prefill", separate), ("time_to_first_token", limited)):
             if given and not serving.prompt:
-                issues.add("there is no prompt; expected its tokens as prompt", ("serving", key), at_key=True)
+                issues.add("there is no prompt; expected its tokens as prompt", ("serving", name), at_key=True)
             elif given and serving.rates:
                 what = "measured rates say nothing of prompts; expected devices with computed ones alone"
-                issues.add(what, ("serving", key), at_key=True)
+                issues.add(what, ("serving", name), at_key=True)
         if len(issues):
             raise issues.error()
         tables: dict[Any, int] = {}

@@ -140,7 +140,7 @@ def token_times(problem: Serving, begin: Int, edges: Int) -> Int:
 
 
 def decoding_flow(problem: Serving, plan: ServingPlan) -> tuple[Int, Int]:
-    """(e, 2) edges, and (e,) rates, of the tokens of answers, which the coordinator sends to the first decoding node."""
+    """(e, 2) edges and (e,) rates of tokens of answers, which the coordinator sends to the first node that decodes."""
     first, (u, w) = problem.prefill_layers, plan.edges.T
     if not first:
         return plan.edges, plan.flow

@@ -9,9 +9,11 @@
     }
 
 Where nodes share the requests in flight, `groups` and `period` are the number of groups of requests, and the seconds
-after which one follows another. If prefill is separate, `phase` of a node is `prefill` or `decode`, and `routes` are the
-nodes that requests pass for their prompt and then for each token, with the rates of these requests. `layers` are the first one and the one after the last. `last` states what the
+after which one follows another. `layers` are the first one and the one after the last. `last` states what the
 coordinator receives of the last nodes. Rates are tokens per second, in millionths.
+
+If prefill is separate, nodes have a `phase`, `prefill` or `decode`. `routes` state the nodes that requests pass for
+their prompt and then for each token, and the rates of these requests.
 """
 
 from __future__ import annotations
@@ -139,9 +141,12 @@ def read_serving_plan(path: StrPath, problem: Serving) -> ServingPlan:
         n = find(name, ("nodes", name))
         if n is None:
             continue
-        if (node.phase is None) == bool(problem.prefill_layers):
-            what = "expected `phase`, prefill or decode" if node.phase is None else "prefill is not separate in the problem"
-            issues.append(document.issue(what, ("nodes", name, *(() if node.phase is None else ("phase",)))))
+        if node.phase is None and problem.prefill_layers:
+            issues.append(document.issue("phase is missing; expected prefill or decode", ("nodes", name), at_key=True))
+        elif node.phase is not None and not problem.prefill_layers:
+            issues.append(
+                document.issue("prefill is not separate in the problem", ("nodes", name, "phase"), at_key=True)
+            )
         first = problem.prefill_layers if node.phase == "decode" else 0
         begin[n], end[n] = (min(layer, 2**31) + first for layer in node.layers)
         for sender, stated in node.source.items():

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from ortools.math_opt.python import mathopt
 
-from placeopt.model.arrays import Int
 from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, routes_of
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving
 
@@ -35,7 +34,7 @@ Route = tuple[int, ...]
 """Nodes of a request in their order."""
 
 Link = tuple[str, int, int]
-"""What limits routes: the flow between two nodes, what enters a node that decodes, or the transfer between two nodes."""
+"""What limits routes: the flow between two nodes, what enters decoding, or the transfer between two nodes."""
 
 
 def quick(problem: Serving, share: float | None = None) -> Serving:
@@ -234,9 +233,7 @@ def _joined(links: _Links, plan: ServingPlan, routes: Sequence[tuple[Route, int]
         )
     )
     each = max(MOST_PAIRS // len(starts), 1)
-    pairs = [
-        start + ends[(k + j) % len(ends)] for k, start in enumerate(starts) for j in range(min(each, len(ends)))
-    ]
+    pairs = [start + ends[(k + j) % len(ends)] for k, start in enumerate(starts) for j in range(min(each, len(ends)))]
     pairs = [pair for pair in dict.fromkeys([*(route for route, _ in routes), *pairs]) if links.most(pair)]
     model, rows, total = mathopt.Model(), dict[Link, list[Any]](), max(plan.rate, 1)
     amounts = [model.add_variable(lb=0.0, ub=1.0) for _ in pairs]

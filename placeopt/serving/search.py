@@ -83,7 +83,8 @@ class Search:
             self.plan = without_idle(self.plan)
         report = None if self.plan is None else verify_serving(self._asked, self.plan)
         if report is not None:
-            largest = report.largest or self.problem.steps is not None or bool(self.plan.routes)
+            decided = self.problem.steps is None and (self._asked.prompts is None or self._asked.prompts.cache is None)
+            largest = report.largest or not decided
             if not report.feasible or not largest or report.rate > self.bound:
                 raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
         return ServingResult(

@@ -220,8 +220,8 @@ def _of_routes(problem: Serving, prompts: Prompts, plan: ServingPlan, tokens: in
     ready = [prefill.ready(plan.routes[route][0], plan, 0) for _, route in places]
     active: list[Counter[int]] = [Counter() for _ in numbers]
     ending: list[dict[int, list[int]]] = [{} for _ in numbers]  # by group and round
-    for k, (group, route) in enumerate(places):
-        active[group].update(ways[route])
+    for k, (group, way) in enumerate(places):
+        active[group].update(ways[way])
         ending[group].setdefault(1 + k * answer // len(places), []).append(k)
     begun, waiting = [k * plan.period for k in range(plan.groups)], [list[int]() for _ in numbers]
     for turn in range(max(20, 4 * answer, -(-tokens // max(sum(numbers), 1)))):

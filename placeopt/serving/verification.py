@@ -305,7 +305,7 @@ def _routes(problem: Serving, begin: list[int], end: list[int], plan: ServingPla
 
 
 def _passed(nodes: Sequence[int], end: list[int], first: int, last: int) -> Iterator[tuple[int, int, int]]:
-    """Nodes of a route with the layers from `first` to before `last` that each of them computes: those that are left."""
+    """Nodes of a route with the layers from `first` to before `last` that each computes: what is left for it."""
     done = first
     for n in nodes:
         if first < end[n] <= last:

@@ -143,10 +143,10 @@ def stage_grid(problem: Serving, plan: ServingPlan) -> Grid:
         phase = ["prefill" if begin < half else "decode"] if half else []
         begin, end = (layer - half * (begin >= half) for layer in (begin, end))
         rows.append((f"{begin}" if end == begin + 1 else f"{begin} to {end - 1}", names, *phase, *shown))
-    left = ("layers", "nodes", "phase") if half else ("layers", "nodes")
-    right = ("tokens/s at most", "tokens/s", "used")
+    left = ["layers", "nodes", "phase"] if half else ["layers", "nodes"]
+    right = ["tokens/s at most", "tokens/s", "used"]
     if steps is not None:
-        right = ("tokens/s", "requests a step", "step", "busy")
+        right = ["tokens/s", "requests a step", "step", "busy"]
     return Grid((*left, *right), tuple(rows), left=len(left))
 
 
