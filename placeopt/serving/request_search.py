@@ -258,6 +258,9 @@ class RequestSearch(Search):
                     for _ in range(2)
                 )
                 begin[node], end[node] = min(one, other), max(one, other)
+                half = self.problem.prefill_layers
+                if begin[node] < half < end[node]:  # no node holds layers of both phases
+                    (begin if self._random.random() < 0.5 else end)[node] = half
                 if end[node] - begin[node] > self.problem.most:
                     end[node] = begin[node]
             if self._take_like(begin, end):

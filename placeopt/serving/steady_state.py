@@ -7,13 +7,13 @@ If nodes share the requests in flight, groups of whole requests enter one period
 for the requests of a group as soon as all of them have arrived and it is idle. Requests stay on their ways.
 
 If prefill is separate, each request of a group is followed by another one on its route when its answer is complete. The
-prompt of the other one is processed, and its KV cache sent, meanwhile; if that takes longer, its place stays empty.
+prompts of the next ones are processed, and their KV caches sent, meanwhile; if that takes longer, a place stays empty.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,7 +58,8 @@ def simulate_serving(problem: Serving, plan: ServingPlan, *, tokens: int = 20_00
         why = report.violations[0][1] if report.violations else "it passes no tokens"
         raise UsageError(f"the plan cannot be simulated: {why}")
     if problem.steps is not None and problem.prompts is not None and problem.prefill_layers:
-        return _of_routes(problem, problem.prompts, plan, tokens)
+        ahead = 1 + (report.first_token or 0) // max(problem.prompts.answer * plan.token_time, 1)
+        return _of_routes(problem, problem.prompts, plan, tokens, ahead)
     if problem.prefill_layers:
         raise UsageError("the plan cannot be simulated: nodes have rates alone, which say nothing of prompts")
     if problem.steps is not None:
@@ -205,8 +206,9 @@ def _of_groups(problem: Serving, plan: ServingPlan, tokens: int) -> SteadyState:
     return decoding.state(plan)
 
 
-def _of_routes(problem: Serving, prompts: Prompts, plan: ServingPlan, tokens: int) -> SteadyState:
-    """The same if prefill is separate: each request of a group ends after its answer, and another one follows."""
+def _of_routes(problem: Serving, prompts: Prompts, plan: ServingPlan, tokens: int, ahead: int) -> SteadyState:
+    """The same if prefill is separate: each request of a group ends after its answer, and another one follows, whose
+    prompt arrives `ahead` answers before."""
     decoding, prefill, numbers = _Decoding(problem, plan), _Prefill(problem, prompts, plan), _numbers(plan)
     turns, answer = _Turns([rate for _, rate in plan.routes]), prompts.answer
     place = {(u, w): edge for edge, (u, w) in enumerate(decoding.edges)}
@@ -217,27 +219,35 @@ def _of_routes(problem: Serving, prompts: Prompts, plan: ServingPlan, tokens: in
     # Places of requests: group and route. Requests have different parts of their answers at first.
     ages = sorted((j * plan.groups + k, k) for k, number in enumerate(numbers) for j in range(number))
     places = [(k, turns.next()) for _, k in ages]
-    ready = [prefill.ready(plan.routes[route][0], plan, 0) for _, route in places]
+    ready = [deque[int]() for _ in ways]  # by route
+    for _ in range(ahead):
+        for _, way in places:
+            ready[way].append(prefill.ready(plan.routes[way][0], plan, 0))
     active: list[Counter[int]] = [Counter() for _ in numbers]
-    ending: list[dict[int, list[int]]] = [{} for _ in numbers]  # by group and round
+    ending: list[dict[int, list[int]]] = [{} for _ in numbers]  # routes of requests, by group and round
     for k, (group, way) in enumerate(places):
         active[group].update(ways[way])
-        ending[group].setdefault(1 + k * answer // len(places), []).append(k)
+        ending[group].setdefault(1 + k * answer // len(places), []).append(way)
     begun, waiting = [k * plan.period for k in range(plan.groups)], [list[int]() for _ in numbers]
-    for turn in range(max(20, 4 * answer, -(-tokens // max(sum(numbers), 1)))):
-        for group in range(plan.groups):
-            ended, now = ending[group].pop(turn, []), begun[group]
-            for k in ended:
-                active[group].subtract(ways[places[k][1]])
-            free, waiting[group] = waiting[group] + ended, []
-            for k in free:
-                if ready[k] > now:
-                    waiting[group].append(k)
-                    continue
-                active[group].update(ways[places[k][1]])
-                ending[group].setdefault(turn + answer, []).append(k)
-                ready[k] = prefill.ready(plan.routes[places[k][1]][0], plan, now)
-            begun[group] = decoding.tokens(decoding.steps(+active[group]), now + plan.period * (not +active[group]))
+    turn = [0] * plan.groups
+    for _ in range(plan.groups * max(20, 4 * answer, -(-tokens // max(sum(numbers), 1)))):
+        now, group = min(zip(begun, range(plan.groups), strict=True))
+        turn[group] += 1
+        ended = ending[group].pop(turn[group], [])
+        for way in ended:
+            active[group].subtract(ways[way])
+        free, waiting[group] = waiting[group] + ended, []
+        for way in free:
+            if ready[way][0] > now:
+                waiting[group].append(way)
+                continue
+            active[group].update(ways[way])
+            ending[group].setdefault(turn[group] + answer, []).append(way)
+            ready[way].popleft()
+            ready[way].append(prefill.ready(plan.routes[way][0], plan, now))
+        idle = min((ready[way][0] for way in waiting[group]), default=now + plan.period)
+        steps = decoding.steps(+active[group])
+        begun[group] = decoding.tokens(steps, now) if steps else idle
     return decoding.state(plan)
 
 
