@@ -118,11 +118,9 @@ def _slowest_transfer(problem: Serving, prompts: Prompts, plan: ServingPlan) -> 
     end = np.minimum(plan.end[one][:, None], plan.end[other][None, :] - first)
     size = np.where(end > begin, sums[np.minimum(end, first)] - sums[np.minimum(begin, first)], 0)
     links = prompts.transfer[np.ix_(one, other)]
-    time = problem.steps.delay[np.ix_(one, other)] + np.where(
-        links < UNLIMITED, np.ceil(size * float(SECOND) / np.maximum(links, 1)), 0
-    )
-    possible = (size > 0) & (links > 0)
-    return int(time[possible].max(initial=0) * (1 + 1e-12)) + 1
+    sent = np.ceil(size * (SECOND * (1 + 1e-12)) / np.maximum(links, 1))
+    time = problem.steps.delay[np.ix_(one, other)] + np.where(links < UNLIMITED, sent, 0)
+    return int(time[(size > 0) & (links > 0)].max(initial=0))
 
 
 def routed(problem: Serving, plan: ServingPlan) -> ServingPlan:
