@@ -230,7 +230,7 @@ def _of_routes(problem: Serving, prompts: Prompts, plan: ServingPlan, tokens: in
         ending[group].setdefault(1 + k * answer // len(places), []).append(way)
     begun, waiting = [k * plan.period for k in range(plan.groups)], [list[int]() for _ in numbers]
     turn = [0] * plan.groups
-    for _ in range(plan.groups * max(20, 4 * answer, -(-tokens // max(sum(numbers), 1)))):
+    for _ in range(plan.groups * max(20, 2 * answer, -(-tokens // max(sum(numbers), 1)))):
         now, group = min(zip(begun, range(plan.groups), strict=True))
         turn[group] += 1
         ended = ending[group].pop(turn[group], [])
