@@ -102,7 +102,7 @@ class TimeBounds:
         """The bound for times from `least` to `most`, which may be infinite, and for numbers of groups from one to
         another; at least `above`, to some precision."""
         limit = self._limits(least, most, groups)
-        high = self._area(limit, self._prefill)[0] / self._layers
+        high = self._area(limit, np.inf) / self._layers
         high = min(high, self.most_requests * PER / max(least, 1.0))
         low, worth = min(float(above), high), 0.0
         period = _least_period(least, groups)
@@ -183,16 +183,18 @@ class TimeBounds:
         """Whether no plan passes a rate with times of at most `most`, and the price of a request that shows most."""
         in_flight = min(most * rate / PER, self.most_requests)
         limit, layers = np.minimum(limit, rate), self._layers
-        area, share = self._area(limit, np.minimum(self._prefill, rate))
         if not np.isfinite(in_flight):  # a request costs nothing
-            return area * _SAFE < layers * rate, np.inf
-        # The price of a layer for prefill, as a multiple of that of one for decoding.
-        ratio = share / (1 - share) if share < 1 else 1.0
-        prefill = ratio * (np.minimum(self._prefill, rate) * self._sizes).max(axis=1) / PER
+            return self._area(limit, rate) * _SAFE < layers * rate, np.inf
+        prefill = (np.minimum(self._prefill, rate) * self._sizes).max(axis=1) / PER
 
         def missing(price: float) -> float:
-            worth = price * (1 + ratio) * layers * rate / PER
-            return self._gains(limit, price, period, price * prefill) + in_flight * _SAFE - worth / _SAFE
+            gains = self._gains(limit, price, period)
+            total = float((self._counts * gains).sum()) * _SAFE
+            if self.problem.prefill_layers:  # at the price of layers for prefill that shows most
+                prices = gains / np.maximum(prefill, 1e-30)
+                sums = np.maximum(gains, prices[:, None] * prefill) @ self._counts * _SAFE
+                total = float((sums - prices * layers * rate / PER / _SAFE).min())
+            return total + in_flight * _SAFE - price * layers * rate / PER / _SAFE
 
         golden = (5**0.5 - 1) / 2
         low, high = 0.0, 10 * in_flight * PER / rate / layers
@@ -207,17 +209,21 @@ class TimeBounds:
             low, high = (low, b) if one <= other else (a, high)
         return False, (low + high) / 2
 
-    def _area(self, limit: Floats, prefill: Floats) -> tuple[float, float]:
-        """The largest sum over the nodes of layers x rate, in decoding and in prefill at shares of two prices that make
-        it least; and the share of prefill."""
-        one, other = ((table * self._sizes).max(axis=1) for table in (limit, prefill))
-        shares = np.unique(one / np.maximum(one + other, 1.0)) if self.problem.prefill_layers else np.zeros(1)
-        sums = [float((self._counts * np.maximum(share * other, (1 - share) * one)).sum()) for share in shares]
-        return min(zip(sums, shares.tolist(), strict=True))
+    def _area(self, limit: Floats, most: float) -> float:
+        """The largest sum over the nodes of layers x rate in decoding, with (t, K) limits of rates.
 
-    def _gains(self, limit: Floats, price: float, period: float, prefill: Floats) -> float:
-        """The largest sum over the nodes of layers x rate x price - requests in steps and on links, rounded up; or of
-        what nodes are worth for `prefill`."""
+        If prefill is separate, a node counts for one of the phases, at shares of both for which the sum is the least.
+        Its rate for prefill is at most `most`.
+        """
+        one = (limit * self._sizes).max(axis=1)
+        if not self.problem.prefill_layers:
+            return float((self._counts * one).sum())
+        other = (np.minimum(self._prefill, most) * self._sizes).max(axis=1)
+        shares = (one / np.maximum(one + other, 1.0))[:, None]
+        return float((np.maximum(shares * other, (1 - shares) * one) @ self._counts).min())
+
+    def _gains(self, limit: Floats, price: float, period: float) -> Floats:
+        """(t,) the largest layers x rate x price - requests in steps and on links of a node, rounded up."""
         worth = np.maximum(price * self._sizes - self._ways, 0.0)
         flow = best_rates(self._times, limit, worth)
         gain = worth * flow / PER * _SAFE - step_requests(self._times, flow) / _SAFE
@@ -228,7 +234,8 @@ class TimeBounds:
         # Each step is for one request at least.
         gain = np.minimum(gain, limit / PER * np.maximum(worth * _SAFE - np.maximum(a + b, c + d) / _SAFE, 0.0))
         gain = np.where((self._rate > 0) & (gain > 0), gain, 0.0)
-        return float((self._counts * np.maximum(gain.max(axis=1), prefill)).sum()) * _SAFE
+        found: Floats = gain.max(axis=1)
+        return found
 
 
 def _least_period(least: float, groups: tuple[int, int]) -> float:
