@@ -53,7 +53,7 @@ import placeopt as po
 from placeopt.serving.flow import best_flow
 from placeopt.serving.plan import ServingPlan
 from placeopt.serving.prefill import transfers
-from placeopt.serving.problem import TOKEN, UNLIMITED, Prompts, Serving, build_serving
+from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
 from placeopt.serving.result import ServingResult
 from tests.serving.test_bounds_and_plans import cluster
 from tests.support.brute_force_serving import (
@@ -271,17 +271,11 @@ def prefill_changes(found: ServingResult, rng: random.Random) -> Iterator[tuple[
     yield "border", problem, replace(plan, end=end)
     assert report.first_token is not None
     yield "limit", replace(problem, prompts=replace(prompts, limit=report.first_token - 1)), plan
-    u, w, size = rng.choice(transfers(problem, narrowed(prompts), plan, nodes))
+    u, w, size = rng.choice(transfers(problem, prompts, plan, nodes))
     transfer = np.full_like(prompts.transfer, UNLIMITED)
     transfer[u, w] = max(size * rate // prompts.answer // TOKEN - 1, 0)
     if size * rate > transfer[u, w] * prompts.answer * TOKEN:
         yield "slower link", replace(problem, prompts=replace(prompts, transfer=transfer)), plan
-
-
-def narrowed(prompts: Prompts) -> Prompts:
-    """Prompts with a limit of each link."""
-    assert prompts.transfer is not None
-    return replace(prompts, transfer=np.zeros_like(prompts.transfer))
 
 
 def mutants(number: int, seed: int) -> bool:

@@ -391,7 +391,8 @@ class _Compilation:
         hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, TICKS))
         requests = Requests(serving.context, serving.prompt, serving.batch, serving.prefill == "separate")
         steps = interval_steps(costs, hardware, requests)
-        return np.concatenate([steps, prompt_times(costs, hardware, requests)[None]])
+        times = prompt_times(costs, hardware, requests) if serving.prompt else np.zeros_like(steps[0])
+        return np.concatenate([steps, times[None]])
 
     def _with_prompt(self, size: int) -> int:
         """Bytes that pass for each token of an answer, where a token of the prompt or the answer takes `size`."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from placeopt.model.arrays import Int
 from placeopt.serving.flow import best_flow, largest_flow
-from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates, routes_of
+from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates, ways_of
 from placeopt.serving.prefill import most_token_time
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving, Steps
 
@@ -341,7 +341,7 @@ class _Ways:
 def _scaled(plan: ServingPlan, share: Fraction) -> ServingPlan:
     """The plan with a share of its flow on each way, rounded down."""
     scaled = [0] * len(plan.flow)
-    for way, amount in routes_of(plan):
+    for way, amount in ways_of(plan):
         for e in way:
             scaled[e] += int(amount * share)
     flow = np.array(scaled, dtype=np.int64)

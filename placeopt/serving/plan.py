@@ -89,13 +89,14 @@ def edge_limits(problem: Serving, begin: Int, edges: Int) -> Int:
     """
     u, v = edges[:, 0], edges[:, 1]
     first = problem.prefill_layers
+    # Both are wrong for the coordinator, and replaced.
     found = np.where(begin[v] < first, problem.prefill_link[u, v], problem.link[u, v])
     entry = np.where(begin[v] < first, problem.prefill_entry[v], problem.entry[v])
     found = np.where((u == COORDINATOR) | ((begin[u] < first) & (begin[v] >= first)), entry, found)
-    return np.where(v == COORDINATOR, problem.exit[u], found)  # the entries of the coordinator were wrong
+    return np.where(v == COORDINATOR, problem.exit[u], found)
 
 
-def routes_of(plan: ServingPlan) -> Iterator[tuple[list[int], int]]:
+def ways_of(plan: ServingPlan) -> Iterator[tuple[list[int], int]]:
     """Ways from the coordinator back to it, as lists of edges, and rates on them that add up to the flow."""
     out: dict[int, list[int]] = {}
     for e, u in enumerate(plan.edges[:, 0].tolist()):

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from ortools.math_opt.python import mathopt
 
-from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, routes_of
+from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, ways_of
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving
 
 MOST_WAYS = 30
@@ -63,9 +63,9 @@ def most_token_time(problem: Serving, plan: ServingPlan) -> int | None:
 
 
 def prompt_time(problem: Serving, prompts: Prompts, plan: ServingPlan) -> int:
-    """At least the picoseconds from the arrival of a request to its first step of decoding, on the slowest way.
+    """At most how many picoseconds pass from the arrival of a request to its first step of decoding.
 
-    With mixed prefill, it is what the prompt takes longer than a token that is decoded.
+    With mixed prefill, it is how much longer the prompt takes than a token that is decoded.
     """
     assert problem.steps is not None
     first, edges = problem.prefill_layers, plan.edges.tolist()
@@ -107,7 +107,7 @@ def link_time(prompts: Prompts, rate: int) -> int:
 
 
 def _slowest_transfer(problem: Serving, prompts: Prompts, plan: ServingPlan) -> int:
-    """At least the picoseconds of any transfer from a node for prefill to one that decodes."""
+    """At most how many picoseconds a transfer from a node for prefill to one that decodes takes."""
     assert problem.steps is not None
     if prompts.cache is None or prompts.transfer is None:
         return 0
@@ -128,7 +128,7 @@ def routed(problem: Serving, plan: ServingPlan) -> ServingPlan:
     prompts = problem.prompts
     if prompts is None or prompts.cache is None:
         return plan
-    routes = [(tuple(plan.edges[way[:-1], 1].tolist()), rate) for way, rate in routes_of(plan)]
+    routes = [(tuple(plan.edges[way[:-1], 1].tolist()), rate) for way, rate in ways_of(plan)]
     links = _Links(problem, prompts, plan)
     if any(links.take(route, rate) < rate for route, rate in routes):
         routes = _joined(_Links(problem, prompts, plan), plan, routes)
@@ -156,13 +156,12 @@ def passed_layers(
 
 
 def transfers(problem: Serving, prompts: Prompts, plan: ServingPlan, route: Route) -> list[tuple[int, int, int]]:
-    """Parts of the KV cache of a request that limited links pass: from a node, to a node, and the bytes."""
+    """Parts of the KV cache of a request: from a node, to a node, and the bytes."""
     assert prompts.cache is not None
-    assert prompts.transfer is not None
     found = []
     for (u, begin, end), (w, after, last) in product(*passed_layers(problem, plan, route)):
         size = int(prompts.cache[max(begin, after) : max(min(end, last), 0)].sum())
-        if size and prompts.transfer[u, w] < UNLIMITED:
+        if size:
             found.append((u, w, size))
     return found
 
@@ -190,9 +189,10 @@ class _Links:
                 else:
                     found["flow", u, w] = 1
             for u, w, size in transfers(self.problem, self.prompts, self._plan, route):
-                found["transfer", u, w] = size
-                whole = int(self.prompts.transfer[u, w]) * self.prompts.answer * TOKEN
-                self.left.setdefault(("transfer", u, w), whole)
+                most = int(self.prompts.transfer[u, w])
+                if most < UNLIMITED:
+                    found["transfer", u, w] = size
+                    self.left.setdefault(("transfer", u, w), most * self.prompts.answer * TOKEN)
             self._uses[route] = found
         return self._uses[route]
 

@@ -84,7 +84,7 @@ def with_phases(table: Int, answer: int) -> Int:
     fits = np.arange(size)[:, None] + np.arange(size) < size
     table = np.where(fits, np.broadcast_to(table, (len(table), size, size)), 0)
     found = np.concatenate([np.zeros_like(table), table], axis=1)
-    found[-1] = found[-1, [*range(size, 2 * size), *range(size)]]
+    found[-1] = np.roll(found[-1], size, axis=0)  # prompts belong to prefill
     time = found[-1, :size]
     found[0, :size][time > 0] = [min(TOKEN * SECOND * answer // each, UNLIMITED) for each in time[time > 0].tolist()]
     found[1, :size][time > 0] = UNLIMITED

@@ -46,8 +46,8 @@ WORTHS = (1.0, 1.5, 2.5, 0.7)
 """Factors of the price at which rates of nodes are tried."""
 
 QUICK = (None, 0.9, 1.5, 0.6)
-"""Shares of the longest time to the first token that a prompt may take on a node, multiplied by its share of the
-layers, in plans that are tried: above 1 for those that also have quicker nodes, None for any time up to the longest."""
+"""Shares of the limit of the time to the first token that all layers of a prompt may take on a node, in plans that are
+tried. Above 1, quicker nodes are needed, too; with None, only the limit itself counts."""
 
 
 @dataclass(slots=True)
