@@ -10,6 +10,9 @@ All parts run unless some are named:
                against all intervals, each with a largest flow (tests/support/brute_force_serving.py)
     requests   random problems with up to 3 nodes and 4 layers whose nodes share requests: bounds against all groups of
                whole requests on all ways through all intervals; plans are changed, and the verifier must find that
+    prefill    random problems with up to 4 nodes and 3 layers and separate prefill: plans and bounds with rates alone
+               against a linear program of all routes for all intervals; bounds with requests against all groups on all
+               divisions of the nodes; simulated plans; plans are changed, and the verifier must find that
     mutants    plans of random problems with one change: the verifier must reject it, or find the same or less flow
     growth     24 to 1,000 nodes of 3 to 10 kinds in one site and in eight, with rates of the catalogue for 80 layers:
                rates of nodes alone, as if they were measured, and with shared requests
@@ -49,14 +52,21 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import placeopt as po
 from placeopt.serving.flow import best_flow
 from placeopt.serving.plan import ServingPlan
+from placeopt.serving.prefill import transfers
 from placeopt.serving.problem import TOKEN, UNLIMITED, Serving, build_serving
+from placeopt.serving.result import ServingResult
 from tests.serving.test_bounds_and_plans import cluster
-from tests.support.brute_force_serving import best_rate, best_rate_of_groups
-from tests.support.random_serving import random_requests, random_serving
+from tests.support.brute_force_serving import (
+    best_rate,
+    best_rate_of_groups,
+    best_rate_of_phases,
+    best_rate_of_routes,
+)
+from tests.support.random_serving import random_prefill, random_requests, random_serving
 
 CONSOLE = Console(width=140)
 
-PARTS = ("published", "agreement", "requests", "mutants", "growth", "slow")
+PARTS = ("published", "agreement", "requests", "prefill", "mutants", "growth", "slow")
 
 SIZES = ((24, 3, 1), (42, 7, 1), (100, 10, 1), (200, 10, 1), (200, 10, 8), (1_000, 10, 1))
 """Nodes, kinds and sites of the part growth."""
@@ -201,6 +211,73 @@ def group_changes(plan: ServingPlan, rng: random.Random) -> Iterator[tuple[str, 
     yield "more groups", replace(plan, groups=plan.groups * 2, period=plan.period // 2, flow=plan.flow * 2)
 
 
+def prefill(number: int, seed: int) -> bool:
+    """Random problems with separate prefill; whether nothing was wrong."""
+    counts: Counter[str] = Counter()
+    near, simulated = [], []
+    for k in range(seed, seed + number):
+        problem, rng = random_prefill(k), random.Random(k)
+        assert problem.prompts is not None
+        unlimited = replace(problem, prompts=replace(problem.prompts, limit=None))
+        alone = replace(unlimited, steps=None)
+        best = best_rate_of_routes(alone)
+        found = po.solve_serving(alone, time_limit=0.3, workers=1)
+        # The linear program does not round.
+        wrong = not found.rate <= best + 5 or found.bound < best - 5
+        if best:
+            near.append(found.rate / best)
+        least = best_rate_of_phases(unlimited)
+        found = po.solve_serving(unlimited, time_limit=0.3, workers=1)
+        wrong |= found.bound < least - 2 * problem.n_nodes - 2 or found.rate > found.bound
+        if wrong:
+            counts["wrong"] += 1
+            CONSOLE.print(f"seed {k}: routes {best}, groups {least}, bound {found.bound}")
+        if found.plan is not None and found.rate:
+            simulated.append(po.simulate_serving(unlimited, found.plan, tokens=4_000).rate / found.rate)
+            for what, changed, plan in prefill_changes(found, rng):
+                counts["changed plans"] += 1
+                if po.verify_serving(changed, plan).feasible:
+                    counts["wrong"] += 1
+                    CONSOLE.print(f"seed {k}: {what} was not found")
+            # A limit that a plan keeps leaves a bound of at least its rate.
+            first = found.report.first_token if found.report is not None else None
+            limited = replace(problem, prompts=replace(problem.prompts, limit=first))
+            again = po.solve_serving(limited, time_limit=0.1, workers=1)
+            counts["limits of the first token"] += 1
+            if again.bound < found.rate:
+                counts["wrong"] += 1
+                CONSOLE.print(f"seed {k}: {found.rate} with a first token after {first}, bound {again.bound}")
+    CONSOLE.print(
+        f"prefill: {number} problems from seed {seed}: {counts['wrong']} wrong; {dict(counts)}; "
+        f"plans with rates alone within 0.01% {np.mean(np.array(near) >= 1 - 1e-4):.0%}, "
+        f"simulated at least 90% of the plan {np.mean(np.array(simulated) >= 0.9):.0%}"
+    )
+    return not counts["wrong"]
+
+
+def prefill_changes(found: ServingResult, rng: random.Random) -> Iterator[tuple[str, Serving, ServingPlan]]:
+    """Plans with one change of routes, layers, links, or the limit of the time to the first token."""
+    problem, plan, report = found.problem, found.plan, found.report
+    assert plan is not None
+    assert report is not None
+    assert problem.prompts is not None
+    prompts, half, k = problem.prompts, problem.prefill_layers, rng.randrange(len(plan.routes))
+    (nodes, rate), others = plan.routes[k], plan.routes[:k] + plan.routes[k + 1 :]
+    yield "rate of a route", problem, replace(plan, routes=((nodes, rate + rng.choice([-1, 1])), *others))
+    yield "no route", problem, replace(plan, routes=others)
+    yield "node of a route", problem, replace(plan, routes=((nodes[:-1], rate), *others))
+    end = plan.end.copy()
+    end[rng.choice([n for n in nodes if plan.begin[n] < half])] = half + 1
+    yield "border", problem, replace(plan, end=end)
+    assert report.first_token is not None
+    yield "limit", replace(problem, prompts=replace(prompts, limit=report.first_token - 1)), plan
+    u, w, size = rng.choice(transfers(problem, prompts, plan, nodes))
+    transfer = np.full_like(prompts.transfer, UNLIMITED)
+    transfer[u, w] = max(size * rate // prompts.answer // TOKEN - 1, 0)
+    if size * rate > transfer[u, w] * prompts.answer * TOKEN:
+        yield "slower link", replace(problem, prompts=replace(prompts, transfer=transfer)), plan
+
+
 def mutants(number: int, seed: int) -> bool:
     """Changed plans; whether the verifier found each change."""
     counts: Counter[str] = Counter()
@@ -325,6 +402,8 @@ def main() -> None:
         sound &= agreement(asked.number, asked.seed)
     if "requests" in parts:
         sound &= requests(asked.number, asked.seed)
+    if "prefill" in parts:
+        sound &= prefill(asked.number, asked.seed)
     if "mutants" in parts:
         sound &= mutants(asked.number, asked.seed)
     if "growth" in parts:

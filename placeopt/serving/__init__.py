@@ -6,6 +6,7 @@ intervals and a flow of tokens with the largest rate (Mei et al., Helix, ASPLOS 
 
 - `problem`: the compiled problem; `files`: its file; `rates`: rates of nodes from the figures of devices
 - `plan`: intervals and flow; `flow`: the largest flow for given intervals; `verification`: the rules
+- `prefill`: the time to the first token, and routes of requests if prefill is separate from decoding
 - `covers`, `bounds`: upper bounds of the rate
 - `stages`: plans of consecutive stages, in one site and in several; `improving`: intervals that overlap
 - `exact`: all plans of a small problem in one model

@@ -60,10 +60,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class LayerClass:
-    """Layers that are alike: their number, and the largest rate of each kind (rows) with k layers, one of these."""
+    """Layers that are alike: their number, and the largest rate of each kind (rows) with k layers, one of these.
+
+    `decodes` is false for layers that requests in flight do not pass: those for prefill alone.
+    """
 
     number: int
     rates: tuple[tuple[int, ...], ...]
+    decodes: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,19 +132,22 @@ def of_sites(groups: Sequence[Group], members: Collection[int]) -> list[Group]:
 
 
 def layer_classes(problem: Serving, limit: Int | None = None) -> list[LayerClass]:
-    """The classes of layers; `limit` states (t, K) largest rates of kinds with 1, 2, ... layers."""
+    """The classes of layers; `limit` states (t, K) largest rates of kinds with 1, 2, ... layers in decoding."""
     if problem.alike:
         rate = problem.rate[:, 0] if limit is None else np.minimum(problem.rate[:, 0], limit)
         return [LayerClass(problem.layers, tuple(map(tuple, rate.tolist())))]
-    found: Counter[tuple[tuple[int, ...], ...]] = Counter()
+    found: Counter[tuple[tuple[tuple[int, ...], ...], bool]] = Counter()
     for layer in range(problem.layers):
+        decodes = layer >= problem.prefill_layers
         rates = np.zeros((len(problem.kind_names), problem.most), dtype=np.int64)
         for k in range(1, problem.most + 1):
             begins = np.arange(max(layer - k + 1, 0), min(layer, problem.layers - k) + 1)
             if len(begins):
                 rates[:, k - 1] = problem.rate[:, begins, k - 1].max(axis=1)
-        found[tuple(map(tuple, (rates if limit is None else np.minimum(rates, limit)).tolist()))] += 1
-    return [LayerClass(number, rates) for rates, number in found.items()]
+        if limit is not None and decodes:
+            rates = np.minimum(rates, limit)
+        found[tuple(map(tuple, rates.tolist())), decodes] += 1
+    return [LayerClass(number, rates, decodes) for (rates, decodes), number in found.items()]
 
 
 @dataclass
@@ -292,7 +299,7 @@ class PatternBound:
         self, layers: LayerClass, prices: Sequence[int], unit: int, groups: Iterable[int], most: int = UNLIMITED
     ) -> list[Way]:
         """The ways in which nodes of some groups, each of which passes at most `most`, cover one of these layers."""
-        if self.in_flight is not None:
+        if self.in_flight is not None and layers.decodes:
             return [way for g in groups for way in self._ways_of_requests(layers, prices, unit, g, self.in_flight)]
         return [
             Way(g, k, -(-min(rate, most) // unit), prices[g] // k)

@@ -14,6 +14,7 @@ from placeopt.orchestration.settings import make_options
 from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.in_flight import best_groups, with_token_time
 from placeopt.serving.plan import ServingPlan, without_idle
+from placeopt.serving.prefill import routed
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ServingResult
@@ -107,7 +108,11 @@ def _changes(problem: Serving, factor: int) -> Iterator[tuple[str, Serving]]:
     for what, links in ((" between sites", between), ("", np.ones_like(between))):
         faster = np.where(links, np.minimum(problem.link * factor, UNLIMITED), problem.link)
         if links.any() and (problem.link[links] < UNLIMITED).any():
-            yield f"links{what} {factor} times as fast", replace(problem, link=faster)
+            prompts = problem.prompts
+            if prompts is not None and prompts.transfer is not None:
+                transfer = np.where(links, np.minimum(prompts.transfer * factor, UNLIMITED), prompts.transfer)
+                prompts = replace(prompts, transfer=transfer)
+            yield f"links{what} {factor} times as fast", replace(problem, link=faster, prompts=prompts)
 
 
 def _with_copy(problem: Serving, node: int) -> Serving:
@@ -116,16 +121,24 @@ def _with_copy(problem: Serving, node: int) -> Serving:
     more = problem.part(nodes)
     numbered = (f"{problem.node_names[node]}+{k}" for k in range(1, problem.n_nodes + 2))
     name = next(each for each in numbered if each not in problem.node_names)
-    link = more.link.copy()
-    others = np.delete(problem.link[node], node)
-    link[node, -1] = link[-1, node] = others.max(initial=0) if len(others) else UNLIMITED
+    link, prompts = _joined(more.link, node), more.prompts
+    if prompts is not None and prompts.transfer is not None:
+        prompts = replace(prompts, transfer=_joined(prompts.transfer, node))
     steps = more.steps
     if steps is not None:
         delay = steps.delay.copy()
         others = np.delete(delay[node, :-1], node)
         delay[node, -1] = delay[-1, node] = others.min() if len(others) else 0
         steps = replace(steps, delay=delay)
-    return replace(more, node_names=(*problem.node_names, name), link=link, steps=steps)
+    return replace(more, node_names=(*problem.node_names, name), link=link, steps=steps, prompts=prompts)
+
+
+def _joined(rates: Int, node: int) -> Int:
+    """Rates of links, of which the last node has those of another one, with the fastest of them between the two."""
+    found = rates.copy()
+    others = np.delete(rates[node, :-1], node)
+    found[node, -1] = found[-1, node] = others.max(initial=0) if len(others) else UNLIMITED
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,18 +205,29 @@ def replace_serving(
                     now[:, 0], now[:, 1], wanted, steps, stopped, stay=(now, int(reluctance * wanted) + 1)
                 )
                 tried.append((begin, end))
-    plans = [without_idle(best_groups(problem, begin, end)) for begin, end in tried]
+    plans = [without_idle(routed(problem, best_groups(problem, begin, end))) for begin, end in tried]
+    replanned = [Replanned(each, loaded_layers(now, each, problem.prefill_layers)) for each in plans]
     found: list[Replanned] = []
-    for each in sorted((Replanned(p, loaded_layers(now, p)) for p in plans), key=lambda x: (x.loaded, -x.plan.rate)):
+    for each in sorted(replanned, key=lambda x: (x.loaded, -x.plan.rate)):
         if each.plan.rate > (found[-1].plan.rate if found else 0):
             found.append(each)
     return found, result
 
 
-def loaded_layers(now: Int, plan: ServingPlan) -> int:
-    """The number of layers of a plan that nodes do not hold now, given as (v, 2) intervals."""
-    common = np.minimum(plan.end, now[:, 1]) - np.maximum(plan.begin, now[:, 0])
-    return int((plan.end - plan.begin - np.maximum(common, 0)).sum())
+def loaded_layers(now: Int, plan: ServingPlan, prefill_layers: int = 0) -> int:
+    """The number of layers of a plan that nodes do not hold now, given as (v, 2) intervals.
+
+    With separate prefill, the same weights serve for both phases.
+    """
+    common = _common(np.stack([plan.begin, plan.end], axis=1), now, prefill_layers)
+    return int((plan.end - plan.begin - common).sum())
+
+
+def _common(one: Int, other: Int, prefill_layers: int) -> Int:
+    """Numbers of layers of the model that intervals (..., 2) have in common."""
+    one, other = (each - prefill_layers * (each[..., :1] >= prefill_layers) for each in (one, other))
+    common: Int = np.minimum(one[..., 1], other[..., 1]) - np.maximum(one[..., 0], other[..., 0])
+    return np.maximum(common, 0)
 
 
 def _moved_least(problem: Serving, now: Int, plan: ServingPlan) -> tuple[Int, Int]:
@@ -212,11 +236,11 @@ def _moved_least(problem: Serving, now: Int, plan: ServingPlan) -> tuple[Int, In
     groups = np.stack([problem.kind, find_sites(problem).of_node], axis=1)
     for group in np.unique(groups, axis=0):
         nodes = np.flatnonzero((groups == group).all(axis=1))
-        common = np.minimum(end[nodes][None, :], now[nodes, 1][:, None])
-        common -= np.maximum(begin[nodes][None, :], now[nodes, 0][:, None])
+        held = np.stack([begin[nodes], end[nodes]], axis=1)
+        common = _common(held[None], now[nodes][:, None], problem.prefill_layers)
         assignment = linear_sum_assignment.SimpleLinearSumAssignment()
         left, right = (index.reshape(-1) for index in np.indices(common.shape))
-        assignment.add_arcs_with_cost(left, right, -np.maximum(common, 0).reshape(-1))
+        assignment.add_arcs_with_cost(left, right, -common.reshape(-1))
         if assignment.solve() == assignment.OPTIMAL:
             order = [assignment.right_mate(k) for k in range(len(nodes))]
             begin[nodes], end[nodes] = begin[nodes][order], end[nodes][order]

@@ -64,13 +64,16 @@ def solve_exactly(
     model = cp_model.CpModel()
     nodes = [_add_node(model, problem, n, unit) for n in range(problem.n_nodes)]
     for n, node in enumerate(nodes):
-        node.into.append(_add_edge(model, [node.begin == 0, node.used == 1], problem.entry[n], unit))
+        node.into.append(_add_edge(model, [node.begin == 0, node.used == 1], problem.prefill_entry[n], unit))
         node.out.append(_add_edge(model, [node.end == problem.layers], problem.exit[n], unit))
     entering = [node.into[0] for node in nodes]
+    link = problem.link
+    if problem.prefill_layers:  # of the limits at different layers, the largest one
+        link = np.maximum(np.maximum(link, problem.prefill_link), problem.entry[None, :])
     for (u, sender), (w, receiver) in permutations(enumerate(nodes), 2):
         joins = receiver.begin <= sender.end if problem.partial else receiver.begin == sender.end
         later = [joins, receiver.end > sender.end, sender.used == 1]  # an idle node has neither begin nor end: 0
-        flow = _add_edge(model, later, problem.link[u, w], unit)
+        flow = _add_edge(model, later, link[u, w], unit)
         sender.out.append(flow)
         receiver.into.append(flow)
     total = model.new_int_var(0, _steps(upper, unit), "rate")

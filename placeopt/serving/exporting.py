@@ -33,6 +33,11 @@ def export_serving(problem: Serving, plan: ServingPlan, to: str) -> str:
     """
     if to not in FORMATS:
         raise UsageError(f"unknown format {to} of a serving plan{alternatives(to, FORMATS, 20)}")
+    if problem.prefill_layers:
+        why = "placeopt writes no transfer of the KV cache" if to == "vllm" else "there are no nodes for prefill alone"
+        raise UsageError(
+            f"--to {to}: prefill is separate in the plan, but {why} in this format; expected prefill: mixed"
+        )
     return FORMATS[to](problem, plan)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -25,8 +25,8 @@ from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.units import size_text
-from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving, Steps, build_serving
-from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving, Steps, build_serving
+from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps, prompt_times, with_phases
 
 MOST_LAYERS = 1_000
 """Limit of the number of layers."""
@@ -100,7 +100,12 @@ class ServingSpec(Strict):
     context: Annotated[Whole, Field(ge=1)] = 1024
     """Tokens of a request that are kept: the prompt and the answer."""
     prompt: Annotated[Whole, Field(ge=0)] = 0
-    """How many of these are the prompt, which each device processes, too. Default: 0, decoding alone."""
+    """How many of these are the prompt, which devices process, too. Default: 0, decoding alone."""
+    prefill: Literal["mixed", "separate"] = "mixed"
+    """`separate`: a device either processes prompts or decodes, and the KV cache of a prompt goes from one to another.
+    Default: mixed, each device does both."""
+    time_to_first_token: Time | None = None
+    """The longest time from the arrival of a request to its first token. Default: no limit."""
     batch: Annotated[Whole, Field(ge=1)] | None = None
     """Most requests for which a device computes a token at a time. Default: as many as its memory holds."""
     requests: Annotated[Whole, Field(ge=1)] | None = None
@@ -189,6 +194,7 @@ class _Compilation:
     def problem(self) -> Serving:
         """The compiled problem; raises a SpecError that lists every issue."""
         serving, issues = self.serving, self.issues
+        separate, limited = serving.prefill == "separate", serving.time_to_first_token is not None
         layers = sum(part.count for part in serving.layers)
         if layers > MOST_LAYERS:
             issues.add(f"{layers:,} layers in all; expected at most {MOST_LAYERS:,}", ("serving", "layers"))
@@ -196,10 +202,16 @@ class _Compilation:
         if serving.prompt >= serving.context:
             what = f"expected fewer tokens than context, {serving.context:,}: the others are the answer"
             issues.add(f"{serving.prompt:,}; {what}", ("serving", "prompt"))
+        for name, given in (("prefill", separate), ("time_to_first_token", limited)):
+            if given and not serving.prompt:
+                issues.add("there is no prompt; expected its tokens as prompt", ("serving", name), at_key=True)
+            elif given and serving.rates:
+                what = "measured rates say nothing of prompts; expected devices with computed ones alone"
+                issues.add(what, ("serving", name), at_key=True)
         if len(issues):
             raise issues.error()
         tables: dict[Any, int] = {}
-        found: list[Int] = []  # entries of `Step`
+        found: list[Int] = []  # entries of `Step`, and times of a prompt
         kind = []
         for device, key in zip(self.index.devices, self._measured(), strict=True):
             same = ("rates", key, device.spec.price) if key is not None else ("pool", device.pool, device.spec.price)
@@ -211,11 +223,15 @@ class _Compilation:
         arrays = link_arrays(links, self.index, self.scales, issues)
         if len(issues):
             raise issues.error()
+        alike = all(table.shape[1] == 1 for table in found)
+        runs = [layers] if alike else [part.count for part in serving.layers]
+        if separate:
+            found, alike = [with_phases(table, serving.context - serving.prompt) for table in found], False
+            layers, runs = 2 * layers, 2 * runs
         activation = self._with_prompt(self.scales.size(serving.activation, ("serving", "activation")))
         link = _token_rates(arrays.byte_ticks_num, arrays.byte_ticks_den, activation)
         entry = self._coordinator()
         most = max(max(int(np.flatnonzero(table[0].any(axis=0)).max(initial=-1)) + 1 for table in found), 1)
-        alike = all(table.shape[1] == 1 for table in found)
         stacked = np.stack([
             table[:, :, :most] if alike or table.shape[1] > 1 else np.repeat(table[:, :, :most], layers, axis=1)
             for table in found
@@ -230,12 +246,14 @@ class _Compilation:
             self._check_measured(arrays)
         if len(issues):
             raise issues.error()
-        runs = [layers] if alike else [part.count for part in serving.layers]
+        prompts = self._prompts(stacked[:, -1], arrays) if serving.prompt and not serving.rates else None
+        if len(issues):
+            raise issues.error()
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=stacked[:, 0],
             kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
             partial=serving.partial, runs=runs, steps=steps,
-            price=self._prices(tables), demand=self._demand(), name=self.stated.name,
+            price=self._prices(tables), demand=self._demand(), prompts=prompts, name=self.stated.name,
             description=self.stated.description,
             notes=(*self.scales.notes, *self.notes),
         )  # fmt: skip
@@ -252,21 +270,39 @@ class _Compilation:
         return f"{needs}, and the largest device has {size_text(most)}, of which {reserve} are reserved"
 
     def _steps(self, tables: Int, arrays: LinkArrays) -> Steps:
-        """Steps of kinds with (t, 6, 1 or L, K) entries of `Step`, and the delay of links."""
+        """Steps of kinds with (t, 7, 1 or L, K) entries of `Step` and times of a prompt, and the delay of links."""
         serving, scales = self.serving, self.scales
         ends = np.zeros(len(self.index), dtype=np.int64)
         if (stated := serving.coordinator) is not None:
             ends += scales.ticks(stated.latency, ("serving", "coordinator", "latency"), counts=False) * PER_TICK
-        limit = None
-        if serving.time_per_token is not None:
-            limit = scales.ticks(serving.time_per_token, ("serving", "time_per_token"), counts=False) * PER_TICK
-            if not limit:
-                self.issues.add("expected more than 0", ("serving", "time_per_token"))
+        limit = self._time_limit("time_per_token")
         room, reading, token, overhead, work = (tables[:, k] for k in range(1, 6))
         return Steps(
             room, reading, token, overhead, work, arrays.latency * PER_TICK, ends, ends, limit, serving.requests,
             serving.batch,
         )  # fmt: skip
+
+    def _time_limit(self, key: str) -> int | None:
+        """A limit of time in picoseconds; None if there is none."""
+        stated = getattr(self.serving, key)
+        if stated is None:
+            return None
+        limit = self.scales.ticks(stated, ("serving", key), counts=False) * PER_TICK
+        if not limit:
+            self.issues.add("expected more than 0", ("serving", key))
+        return limit
+
+    def _prompts(self, times: Int, arrays: LinkArrays) -> Prompts:
+        """The prompts, with (t, 1 or L, K) times; if prefill is separate, also with what passes from there."""
+        serving, limit = self.serving, self._time_limit("time_to_first_token")
+        answer = serving.context - serving.prompt
+        if serving.prefill == "mixed":
+            return Prompts(serving.prompt, answer, times, limit)
+        cache = [serving.prompt * each.cache for each in self._layer_costs() or []]
+        # Millionths of tokens of a million bytes are bytes.
+        transfer = _token_rates(arrays.byte_ticks_num, arrays.byte_ticks_den, TOKEN)
+        times = times[:, : times.shape[1] // 2]
+        return Prompts(serving.prompt, answer, times, limit, True, np.array(cache, dtype=np.int64), transfer)
 
     def _check_measured(self, arrays: LinkArrays) -> None:
         """Report keys that mean nothing without computed rates."""
@@ -312,8 +348,8 @@ class _Compilation:
         return [key for _, key in found]
 
     def _stated(self, key: str, layers: int) -> Int:
-        """(6, 1, layers) entries of `Step` with measured rates: requests need no memory, and steps no time."""
-        table = np.zeros((len(Step._fields), 1, layers), dtype=np.int64)
+        """(7, 1, layers) entries of `Step` with measured rates: requests need no memory, and steps no time."""
+        table = np.zeros((len(Step._fields) + 1, 1, layers), dtype=np.int64)
         for count, rate in self.serving.rates[key].items():
             path: Path = ("serving", "rates", key, count)
             if count > layers:
@@ -325,7 +361,7 @@ class _Compilation:
         return table
 
     def _computed(self, pool: str, device: DeviceSpec) -> Int:
-        """(6, 1 or L, L) entries of `Step` from the figures of a device."""
+        """(7, 1 or L, L) entries of `Step`, and times of a prompt, from the figures of a device."""
         serving, scales, place = self.serving, self.scales, ("devices", pool)
         costs = self._layer_costs()
         lacking = [
@@ -340,7 +376,7 @@ class _Compilation:
             what = listing(lacking) if lacking else f"a speed for {serving.precision} or a wider format"
             self.issues.add(f"lacks {what}; expected that, or its tokens per second in rates", place, at_key=True)
         if costs is None or lacking or form is None or device.speed is None:
-            return np.zeros((len(Step._fields), 1, sum(part.count for part in serving.layers)), dtype=np.int64)
+            return np.zeros((len(Step._fields) + 1, 1, sum(part.count for part in serving.layers)), dtype=np.int64)
         assert device.memory is not None
         assert device.efficiency is not None
         num, den = scales.speed(device.speed[form], (*place, "speed", form))
@@ -353,10 +389,15 @@ class _Compilation:
         capacity = scales.capacity(device.memory, (*place, "memory"))
         reserve = scales.size(serving.reserve, ("serving", "reserve"))
         hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, TICKS))
-        return interval_steps(costs, hardware, Requests(serving.context, serving.prompt, serving.batch))
+        requests = Requests(serving.context, serving.prompt, serving.batch, serving.prefill == "separate")
+        steps = interval_steps(costs, hardware, requests)
+        times = prompt_times(costs, hardware, requests) if serving.prompt else np.zeros_like(steps[0])
+        return np.concatenate([steps, times[None]])
 
     def _with_prompt(self, size: int) -> int:
         """Bytes that pass for each token of an answer, where a token of the prompt or the answer takes `size`."""
+        if self.serving.prefill == "separate":
+            return size
         context = self.serving.context
         return -(-size * context // max(context - self.serving.prompt, 1))
 

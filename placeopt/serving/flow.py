@@ -24,7 +24,7 @@ def largest_flow(
     edges = allowed_edges(problem, begin, kept)
     u, w = edges[:, 0], edges[:, 1]
     inside = np.where(u == COORDINATOR, rates[w], np.where(w == COORDINATOR, rates[u], np.minimum(rates[u], rates[w])))
-    limit = np.minimum(edge_limits(problem, edges) // unit, inside)
+    limit = np.minimum(edge_limits(problem, begin, edges) // unit, inside)
     source, sink, first = 2 * v, 2 * v + 1, 2 * v + 2
     network = max_flow.SimpleMaxFlow()
     used = np.flatnonzero(rates)

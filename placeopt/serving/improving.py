@@ -31,12 +31,9 @@ class _Intervals:
         rate = problem.rate[kind, 0 if problem.alike else begin, count]
         kept = (rate > 0) & (begin + count < problem.layers)
         self.begin, self.end, self.rate = begin[kept], begin[kept] + count[kept] + 1, rate[kept]
-        if problem.alike:  # intervals of the same number of layers share the sums over the first layers
-            counts, self._row = np.unique(count[kept], return_inverse=True)
-            self._rates = problem.rate[kind, 0, counts][:, None]
-        else:
-            self._row = np.arange(len(self.rate))
-            self._rates = self.rate[:, None]
+        # Intervals with the same rate share the sums over the first layers.
+        rates, self._row = np.unique(self.rate, return_inverse=True)
+        self._rates = rates[:, None]
         self._sums = np.zeros((len(self._rates), problem.layers + 1), dtype=np.int64)
 
     def gains(self, lacking: Int) -> Int:

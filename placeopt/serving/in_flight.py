@@ -10,6 +10,8 @@ A plan divides the requests into groups, which follow each other at equal times,
 in each period, for its share of a group: a step takes at most a period, and the steps and links on every way of tokens
 take at most as many periods as there are groups.
 
+If prefill is separate, all of this is about decoding: nodes for prefill have rates alone.
+
 `with_token_time` states a problem without requests, for a fixed t: the rate of a node is what its memory allows, and
 what it passes in steps that are worth their time. `sustained` finds groups for a plan.
 """
@@ -25,7 +27,8 @@ from numpy.typing import NDArray
 
 from placeopt.model.arrays import Int
 from placeopt.serving.flow import best_flow, largest_flow
-from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates
+from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates, ways_of
+from placeopt.serving.prefill import most_token_time
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving, Steps
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -62,7 +65,7 @@ def with_token_time(problem: Serving, time: float, worth: float) -> Serving:
     limit = np.minimum(problem.rate, problem.steps.room * (PER / max(time, 1.0)))
     sizes = np.arange(1, problem.most + 1, dtype=np.float64)
     flow = best_rates(_times(problem.steps), limit, worth * sizes)
-    return replace(problem, rate=np.minimum.accumulate(flow.astype(np.int64), axis=2), steps=None)
+    return problem.without_requests(np.minimum.accumulate(flow.astype(np.int64), axis=2))
 
 
 def _times(steps: Steps) -> Times:
@@ -130,10 +133,23 @@ def times_of(problem: Serving, begin: Int, end: Int) -> tuple[Int, Int, Int, Int
     return found[0], found[1], found[2], found[3], found[4]
 
 
-def token_times(problem: Serving, edges: Int) -> Int:
+def token_times(problem: Serving, begin: Int, edges: Int) -> Int:
     """(e,) picoseconds for each token on each edge; 0 without a limit."""
-    limits = edge_limits(problem, edges)
+    limits = edge_limits(problem, begin, edges)
     return np.where(limits < UNLIMITED, PER // np.maximum(limits, 1), 0)
+
+
+def decoding_flow(problem: Serving, plan: ServingPlan) -> tuple[Int, Int]:
+    """(e, 2) edges and (e,) rates of tokens of answers, which the coordinator sends to the first node that decodes."""
+    first, (u, w) = problem.prefill_layers, plan.edges.T
+    if not first:
+        return plan.edges, plan.flow
+    chosen = (w == COORDINATOR) | (plan.begin[w] >= first)
+    edges = np.stack([np.where(plan.begin[u] < first, COORDINATOR, u), w], axis=1)[chosen]
+    edges, place = np.unique(edges, axis=0, return_inverse=True)
+    flow = np.zeros(len(edges), dtype=np.int64)
+    np.add.at(flow, place.reshape(-1), plan.flow[chosen])
+    return edges, flow
 
 
 def edge_delays(problem: Serving, edges: Int) -> Int:
@@ -183,10 +199,10 @@ def grouped(problem: Serving, begin: Int, end: Int, groups: int, longest: int) -
     number = ways.rate // unit
     period = ways.period(Fraction(number), groups)[0] if number else 0
     passed, rates = ways.passed(), node_rates(problem, begin, end).tolist()
-    limits = edge_limits(problem, plan.edges).tolist()
+    limits = edge_limits(problem, begin, plan.edges).tolist()
     for flow, most in [*zip(plan.flow.tolist(), limits, strict=True), *((x, rates[n]) for n, x in passed.items())]:
         period = max(period, -(-(flow // unit * PER) // most))
-    if not number or (steps.token_time is not None and period * groups > steps.token_time):
+    if not number or (ways.most_time is not None and period * groups > ways.most_time):
         return replace(plan, edges=plan.edges[:0], flow=plan.flow[:0])
     period = max(period, 1)
     return replace(plan, flow=plan.flow // unit * (PER // period), groups=groups, period=period)
@@ -196,11 +212,12 @@ def _group_sizes(problem: Serving, begin: Int, end: Int, groups: int, longest: i
     """(v,) the most requests of a group that each node has memory and, in steps of at most `longest` ps, time for."""
     assert problem.steps is not None
     room, reading, token, overhead, work = times_of(problem, begin, end)
-    size = np.minimum(room // groups, MOST_REQUESTS if problem.steps.batch is None else problem.steps.batch)
+    batch = MOST_REQUESTS if problem.steps.batch is None else problem.steps.batch
+    size = np.minimum(room // groups, np.where(begin < problem.prefill_layers, MOST_REQUESTS, batch))
     for fixed, each in ((reading, token), (overhead, work)):
         size = np.minimum(size, np.where(each > 0, (longest - fixed) // np.maximum(each, 1), size))
         size = np.where(fixed > longest, 0, size)
-    # Nodes with measured rates take no time for steps; the period is made long enough for all rates later.
+    # Nodes with measured rates, and for prefill, take no time for steps; the period is made long enough for all later.
     most = node_rates(problem, begin, end) * (longest / PER) * (1 + 1e-5) + 1e-5
     return np.maximum(np.minimum(size, most.astype(np.int64)), 0)
 
@@ -225,6 +242,7 @@ def best_groups(problem: Serving, begin: Int, end: Int) -> ServingPlan:
 def step_lengths(problem: Serving, begin: Int, end: Int) -> list[int] | None:
     """The different times of steps for 1, 2, ... requests, in ps; None if the nodes hold more than a few requests."""
     room, reading, token, overhead, work = times_of(problem, begin, end)
+    room = np.where(begin < problem.prefill_layers, 0, room)
     if int(room.sum()) > FEW_REQUESTS:
         return None
     return sorted({
@@ -239,11 +257,12 @@ def able_rates(problem: Serving, plan: ServingPlan) -> Floats:
     if not plan.groups:
         return node_rates(problem, plan.begin, plan.end).astype(np.float64)
     size = _group_sizes(problem, plan.begin, plan.end, plan.groups, plan.period)
-    return size.astype(np.float64) * (PER / max(plan.period, 1))
+    passed = size.astype(np.float64) * (PER / max(plan.period, 1))
+    return np.where(plan.begin < problem.prefill_layers, node_rates(problem, plan.begin, plan.end), passed)
 
 
 def node_steps(problem: Serving, plan: ServingPlan) -> tuple[Int, Int]:
-    """(v,) the most requests in a step of each node, and the ps that it takes; 0 for idle nodes."""
+    """(v,) the most requests in a step of each node, and the ps that it takes; 0 for nodes that do not decode."""
     requests, taken = np.zeros((2, problem.n_nodes), dtype=np.int64)
     for n, (passed, _, reading, token, overhead, work) in _Ways(problem, plan).nodes.items():
         requests[n] = number = -(-passed * plan.period // PER)
@@ -259,25 +278,29 @@ class _Ways:
         self.steps = problem.steps
         passed = [0] * problem.n_nodes
         self.rate = 0
-        edges, flow = plan.edges.tolist(), plan.flow.tolist()
-        for (_, w), x in zip(edges, flow, strict=True):
+        for (_, w), x in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
             if w == COORDINATOR:
                 self.rate += x
             else:
                 passed[w] += x
+        self._passed = {n: x for n, x in enumerate(passed) if x}
         tables = [table.tolist() for table in times_of(problem, plan.begin, plan.end)]
         self.nodes = {
-            n: (x, *(table[n] for table in tables)) for n, x in enumerate(passed) if x
+            n: (x, *(table[n] for table in tables))
+            for n, x in self._passed.items()
+            if plan.begin[n] >= problem.prefill_layers
         }  # passed, room, times of steps
-        delay = edge_delays(problem, plan.edges).tolist()
+        pairs, rates = decoding_flow(problem, plan)
+        edges, flow, delay = pairs.tolist(), rates.tolist(), edge_delays(problem, pairs).tolist()
         ends = [problem.layers + 1 if w == COORDINATOR else int(plan.end[w]) for _, w in edges]
         order = sorted(range(len(edges)), key=ends.__getitem__)
-        each = token_times(problem, plan.edges).tolist()
+        each = token_times(problem, plan.begin, pairs).tolist()
         self.edges = [(*edges[e], flow[e], delay[e], each[e]) for e in order if flow[e]]
+        self.most_time = most_token_time(problem, plan)
 
     def passed(self) -> dict[int, int]:
         """What each node passes."""
-        return {n: passed for n, (passed, *_) in self.nodes.items()}
+        return self._passed
 
     def largest(self, groups: int) -> Fraction:
         """The most requests in a group, on average: all groups together have a whole number."""
@@ -286,7 +309,7 @@ class _Ways:
         if self.steps.requests is not None:
             limits.append(Fraction(self.steps.requests, groups))
         size = Fraction(int(min(limits) * groups), groups)
-        longest = self.steps.token_time
+        longest = self.most_time
         if longest is None or not size or self.period(size, groups)[0] * groups <= longest:
             return size
         low, high = 0, int(size * groups)
@@ -317,26 +340,9 @@ class _Ways:
 
 def _scaled(plan: ServingPlan, share: Fraction) -> ServingPlan:
     """The plan with a share of its flow on each way, rounded down."""
-    out: dict[int, list[int]] = {}
-    for e, u in enumerate(plan.edges[:, 0].tolist()):
-        out.setdefault(u, []).append(e)
-    left, to = plan.flow.tolist(), plan.edges[:, 1].tolist()
-    scaled = [0] * len(left)
-    while True:
-        way: list[int] = []
-        at = COORDINATOR
-        while not way or at != COORDINATOR:
-            while out.get(at) and not left[out[at][-1]]:
-                out[at].pop()
-            if not out.get(at):
-                break
-            way.append(out[at][-1])
-            at = to[way[-1]]
-        if not way:
-            break
-        amount = min(left[e] for e in way)
+    scaled = [0] * len(plan.flow)
+    for way, amount in ways_of(plan):
         for e in way:
-            left[e] -= amount
             scaled[e] += int(amount * share)
     flow = np.array(scaled, dtype=np.int64)
     return replace(plan, edges=plan.edges[flow > 0], flow=flow[flow > 0])

@@ -57,9 +57,13 @@ def draw_layers(problem: Serving, plan: ServingPlan, *, bound: int | None = None
     if bound is not None:
         axes.axhline(bound / TOKEN, color=palette.LIMIT, linewidth=1.2, linestyle=(0, (5, 2)))
         entries.append((line_sample(palette.LIMIT, dashes=(5, 2)), "bound"))
+    half = problem.prefill_layers
+    if half:
+        axes.axvline(half, color=palette.INK, linewidth=0.8)
+        axes.xaxis.set_major_formatter(lambda layer, _: f"{layer - half * (layer >= half):g}")
     axes.set_xlim(0, problem.layers)
     axes.set_ylim(0, 1.05 * max(float(height.max(initial=0)), (bound or plan.rate) / TOKEN, 1e-6))
-    axes.set_xlabel("layer")
+    axes.set_xlabel("layer of prefill, and then of decoding" if half else "layer")
     axes.set_ylabel("tokens/s")
     line_legend(picture, entries)
     return picture

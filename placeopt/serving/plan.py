@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +29,9 @@ class ServingPlan:
     groups, period
         If nodes share the requests in flight: the number of groups of requests, and the picoseconds after which one
         group follows another. Each request gets a token every `groups` x `period`.
+    routes
+        If prefill is separate: nodes that requests pass, first for their prompt and then for each token, with the rate
+        of these requests. They add up to the flow.
     """
 
     begin: Int
@@ -36,6 +40,7 @@ class ServingPlan:
     flow: Int
     groups: int = 0
     period: int = 0
+    routes: tuple[tuple[tuple[int, ...], int], ...] = ()
 
     @property
     def token_time(self) -> int:
@@ -76,12 +81,41 @@ def allowed_edges(problem: Serving, begin: Int, end: Int) -> Int:
     return np.concatenate([enter, between.reshape(-1, 2), leave]).astype(np.int64)
 
 
-def edge_limits(problem: Serving, edges: Int) -> Int:
-    """(e,) rates of the links of edges."""
+def edge_limits(problem: Serving, begin: Int, edges: Int) -> Int:
+    """(e,) rates of the links of edges.
+
+    The first node for decoding receives tokens from the coordinator, and the KV cache from nodes for prefill, which is
+    no part of these limits.
+    """
     u, v = edges[:, 0], edges[:, 1]
-    found = problem.link[u, v]  # wrong for the coordinator, and replaced
-    found = np.where(u == COORDINATOR, problem.entry[v], found)
+    first = problem.prefill_layers
+    # Both are wrong for the coordinator, and replaced.
+    found = np.where(begin[v] < first, problem.prefill_link[u, v], problem.link[u, v])
+    entry = np.where(begin[v] < first, problem.prefill_entry[v], problem.entry[v])
+    found = np.where((u == COORDINATOR) | ((begin[u] < first) & (begin[v] >= first)), entry, found)
     return np.where(v == COORDINATOR, problem.exit[u], found)
+
+
+def ways_of(plan: ServingPlan) -> Iterator[tuple[list[int], int]]:
+    """Ways from the coordinator back to it, as lists of edges, and rates on them that add up to the flow."""
+    out: dict[int, list[int]] = {}
+    for e, u in enumerate(plan.edges[:, 0].tolist()):
+        out.setdefault(u, []).append(e)
+    left, to = plan.flow.tolist(), plan.edges[:, 1].tolist()
+    while True:
+        way: list[int] = []
+        at = COORDINATOR
+        while not way or at != COORDINATOR:
+            while out.get(at) and not left[out[at][-1]]:
+                out[at].pop()
+            if not out.get(at):
+                return
+            way.append(out[at][-1])
+            at = to[way[-1]]
+        amount = min(left[e] for e in way)
+        for e in way:
+            left[e] -= amount
+        yield way, amount
 
 
 def without_idle(plan: ServingPlan) -> ServingPlan:

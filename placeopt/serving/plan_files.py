@@ -11,13 +11,16 @@
 Where nodes share the requests in flight, `groups` and `period` are the number of groups of requests, and the seconds
 after which one follows another. `layers` are the first one and the one after the last. `last` states what the
 coordinator receives of the last nodes. Rates are tokens per second, in millionths.
+
+If prefill is separate, nodes have a `phase`, `prefill` or `decode`. `routes` state the nodes that requests pass for
+their prompt and then for each token, and the rates of these requests.
 """
 
 from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -41,7 +44,15 @@ class NodePlan(Strict):
     """The layers of a node, and the tokens that it receives."""
 
     layers: Annotated[list[Annotated[Whole, Field(ge=0)]], Field(min_length=2, max_length=2)]
+    phase: Literal["prefill", "decode"] | None = None
     source: dict[Name, Use] = Field(default_factory=dict, alias="from")
+
+
+class RoutePlan(Strict):
+    """Nodes that requests pass in this order, and the rate of these requests."""
+
+    nodes: list[Name]
+    tokens_per_second: Use
 
 
 class ServingPlanFile(Strict):
@@ -52,6 +63,7 @@ class ServingPlanFile(Strict):
     tokens_per_second: Use | None = None
     nodes: dict[Name, NodePlan]
     last: dict[Name, Use] = Field(default_factory=dict)
+    routes: list[RoutePlan] = Field(default_factory=list)
     groups: Annotated[Whole, Field(ge=0, le=2**31)] = 0
     period: Annotated[Use, Field(ge=0, le=10**3)] = Fraction(0)
 
@@ -62,10 +74,13 @@ def _tokens(rate: int) -> float:
 
 def serving_plan_document(problem: Serving, plan: ServingPlan) -> dict[str, Any]:
     """The document of a plan file."""
-    nodes: dict[str, dict[str, Any]] = {
-        problem.node_names[n]: {"layers": [int(plan.begin[n]), int(plan.end[n])], "from": {}}
-        for n in np.flatnonzero(plan.end > plan.begin).tolist()
-    }
+    nodes: dict[str, dict[str, Any]] = {}
+    half = problem.prefill_layers
+    for n in np.flatnonzero(plan.end > plan.begin).tolist():
+        decodes = int(plan.begin[n]) >= half
+        phase = {"phase": "decode" if decodes else "prefill"} if half else {}
+        layers = [int(layer) - half * decodes for layer in (plan.begin[n], plan.end[n])]
+        nodes[problem.node_names[n]] = {"layers": layers, **phase, "from": {}}
     last = {}
     for (u, w), rate in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
         if w == COORDINATOR:
@@ -73,9 +88,13 @@ def serving_plan_document(problem: Serving, plan: ServingPlan) -> dict[str, Any]
         else:
             nodes[problem.node_names[w]]["from"][ENTRY if u == COORDINATOR else problem.node_names[u]] = _tokens(rate)
     groups = {"groups": plan.groups, "period": plan.period / SECOND} if plan.groups else {}
+    routes = [
+        {"nodes": [problem.node_names[n] for n in route], "tokens_per_second": _tokens(rate)}
+        for route, rate in plan.routes
+    ]
     return {
         "placeopt_plan": 1, "problem": problem.name, "tokens_per_second": _tokens(plan.rate), **groups, "nodes": nodes,
-        "last": last,
+        "last": last, **({"routes": routes} if routes else {}),
     }  # fmt: skip
 
 
@@ -122,7 +141,14 @@ def read_serving_plan(path: StrPath, problem: Serving) -> ServingPlan:
         n = find(name, ("nodes", name))
         if n is None:
             continue
-        begin[n], end[n] = (min(layer, 2**31) for layer in node.layers)
+        if node.phase is None and problem.prefill_layers:
+            issues.append(document.issue("phase is missing; expected prefill or decode", ("nodes", name), at_key=True))
+        elif node.phase is not None and not problem.prefill_layers:
+            issues.append(
+                document.issue("prefill is not separate in the problem", ("nodes", name, "phase"), at_key=True)
+            )
+        first = problem.prefill_layers if node.phase == "decode" else 0
+        begin[n], end[n] = (min(layer, 2**31) + first for layer in node.layers)
         for sender, stated in node.source.items():
             where: Path = ("nodes", name, "from", sender)
             u = COORDINATOR if sender == ENTRY and ENTRY not in number else find(sender, where)
@@ -134,9 +160,14 @@ def read_serving_plan(path: StrPath, problem: Serving) -> ServingPlan:
         if n is not None:
             edges.append((n, COORDINATOR))
             flow.append(rate(stated, ("last", name)))
+    routes = []
+    for k, route in enumerate(checked.model.routes):
+        found = [find(name, ("routes", k, "nodes", j)) for j, name in enumerate(route.nodes)]
+        passed = rate(route.tokens_per_second, ("routes", k, "tokens_per_second"))
+        routes.append((tuple(n for n in found if n is not None), passed))
     if issues:
         raise PlanError(in_file_order(issues))
     return ServingPlan(
         begin, end, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(flow, dtype=np.int64),
-        groups=checked.model.groups, period=round(checked.model.period * SECOND),
+        groups=checked.model.groups, period=round(checked.model.period * SECOND), routes=tuple(routes),
     )  # fmt: skip

@@ -73,6 +73,48 @@ class Steps:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Prompts:
+    """What prompts of requests take, and what passes between nodes if prefill is separate from decoding.
+
+    Attributes
+    ----------
+    tokens, answer
+        Tokens of a prompt, and of its answer.
+    time
+        (t, L or 1, K) picoseconds of one prompt on a node, by kind, first layer and number of layers.
+    limit
+        The longest time to the first token, in picoseconds; None without a limit.
+    separate
+        Whether the first half of the layers of the problem is for prefill, and the second one for decoding.
+    cache
+        (L,) bytes of the KV cache of a prompt by layer, which go from prefill to decoding; None if this is left out.
+    transfer
+        (v, v) bytes per second from one node to another; UNLIMITED without a limit.
+    """
+
+    tokens: int
+    answer: int
+    time: Int
+    limit: int | None = None
+    separate: bool = False
+    cache: Int | None = None
+    transfer: Int | None = None
+
+    def part(self, nodes: Int) -> Prompts:
+        """The prompts for some of the nodes."""
+        return self if self.transfer is None else replace(self, transfer=self.transfer[np.ix_(nodes, nodes)])
+
+    def share(self, rates: Int) -> Int:
+        """Rates of links in tokens of answers, of which each stands for its part of a prompt, rounded down."""
+        different, place = np.unique(rates, return_inverse=True)
+        passed = [
+            rate if rate >= UNLIMITED else min(rate * self.answer // self.tokens, UNLIMITED)
+            for rate in different.tolist()
+        ]
+        return np.array(passed, dtype=np.int64)[place].reshape(rates.shape)
+
+
 @dataclass(frozen=True, eq=False)
 class Serving:
     """Layers to divide among nodes.
@@ -104,6 +146,10 @@ class Serving:
         Times of steps, if the nodes share the requests in flight; None if `rate` is all that limits a node.
     demand
         The rate for which the cheapest nodes are to be found; None if the largest rate is wanted.
+    prompts
+        What prompts take; None if they are left out. With separate prefill, there are twice as many layers as in the
+        model: a request passes all of them for its prompt, and then all of them again for each token of its answer. A
+        node holds layers of one half. `rate` and `link` remain tokens of answers.
     """
 
     layers: int
@@ -119,9 +165,25 @@ class Serving:
     steps: Steps | None = None
     price: Int | None = None
     demand: int | None = None
+    prompts: Prompts | None = None
     name: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def prefill_layers(self) -> int:
+        """The number of layers for prefill alone, which are the first ones."""
+        return self.layers // 2 if self.prompts is not None and self.prompts.separate else 0
+
+    @cached_property
+    def prefill_link(self) -> Int:
+        """(v, v) rates of links between nodes for prefill."""
+        return self.prompts.share(self.link) if self.prompts is not None and self.prefill_layers else self.link
+
+    @cached_property
+    def prefill_entry(self) -> Int:
+        """(v,) rates of links from the coordinator to nodes for prefill."""
+        return self.prompts.share(self.entry) if self.prompts is not None and self.prefill_layers else self.entry
 
     @property
     def n_nodes(self) -> int:
@@ -157,13 +219,23 @@ class Serving:
             self, node_names=tuple(self.node_names[n] for n in nodes.tolist()), kind=self.kind[nodes],
             link=self.link[np.ix_(nodes, nodes)], entry=self.entry[nodes], exit=self.exit[nodes],
             steps=None if self.steps is None else self.steps.part(nodes),
+            prompts=None if self.prompts is None else self.prompts.part(nodes),
         )  # fmt: skip
+
+    def without_requests(self, rate: Int | None = None) -> Serving:
+        """The problem, with other rates if they are stated, in which nothing but rates of nodes and links limits."""
+        prompts = None
+        if self.prompts is not None and self.prompts.separate:
+            prompts = replace(self.prompts, limit=None, cache=None)
+        return replace(self, rate=self.rate if rate is None else rate, steps=None, prompts=prompts)
 
     def with_merged_kinds(self) -> Serving:
         """The same problem, in which nodes with the same rates and steps have the same kind; it has no prices."""
         tables = [self.rate]
         if self.steps is not None:
             tables += [getattr(self.steps, name) for name in TABLES]
+        if self.prompts is not None:
+            tables.append(self.prompts.time)
         rows = [b"".join(table[kind].tobytes() for table in tables) for kind in range(len(self.kind_names))]
         firsts = [kind for kind, row in enumerate(rows) if rows.index(row) == kind]
         steps = self.steps
@@ -173,6 +245,7 @@ class Serving:
         return replace(
             self, kind_names=tuple(self.kind_names[kind] for kind in firsts), kind=number[self.kind],
             rate=self.rate[firsts], steps=steps, price=None,
+            prompts=None if self.prompts is None else replace(self.prompts, time=self.prompts.time[firsts]),
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -195,6 +268,7 @@ def build_serving(
     steps: Steps | None = None,
     price: object = None,
     demand: int | None = None,
+    prompts: Prompts | None = None,
     name: str = "",
     description: str = "",
     notes: tuple[str, ...] = (),
@@ -236,5 +310,5 @@ def build_serving(
         layers=layers, node_names=tuple(node_names), kind_names=tuple(kinds),
         kind=whole_numbers("kind", kind, (v,), "nodes", most=len(rates) - 1), rate=falling, link=links,
         entry=ends[0], exit=ends[1], partial=bool(partial), runs=tuple(runs),
-        steps=steps, price=prices, demand=demand, name=name, description=description, notes=notes,
+        steps=steps, price=prices, demand=demand, prompts=prompts, name=name, description=description, notes=notes,
     )  # fmt: skip

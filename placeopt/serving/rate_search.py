@@ -135,8 +135,9 @@ class RateSearch(Search):
         if number > 1 and not self._done():
             large = self.problem.n_nodes > 2 * COPIED
             self._part(None, self.rate, self.options.limit * 0.1)
-            with self._within(self.options.limit / (20 if large else 6)):
-                self._bound_crossings()
+            if not self.problem.prefill_layers:  # tokens may change the site between prefill and decoding
+                with self._within(self.options.limit / (20 if large else 6)):
+                    self._bound_crossings()
             if large:
                 self._arrange()
             else:

@@ -8,9 +8,10 @@ memory next to the weights limits the requests. The time of a prompt is divided 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from math import ceil
 from typing import NamedTuple
 
@@ -51,11 +52,14 @@ class Requests:
         Tokens of a request that are kept, and how many of them are its prompt. The others are its answer.
     batch
         Most requests of a step; None for as many as the memory of the node holds.
+    separate
+        Whether other nodes process the prompts.
     """
 
     context: int
     prompt: int = 0
     batch: int | None = None
+    separate: bool = False
 
 
 class Step(NamedTuple):
@@ -69,6 +73,40 @@ class Step(NamedTuple):
     work: int = 0
 
 
+def with_phases(table: Int, answer: int) -> Int:
+    """(7, 2 L, L) entries of `Step`, and times of a prompt, by first layer and number of layers: for prefill, and then
+    for decoding.
+
+    `table` has (7, 1 or L, L) entries for decoding, and times of a prompt. A node processes one prompt at a time; its
+    rate is in tokens of answers, which have `answer` tokens.
+    """
+    size = table.shape[2]
+    fits = np.arange(size)[:, None] + np.arange(size) < size
+    table = np.where(fits, np.broadcast_to(table, (len(table), size, size)), 0)
+    found = np.concatenate([np.zeros_like(table), table], axis=1)
+    found[-1] = np.roll(found[-1], size, axis=0)  # prompts belong to prefill
+    time = found[-1, :size]
+    found[0, :size][time > 0] = [min(TOKEN * SECOND * answer // each, UNLIMITED) for each in time[time > 0].tolist()]
+    found[1, :size][time > 0] = UNLIMITED
+    return found
+
+
+def prompt_times(layers: Sequence[LayerCosts], hardware: Hardware, requests: Requests) -> Int:
+    """(1, L) picoseconds of a prompt by number of layers if all are alike, else (L, L) by first layer and number.
+
+    They are 0 where the weights do not fit, or no KV cache of one prompt next to them.
+    """
+    size = len(layers)
+    table = np.zeros((1 if len(set(layers)) == 1 else size, size), dtype=np.int64)
+    for first, intervals in _intervals(layers):
+        for count, held in intervals:
+            if held.weights + held.cache * requests.prompt > hardware.memory:
+                break
+            time = ceil(_prompt_seconds(held, count, hardware, requests) * SECOND)
+            table[first, count - 1] = min(max(time, 1), UNLIMITED)
+    return table
+
+
 def interval_steps(layers: Sequence[LayerCosts], hardware: Hardware, requests: Requests) -> Int:
     """(6, 1, L) entries of `Step` by number of layers if all are alike, else (6, L, L) by first layer and number.
 
@@ -77,15 +115,21 @@ def interval_steps(layers: Sequence[LayerCosts], hardware: Hardware, requests: R
     """
     size = len(layers)
     table = np.zeros((len(Step._fields), 1 if len(set(layers)) == 1 else size, size), dtype=np.int64)
-    for first in range(table.shape[1]):
-        held = LayerCosts(0, 0, 0)
-        for count, layer in enumerate(layers[first:], 1):
-            held = LayerCosts(*map(sum, zip(held, layer, strict=True)))
+    for first, intervals in _intervals(layers):
+        for count, held in intervals:
             step = _step(held, count, hardware, requests)
             if not step.rate:
                 break
             table[:, first, count - 1] = step
     return table
+
+
+def _intervals(layers: Sequence[LayerCosts]) -> Iterator[tuple[int, Iterator[tuple[int, LayerCosts]]]]:
+    """The first layers of intervals, one if all layers are alike, and for each of them the numbers of layers and their
+    summed costs."""
+    for first in range(1 if len(set(layers)) == 1 else len(layers)):
+        sums = accumulate(layers[first:], lambda one, other: LayerCosts(*map(sum, zip(one, other, strict=True))))
+        yield first, enumerate(sums, 1)
 
 
 def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) -> Step:
@@ -102,12 +146,17 @@ def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) 
     overhead = count * hardware.overhead
     work = held.flops / hardware.speed
     prefill = Fraction(0)
-    if requests.prompt:  # it takes a reading of the weights, or its work, once for all tokens of the answer
-        prefill = max(read, requests.prompt * work) + overhead
-        prefill /= requests.context - requests.prompt
+    if requests.prompt and not requests.separate:  # once for all tokens of the answer
+        prefill = _prompt_seconds(held, count, hardware, requests) / (requests.context - requests.prompt)
     seconds = (read + overhead, cached + prefill, overhead, work + prefill)
     times = [min(ceil(each * SECOND), UNLIMITED) for each in seconds]
     most = room if requests.batch is None else min(room, requests.batch)
     longest = max(times[0] + most * times[1], times[2] + most * times[3])
     rate = min(TOKEN * SECOND * most // longest, UNLIMITED) if longest else UNLIMITED
     return Step(rate, room, *times)
+
+
+def _prompt_seconds(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) -> Fraction:
+    """Seconds of a prompt on `count` layers: a reading of the weights or the work, whichever takes longer."""
+    read = Fraction(0) if hardware.bandwidth is None else held.weights / hardware.bandwidth
+    return max(read, requests.prompt * held.flops / hardware.speed) + count * hardware.overhead

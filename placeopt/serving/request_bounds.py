@@ -6,6 +6,9 @@ f t. For every price w of a request in layers, the sum of w k g - b(g) over the 
 values, and at least f (w L - t). For t between two times, the memory of a node limits its rate by the shorter one, and
 the longer one limits the requests. A bound for every range of times together bounds the rate.
 
+If prefill is separate, this holds for the layers and nodes of decoding, and the nodes for prefill pass f, too. A node
+counts for what is worth more at prices of layers for prefill and for decoding; the transfer between them is left out.
+
 These bounds are not from the literature.
 """
 
@@ -18,6 +21,7 @@ import numpy as np
 
 from placeopt.serving.bounds import COARSE, REQUEST_STEPS, InFlight, PatternBound, kind_groups, layer_classes
 from placeopt.serving.in_flight import MOST_GROUPS, PER, Floats, best_rates, best_rates_of_groups, step_requests
+from placeopt.serving.prefill import least_prompt_time
 from placeopt.serving.problem import UNLIMITED, Serving
 
 _SAFE = 1 + 1e-9
@@ -59,11 +63,16 @@ class TimeBounds:
         self.problem, steps = problem, problem.steps
         self._counts = problem.counts.astype(np.float64)
         self._sizes = np.arange(1, problem.most + 1, dtype=np.float64)
+        first = problem.prefill_layers
+        self._layers = problem.layers - first
+        self._prefill = problem.rate[:, :first].max(axis=1, initial=0).astype(np.float64)
         # Of unlike layers, those with the largest rate, the largest room and the shortest steps, each by itself.
-        holds = problem.rate > 0
-        self._rate, self._room = (table.max(axis=1).astype(np.float64) for table in (problem.rate, steps.room))
+        holds = problem.rate[:, first:] > 0
+        self._rate, self._room = (
+            table[:, first:].max(axis=1).astype(np.float64) for table in (problem.rate, steps.room)
+        )
         a, b, c, d = (
-            np.where(holds, table, table.max(initial=0)).min(axis=1).astype(np.float64)
+            np.where(holds, table[:, first:], table.max(initial=0)).min(axis=1).astype(np.float64)
             for table in (steps.reading, steps.token, steps.overhead, steps.work)
         )
         self._times = a, b, c, d
@@ -78,6 +87,8 @@ class TimeBounds:
         )[:, None]  # fmt: skip
         self._ways[self._counts == 0] = 0
         self.most_time = np.inf if steps.token_time is None else float(steps.token_time)
+        if problem.prompts is not None and problem.prompts.limit is not None:
+            self.most_time = min(self.most_time, problem.prompts.limit - least_prompt_time(problem, problem.prompts))
         self.most_requests = np.inf if steps.requests is None else float(steps.requests)
 
     def shortest(self) -> float:
@@ -85,13 +96,13 @@ class TimeBounds:
         a, b, c, d = self._times
         fixed = np.maximum(a + b, c + d) + self._ways
         each = np.where((self._rate > 0) & (self._counts > 0)[:, None], fixed / self._sizes, np.inf)
-        return max(float(each.min()) * self.problem.layers / _SAFE, 1.0)
+        return max(float(each.min()) * self._layers / _SAFE, 1.0)
 
     def bound(self, least: float, most: float, groups: tuple[int, int], above: int, precision: float) -> TimeRange:
         """The bound for times from `least` to `most`, which may be infinite, and for numbers of groups from one to
         another; at least `above`, to some precision."""
         limit = self._limits(least, most, groups)
-        high = float((self._counts * (limit * self._sizes).max(axis=1)).sum()) / self.problem.layers
+        high = self._area(limit, np.inf) / self._layers
         high = min(high, self.most_requests * PER / max(least, 1.0))
         low, worth = min(float(above), high), 0.0
         period = _least_period(least, groups)
@@ -171,12 +182,19 @@ class TimeBounds:
     def _refuted(self, rate: float, limit: Floats, most: float, period: float) -> tuple[bool, float]:
         """Whether no plan passes a rate with times of at most `most`, and the price of a request that shows most."""
         in_flight = min(most * rate / PER, self.most_requests)
-        limit, layers = np.minimum(limit, rate), self.problem.layers
+        limit, layers = np.minimum(limit, rate), self._layers
         if not np.isfinite(in_flight):  # a request costs nothing
-            return float((self._counts * (limit * self._sizes).max(axis=1)).sum()) * _SAFE < layers * rate, np.inf
+            return self._area(limit, rate) * _SAFE < layers * rate, np.inf
+        prefill = (np.minimum(self._prefill, rate) * self._sizes).max(axis=1) / PER
 
         def missing(price: float) -> float:
-            return self._gains(limit, price, period) + in_flight * _SAFE - price * layers * rate / PER / _SAFE
+            gains = self._gains(limit, price, period)
+            total = float((self._counts * gains).sum()) * _SAFE
+            if self.problem.prefill_layers:  # at the price of layers for prefill that shows most
+                prices = gains / np.maximum(prefill, 1e-30)
+                sums = np.maximum(gains, prices[:, None] * prefill) @ self._counts * _SAFE
+                total = float((sums - prices * layers * rate / PER / _SAFE).min())
+            return total + in_flight * _SAFE - price * layers * rate / PER / _SAFE
 
         golden = (5**0.5 - 1) / 2
         low, high = 0.0, 10 * in_flight * PER / rate / layers
@@ -191,8 +209,21 @@ class TimeBounds:
             low, high = (low, b) if one <= other else (a, high)
         return False, (low + high) / 2
 
-    def _gains(self, limit: Floats, price: float, period: float) -> float:
-        """The largest sum over the nodes of layers x rate x price - requests in steps and on links, rounded up."""
+    def _area(self, limit: Floats, most: float) -> float:
+        """The largest sum over the nodes of layers x rate in decoding, with (t, K) limits of rates.
+
+        If prefill is separate, a node counts for one of the phases, at shares of both for which the sum is the least.
+        Its rate for prefill is at most `most`.
+        """
+        one = (limit * self._sizes).max(axis=1)
+        if not self.problem.prefill_layers:
+            return float((self._counts * one).sum())
+        other = (np.minimum(self._prefill, most) * self._sizes).max(axis=1)
+        shares = (one / np.maximum(one + other, 1.0))[:, None]
+        return float((np.maximum(shares * other, (1 - shares) * one) @ self._counts).min())
+
+    def _gains(self, limit: Floats, price: float, period: float) -> Floats:
+        """(t,) the largest layers x rate x price - requests in steps and on links of a node, rounded up."""
         worth = np.maximum(price * self._sizes - self._ways, 0.0)
         flow = best_rates(self._times, limit, worth)
         gain = worth * flow / PER * _SAFE - step_requests(self._times, flow) / _SAFE
@@ -203,7 +234,8 @@ class TimeBounds:
         # Each step is for one request at least.
         gain = np.minimum(gain, limit / PER * np.maximum(worth * _SAFE - np.maximum(a + b, c + d) / _SAFE, 0.0))
         gain = np.where((self._rate > 0) & (gain > 0), gain, 0.0)
-        return float((self._counts * gain.max(axis=1)).sum()) * _SAFE
+        found: Floats = gain.max(axis=1)
+        return found
 
 
 def _least_period(least: float, groups: tuple[int, int]) -> float:

@@ -17,6 +17,7 @@ from placeopt.model.arrays import Int
 from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import GROUPS, NEAR, best_groups, grouped, step_lengths, sustained, with_token_time
 from placeopt.serving.plan import ServingPlan, node_rates
+from placeopt.serving.prefill import quick
 from placeopt.serving.problem import Serving
 from placeopt.serving.rate_search import COPIED, RateSearch, first_plans
 from placeopt.serving.request_bounds import ALL, STEP, TimeBounds, TimeRange
@@ -43,6 +44,10 @@ SMALL = 12
 
 WORTHS = (1.0, 1.5, 2.5, 0.7)
 """Factors of the price at which rates of nodes are tried."""
+
+QUICK = (None, 0.9, 1.5, 0.6)
+"""Shares of the limit of the time to the first token that all layers of a prompt may take on a node, in plans that are
+tried. Above 1, quicker nodes are needed, too; with None, only the limit itself counts."""
 
 
 @dataclass(slots=True)
@@ -72,7 +77,7 @@ class RequestSearch(Search):
         super().__init__(problem, options)
         self.bounds = TimeBounds(self.problem)
         self.ranges: list[_Range] = []
-        self._planned, self._turn = 0.0, 0
+        self._planned, self._turn, self._share = 0.0, 0, -1
         self._random = np.random.default_rng(options.seed)
         if start is not None:
             self._keep(best_groups(self.problem, *start))
@@ -163,7 +168,7 @@ class RequestSearch(Search):
 
     def _first_ranges(self) -> None:
         """Ranges of all times, and plans in milliseconds for each; no range if there is no plan."""
-        alone = replace(self.problem, steps=None)
+        alone = self.problem.without_requests()
         search = RateSearch(alone, replace(self.options, limit=self.options.limit / 10, gap=0.1, enough=None)).run()
         if search.plan is not None:
             self._take(search.plan)
@@ -189,7 +194,12 @@ class RequestSearch(Search):
     def _plain(self, times: TimeRange, factor: float) -> Serving:
         """The problem without requests for times in a range."""
         at = (times.least * min(times.most, times.least * STEP)) ** 0.5
-        return with_token_time(self.problem, at, times.worth * factor)
+        return with_token_time(self._quick(), at, times.worth * factor)
+
+    def _quick(self) -> Serving:
+        """The problem without nodes that are too slow for the time to the first token, by one share of it in turn."""
+        self._share += 1
+        return quick(self.problem, QUICK[self._share % len(QUICK)])
 
     def _bound_by_patterns(self, top: _Range) -> None:
         found = self.bounds.by_patterns(top.times, self.rate, self._precision(top), self._stopped)
@@ -248,6 +258,9 @@ class RequestSearch(Search):
                     for _ in range(2)
                 )
                 begin[node], end[node] = min(one, other), max(one, other)
+                half = self.problem.prefill_layers
+                if begin[node] < half < end[node]:  # no node holds layers of both phases
+                    (begin if self._random.random() < 0.5 else end)[node] = half
                 if end[node] - begin[node] > self.problem.most:
                     end[node] = begin[node]
             if self._take_like(begin, end):

@@ -83,4 +83,7 @@ class ServingResult:
         """The requests in flight, if nodes share them."""
         if self.plan is None or not self.plan.groups:
             return {}
-        return {"requests": self.plan.requests, "seconds_per_token": self.plan.token_time / SECOND}
+        found: dict[str, Any] = {"requests": self.plan.requests, "seconds_per_token": self.plan.token_time / SECOND}
+        if self.report is not None and self.report.first_token is not None:
+            found["seconds_to_first_token"] = self.report.first_token / SECOND
+        return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from placeopt.errors import InternalError
 from placeopt.serving.plan import ServingPlan, without_idle
+from placeopt.serving.prefill import quick, routed
 from placeopt.serving.problem import Serving
 from placeopt.serving.result import ServingResult
 from placeopt.serving.sites import find_sites
@@ -31,7 +32,7 @@ class Search:
     """The best plan so far, and a bound of the rate, within a time limit."""
 
     def __init__(self, problem: Serving, options: SearchOptions) -> None:
-        self._asked, self.problem, self.options = problem, problem.with_merged_kinds(), options
+        self._asked, self.problem, self.options = problem, quick(problem.with_merged_kinds()), options
         self._begun = time.monotonic()
         self._until = self._begun + options.limit
         self.sites = find_sites(problem)
@@ -64,7 +65,7 @@ class Search:
 
     def _keep(self, plan: ServingPlan) -> bool:
         """Keep a plan if it is the best so far."""
-        if plan.rate <= self.rate:
+        if plan.rate <= self.rate or (plan := routed(self.problem, plan)).rate <= self.rate:
             return False
         self.plan, self.rate = plan, plan.rate
         self.history.append((self._elapsed(), plan.rate))
@@ -82,7 +83,8 @@ class Search:
             self.plan = without_idle(self.plan)
         report = None if self.plan is None else verify_serving(self._asked, self.plan)
         if report is not None:
-            largest = report.largest or self.problem.steps is not None
+            decided = self.problem.steps is None and (self._asked.prompts is None or self._asked.prompts.cache is None)
+            largest = report.largest or not decided
             if not report.feasible or not largest or report.rate > self.bound:
                 raise InternalError(f"a plan of a serving problem is not verified: {report.violations[:1]}")
         return ServingResult(

@@ -8,6 +8,9 @@
 | `node` | no node passes more than its rate |
 | `balance` | what enters a node leaves it |
 | `requests` | each request gets its next token in time, and nodes have memory for the tokens of requests |
+| `routes` | if prefill is separate: routes of requests add up to the flow |
+| `transfer` | no link carries more bytes of the KV cache per second than its bandwidth |
+| `first token` | each request gets its first token in time |
 
 Nothing here is shared with what finds plans. The largest flow is the least capacity of a cut (L. R. Ford, D. R.
 Fulkerson, Canadian Journal of Mathematics 1956). The nodes and links that the flow fills are found by a search in the
@@ -17,13 +20,13 @@ residual network, and form such a cut.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from placeopt.model.arrays import Int, whole_numbers
 from placeopt.serving.plan import COORDINATOR, ServingPlan
-from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,9 @@ class ServingReport:
     violations: tuple[tuple[str, str], ...]
     largest: bool
     """Whether no flow is larger with the same intervals. False if nodes share requests: it is not decided then."""
+    first_token: int | None = None
+    """Picoseconds from the arrival of a request to its first token, on the slowest way and without queues; None if
+    prompts are left out, or a rule is broken."""
 
     @property
     def feasible(self) -> bool:
@@ -46,6 +52,7 @@ class ServingReport:
             "feasible": self.feasible,
             "tokens_per_second": self.rate / TOKEN,
             "largest_flow": self.largest,
+            **({} if self.first_token is None else {"seconds_to_first_token": self.first_token / SECOND}),
             "violations": [{"rule": rule, "message": message} for rule, message in self.violations],
         }
 
@@ -66,17 +73,25 @@ def verify_serving(problem: Serving, plan: ServingPlan) -> ServingReport:
     rates = [problem.rate_of(int(problem.kind[n]), begin[n], end[n]) for n in range(v)]
     violations = (
         *_intervals(problem, begin, end, rates), *_edges(problem, begin, end, rates, edges),
-        *_amounts(problem, edges, flow, rates),
+        *_amounts(problem, begin, edges, flow, rates),
     )  # fmt: skip
+    routed = problem.prompts is not None and problem.prompts.cache is not None
+    if routed and not violations:
+        violations = tuple(_routes(problem, begin, end, plan))
+    first_token = None
     if problem.steps is not None and not violations:
         violations = tuple(_requests(problem, plan))
+        if problem.prompts is not None and not violations:
+            first_token = _first_token(problem, problem.prompts, begin, end, plan)
+            violations = tuple(_late(first_token, problem.prompts.limit))
     rate = sum(x for (u, _), x in zip(edges, flow, strict=True) if u == COORDINATOR)
     largest = (
         not violations
         and problem.steps is None
+        and not routed
         and _is_largest(problem, begin, end, rates, {(u, w): x for (u, w), x in zip(edges, flow, strict=True)})
     )
-    return ServingReport(rate, violations, largest)
+    return ServingReport(rate, violations, largest, None if violations else first_token)
 
 
 def _name(problem: Serving, n: int) -> str:
@@ -110,12 +125,14 @@ def _edges(
             yield "edge", f"{_name(problem, w)} does not continue after {_name(problem, u)}"
 
 
-def _amounts(problem: Serving, edges: list[list[int]], flow: list[int], rates: list[int]) -> Iterator[tuple[str, str]]:
+def _amounts(
+    problem: Serving, begin: list[int], edges: list[list[int]], flow: list[int], rates: list[int]
+) -> Iterator[tuple[str, str]]:
     into, out = [0] * problem.n_nodes, [0] * problem.n_nodes
     for (u, w), x in zip(edges, flow, strict=True):
         if x < 0:
             yield "link", f"{_name(problem, u)} to {_name(problem, w)}: the flow is negative"
-        elif x > (most := _limit(problem, u, w)):
+        elif x > (most := _limit(problem, begin, u, w)):
             carried = f"carries {x / TOKEN:,.6f} tokens/s, its link at most {most / TOKEN:,.6f}"
             yield "link", f"{_name(problem, u)} to {_name(problem, w)} {carried}"
         if u != COORDINATOR:
@@ -129,10 +146,18 @@ def _amounts(problem: Serving, edges: list[list[int]], flow: list[int], rates: l
             yield "node", f"{problem.node_names[n]} passes {a / TOKEN:,.6f} tokens/s, at most {rates[n] / TOKEN:,.6f}"
 
 
-def _limit(problem: Serving, u: int, w: int) -> int:
-    if u == COORDINATOR:
-        return int(problem.entry[w])
-    return int(problem.exit[u]) if w == COORDINATOR else int(problem.link[u, w])
+def _limit(problem: Serving, begin: list[int], u: int, w: int) -> int:
+    """The rate of a link; for prefill, of tokens of answers that stand for their parts of prompts."""
+    if w == COORDINATOR:
+        return int(problem.exit[u])
+    prefill = begin[w] < problem.prefill_layers
+    if u == COORDINATOR or (not prefill and begin[u] < problem.prefill_layers):
+        limit = int(problem.entry[w])  # decoding begins: tokens come from the coordinator
+    else:
+        limit = int(problem.link[u, w])
+    if prefill and problem.prompts is not None and limit < UNLIMITED:
+        limit = min(limit * problem.prompts.answer // problem.prompts.tokens, UNLIMITED)
+    return limit
 
 
 def _is_largest(
@@ -162,7 +187,7 @@ def _is_largest(
         if after:
             for w in used:
                 open_to = w != n and (w, False) not in reached and _continues(problem, begin, end, n, w)
-                if open_to and flow.get((n, w), 0) < _limit(problem, n, w):
+                if open_to and flow.get((n, w), 0) < _limit(problem, begin, n, w):
                     reach((w, False))
             if n != COORDINATOR:
                 if end[n] == problem.layers and flow.get((n, COORDINATOR), 0) < int(problem.exit[n]):
@@ -184,10 +209,16 @@ def _requests(problem: Serving, plan: ServingPlan) -> Iterator[tuple[str, str]]:
     if groups < 1 or period < 0:
         yield "requests", f"{groups:,} groups of requests, one every {_seconds(period)}; expected at least one group"
         return
+    begin = plan.begin.tolist()
     passed, arrived = [0] * problem.n_nodes, dict[int, int]()
-    for (_, w), flow in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
-        if w != COORDINATOR:
-            passed[w] += flow
+    sent = dict[tuple[int, int], int]()  # tokens of answers, which nodes for prefill do not pass
+    decodes = [b >= problem.prefill_layers for b in begin]
+    for (u, w), flow in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):
+        if w == COORDINATOR or decodes[w]:
+            sender = u if u == COORDINATOR or decodes[u] else COORDINATOR
+            sent[sender, w] = sent.get((sender, w), 0) + flow
+            if w != COORDINATOR:
+                passed[w] += flow
     taken = []
     for n, flow in enumerate(passed):
         room, *times = (
@@ -206,14 +237,12 @@ def _requests(problem: Serving, plan: ServingPlan) -> Iterator[tuple[str, str]]:
         if groups * number > room:
             kept = f"keeps the tokens of {groups * number:,} requests, its memory those of {room:,}"
             yield "requests", f"{problem.node_names[n]} {kept}"
-    edges, longest = plan.edges.tolist(), 0
-    ends = [problem.layers + 1 if w == COORDINATOR else int(plan.end[w]) for _, w in edges]
-    for e in sorted(range(len(edges)), key=ends.__getitem__):
-        u, w = edges[e]
+    longest = 0
+    for u, w in sorted(sent, key=lambda edge: _end(problem, plan, edge[1])):
         way = arrived.get(u, 0) + (taken[u] if u != COORDINATOR else 0)
-        most = _limit(problem, u, w)
+        most = _limit(problem, begin, u, w)
         if most < UNLIMITED:  # the tokens of a group follow each other
-            way += -(-int(plan.flow[e]) * period // (TOKEN * SECOND)) * (TOKEN * SECOND // most)
+            way += -(-sent[u, w] * period // (TOKEN * SECOND)) * (TOKEN * SECOND // most)
         if w == COORDINATOR:
             longest = max(longest, way + int(steps.exit_delay[u]))
         else:
@@ -229,10 +258,118 @@ def _requests(problem: Serving, plan: ServingPlan) -> Iterator[tuple[str, str]]:
         yield "requests", f"{number:,} requests are in flight; allowed are {steps.requests:,}"
 
 
+def _end(problem: Serving, plan: ServingPlan, n: int) -> int:
+    """The layer after those that are done after a node."""
+    return problem.layers + 1 if n == COORDINATOR else int(plan.end[n])
+
+
 def _entry(problem: Serving, table: Int, plan: ServingPlan, n: int) -> int:
     """The entry of a table for the layers of a node; 0 if it holds none."""
     begin, count = int(plan.begin[n]), int(plan.end[n] - plan.begin[n])
     return int(table[problem.kind[n], 0 if problem.alike else begin, count - 1]) if count > 0 else 0
+
+
+def _routes(problem: Serving, begin: list[int], end: list[int], plan: ServingPlan) -> Iterator[tuple[str, str]]:
+    """What does not hold of routes, in a plan that breaks no rule of flows."""
+    prompts, half = problem.prompts, problem.prefill_layers
+    assert prompts is not None
+    assert prompts.transfer is not None
+    carried, total, entered = dict[tuple[int, int], int](), dict[tuple[int, int], int](), dict[int, int]()
+    flow = {(u, w): x for (u, w), x in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True) if x}
+    for nodes, rate in plan.routes:
+        if rate <= 0:
+            yield "routes", f"a route has {rate / TOKEN:,.6f} tokens/s; expected more than 0"
+            return
+        for edge in zip((COORDINATOR, *nodes), (*nodes, COORDINATOR), strict=True):
+            total[edge] = total.get(edge, 0) + rate
+    for u, w in sorted(flow.keys() | total.keys()):
+        stated, passed = total.get((u, w), 0), flow.get((u, w), 0)
+        if stated != passed:
+            name = " to ".join(_name(problem, n) if n < problem.n_nodes else f"unknown node {n}" for n in (u, w))
+            yield "routes", f"{name}: routes have {stated / TOKEN:,.6f} tokens/s, the flow {passed / TOKEN:,.6f}"
+            return
+    for nodes, rate in plan.routes:
+        for u, w, size in _transfers(problem, prompts, end, nodes):
+            carried[u, w] = carried.get((u, w), 0) + size * rate
+        receiver = next(n for n in nodes if begin[n] >= half)
+        entered[receiver] = entered.get(receiver, 0) + rate
+    for w, rate in entered.items():
+        if rate > (most := int(problem.entry[w])):
+            what = f"receives {rate / TOKEN:,.6f} tokens/s, its link from the coordinator carries {most / TOKEN:,.6f}"
+            yield "link", f"{problem.node_names[w]} {what}"
+    for (u, w), size in carried.items():  # bytes for each request times millionths of a token per second
+        most = int(prompts.transfer[u, w])
+        if most < UNLIMITED and size > most * prompts.answer * TOKEN:
+            sent = f"{size / prompts.answer / TOKEN:,.0f} bytes/s of the KV cache, its link carries {most:,}"
+            yield "transfer", f"{problem.node_names[u]} to {problem.node_names[w]}: {sent}"
+
+
+def _passed(nodes: Sequence[int], end: list[int], first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """Nodes of a route with the layers from `first` to before `last` that each computes: what is left for it."""
+    done = first
+    for n in nodes:
+        if first < end[n] <= last:
+            yield n, done, end[n]
+            done = end[n]
+
+
+def _transfers(
+    problem: Serving, prompts: Prompts, end: list[int], nodes: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
+    """Nodes that send and receive a part of the KV cache of a request on its route, and the bytes of this part."""
+    half = problem.prefill_layers
+    for u, first, after in _passed(nodes, end, 0, half):
+        for w, low, high in _passed(nodes, end, half, problem.layers):
+            held = range(max(first, low - half), min(after, high - half))
+            size = sum(int(prompts.cache[layer]) for layer in held) if prompts.cache is not None else 0
+            if size:
+                yield u, w, size
+
+
+def _first_token(problem: Serving, prompts: Prompts, begin: list[int], end: list[int], plan: ServingPlan) -> int:
+    """Picoseconds to the first token on the slowest way: the prompt, the transfer of its KV cache, and a token.
+
+    With mixed prefill, each step on the way of the prompt is longer by the time of the prompt.
+    """
+    steps, half = problem.steps, problem.prefill_layers
+    assert steps is not None
+
+    def on_link(u: int, w: int) -> int:
+        """A prompt on a link, of which mixed prefill uses the share of prompts among all tokens."""
+        most = _limit(problem, begin, u, w)
+        time = 0 if most >= UNLIMITED else -(-prompts.answer * TOKEN * SECOND // max(most, 1))
+        return time if half else -(-time * prompts.tokens // (prompts.tokens + prompts.answer))
+
+    def on_node(w: int, first: int, after: int) -> int:
+        return int(prompts.time[problem.kind[w], first if len(prompts.time[0]) > 1 else 0, after - first - 1])
+
+    longest = 0
+    if not half:
+        reached = {COORDINATOR: 0}
+        for u, w in sorted(plan.edges.tolist(), key=lambda edge: _end(problem, plan, edge[1])):
+            if w == COORDINATOR:
+                longest = max(longest, reached.get(u, 0))
+            else:
+                added = on_link(u, w) + on_node(w, 0 if u == COORDINATOR else end[u], end[w])
+                reached[w] = max(reached.get(w, 0), reached.get(u, 0) + added)
+    for nodes, _ in plan.routes:
+        way, before = 0, COORDINATOR
+        for w, first, after in _passed(nodes, end, 0, half):
+            way += int(steps.entry_delay[w] if before == COORDINATOR else steps.delay[before, w])
+            way += on_link(before, w) + on_node(w, first, after)
+            before = w
+        last = 0  # parts of the KV cache go over different links at the same time
+        for u, w, size in _transfers(problem, prompts, end, nodes):
+            most = UNLIMITED if prompts.transfer is None else int(prompts.transfer[u, w])
+            sent = 0 if most >= UNLIMITED else -(-size * SECOND // max(most, 1))
+            last = max(last, int(steps.delay[u, w]) + sent)
+        longest = max(longest, way + last)
+    return longest + plan.token_time
+
+
+def _late(time: int, limit: int | None) -> Iterator[tuple[str, str]]:
+    if limit is not None and time > limit:
+        yield "first token", f"a request gets its first token after {_seconds(time)}; allowed are {_seconds(limit)}"
 
 
 def _seconds(time: int) -> str:

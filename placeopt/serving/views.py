@@ -12,6 +12,7 @@ from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.cheapest import CheapestResult
 from placeopt.serving.in_flight import node_steps
 from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
+from placeopt.serving.prefill import interval_time, least_prompt_time
 from placeopt.serving.problem import SECOND, TOKEN, Serving, tokens_text
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ServingResult
@@ -24,7 +25,9 @@ def problem_line(problem: Serving) -> str:
     """What a problem is about."""
     kinds = Counter(problem.kind_names[k] for k in problem.kind.tolist())
     nodes = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
-    size = f"{counted(problem.layers, 'layer')} on {counted(problem.n_nodes, 'node')}"
+    layers = counted(problem.layers - problem.prefill_layers, "layer")
+    apart = " for prefill, and again for decoding," if problem.prefill_layers else ""
+    size = f"{layers}{apart} on {counted(problem.n_nodes, 'node')}"
     return f"{problem.name or 'serving'}: {size} ({nodes})"
 
 
@@ -57,6 +60,8 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
         facts.append(("sites", f"{result.sites.number}, with slow links between them"))
     if result.plan is not None and result.plan.groups:
         facts.append(("requests", _requests_text(result.plan)))
+    if result.report is not None and result.report.first_token is not None:
+        facts.append(("first token", f"{result.report.first_token / SECOND:,.3f} s"))
     if result.plan is not None:
         idle = int((result.plan.end <= result.plan.begin).sum())
         facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
@@ -65,9 +70,15 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
 
 
 def _why_none(problem: Serving) -> str:
-    if problem.steps is None or problem.steps.token_time is None:
+    if problem.steps is None:
         return "no plan exists"
-    return f"no plan exists: a token needs at least {TimeBounds(problem).shortest() / SECOND * 1e3:,.3g} ms"
+    prompts, shortest = problem.prompts, TimeBounds(problem).shortest() / SECOND
+    if prompts is not None and prompts.limit is not None:
+        shortest += least_prompt_time(problem, prompts) / SECOND
+        return f"no plan exists: the first token needs at least {shortest:,.3g} s"
+    if problem.steps.token_time is None:
+        return "no plan exists"
+    return f"no plan exists: a token needs at least {shortest * 1e3:,.3g} ms"
 
 
 def _requests_text(plan: ServingPlan) -> str:
@@ -91,7 +102,8 @@ def report_line(report: ServingReport, plan: ServingPlan) -> str:
     if not report.feasible:
         return f"infeasible: {counted(len(report.violations), 'rule')} broken"
     if plan.groups:
-        return f"feasible: {tokens_text(report.rate)}; {_requests_text(plan)}"
+        first = "" if report.first_token is None else f", the first one after {report.first_token / SECOND:,.3f} s"
+        return f"feasible: {tokens_text(report.rate)}; {_requests_text(plan)}{first}"
     largest = "no flow is larger with these layers" if report.largest else "a larger flow exists with these layers"
     return f"feasible: {tokens_text(report.rate)}; {largest}"
 
@@ -116,20 +128,26 @@ def stage_grid(problem: Serving, plan: ServingPlan) -> Grid:
     for n in np.flatnonzero(plan.end > plan.begin).tolist():
         groups.setdefault((int(plan.begin[n]), int(plan.end[n])), []).append(n)
     steps = None if problem.steps is None or not plan.period else node_steps(problem, plan)
-    rows = []
+    half, rows = problem.prefill_layers, []
     for (begin, end), nodes in sorted(groups.items()):
         names = ", ".join(_names([problem.node_names[n] for n in nodes], problem, nodes))
-        last = f"{begin}" if end == begin + 1 else f"{begin} to {end - 1}"
         able, used = int(rates[nodes].sum()), int(passed[nodes].sum())
         shown = [f"{able / TOKEN:,.1f}", f"{used / TOKEN:,.1f}", f"{used / able:.0%}" if able else ""]
         if steps is not None:
             most, longest = (max(int(of[n]) for n in nodes) for of in steps)
-            shown = [f"{most:,}", f"{longest / SECOND * 1e3:,.1f} ms", f"{longest / plan.period:.0%}"]
-            shown = [f"{used / TOKEN:,.1f}", *shown]
-        rows.append((last, names, *shown))
+            busy = longest / plan.period
+            if begin < half and problem.prompts is not None:  # a step is for a prompt
+                longest = max(interval_time(problem, problem.prompts, n, begin, end) for n in nodes)
+                most, busy = 1, used / able
+            shown = [f"{used / TOKEN:,.1f}", f"{most:,}", f"{longest / SECOND * 1e3:,.1f} ms", f"{busy:.0%}"]
+        phase = ["prefill" if begin < half else "decode"] if half else []
+        begin, end = (layer - half * (begin >= half) for layer in (begin, end))
+        rows.append((f"{begin}" if end == begin + 1 else f"{begin} to {end - 1}", names, *phase, *shown))
+    left = ["layers", "nodes", "phase"] if half else ["layers", "nodes"]
+    right = ["tokens/s at most", "tokens/s", "used"]
     if steps is not None:
-        return Grid(("layers", "nodes", "tokens/s", "requests a step", "step", "busy"), tuple(rows), left=2)
-    return Grid(("layers", "nodes", "tokens/s at most", "tokens/s", "used"), tuple(rows), left=2)
+        right = ["tokens/s", "requests a step", "step", "busy"]
+    return Grid((*left, *right), tuple(rows), left=len(left))
 
 
 def _names(names: list[str], problem: Serving, nodes: list[int]) -> list[str]:
