@@ -40,8 +40,8 @@ FINER = 2**12
 PRICES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.65, 1.0, 1.5, 2.5)
 """Shares of the price of all nodes that requests are tried to cost together."""
 
-ROUGH = 1e-2
-"""Relative precision of the bound of one of several replicas."""
+MOST_RANGES = 200
+"""The most ranges of times for a bound of replicas; the last one has all longer times."""
 
 FACTORS = tuple(1.0005 * 1.4**k for k in range(12))
 """Prices of a request that are tried for a bound of replicas, as multiples of the time of a layer."""
@@ -165,35 +165,37 @@ class TimeBounds:
         every w, so f is at most the sum of the prices of its nodes for this w, and for means of several prices. A node
         costs its largest price over all times, for which a linear program chooses the means.
         """
-        rows: list[list[Floats]] = []  # by range of times: prices for several w
-        single, at, layers = 0, self.shortest(), self.problem.layers
+        rows: list[Floats] = []  # by range of times: (p, t) prices
+        single, at, layers = 0.0, self.shortest(), self.problem.layers
         while at <= self.most_time:
             longest = min(at * STEP, self.most_time)
-            if float((self._counts * self._area(self._limits(at, np.inf, ALL))).sum()) <= NEGLIGIBLE * single:
-                longest = np.inf
-            single = max(single, self.bound(at, longest, ALL, single, ROUGH).bound)
             limit = self._limits(at, longest, ALL)
-            rows.append([self._area(limit)])
-            if np.isinf(longest):
-                break
+            prices = [self._layer_rates(limit)]
             for factor in FACTORS:
                 price = factor * longest / layers
                 gain = self._gains(limit, price, _least_period(at, ALL))
-                rows[-1].append(gain * PER / (price * layers - longest) * _SAFE)
+                prices.append(gain * PER / (price * layers - longest) * _SAFE)
+            rows.append(np.array(prices))
+            single = max(single, float((rows[-1] @ self._counts).min()))
             at *= STEP
-        prices = self._cheapest_means(rows)
-        return min(int(float((self._counts * prices).sum()) * _SAFE) + 1, most * single), prices
+            rest = self._layer_rates(self._limits(at, np.inf, ALL))
+            if len(rows) == MOST_RANGES or float((self._counts * rest).sum()) <= NEGLIGIBLE * single:
+                rows.append(rest[None])
+                single = max(single, float((self._counts * rest).sum()))
+                break
+        found = self._cheapest_means(rows)
+        return int(min(float((self._counts * found).sum()), most * single) * _SAFE) + 1, found
 
-    def _area(self, limit: Floats) -> Floats:
+    def _layer_rates(self, limit: Floats) -> Floats:
         """(t,) layers x rate of a node of each kind, for each layer."""
         found: Floats = (limit * self._sizes).max(axis=1) / self.problem.layers
         return found
 
-    def _cheapest_means(self, rows: list[list[Floats]]) -> Floats:
-        """(t,) the largest prices over the rows, each a mean of its own ones, for which all nodes cost least."""
+    def _cheapest_means(self, rows: list[Floats]) -> Floats:
+        """(t,) the largest prices over the ranges, each a mean of its own ones, for which all nodes cost least."""
         if not rows:
             return np.zeros(len(self._counts))
-        unit = max(float(np.max(row)) for row in rows) or 1.0
+        unit = max(float(row.max()) for row in rows) or 1.0
         model = mathopt.Model()
         prices = [model.add_variable(lb=0.0) for _ in self._counts]
         shares = [[model.add_variable(lb=0.0) for _ in row] for row in rows]
@@ -211,7 +213,7 @@ class TimeBounds:
             weights = np.eye(1, len(row))[0]
             if result.termination.reason == mathopt.TerminationReason.OPTIMAL:
                 weights = np.maximum([float(result.variable_values(x)) for x in own], 0.0)
-            means.append(weights @ np.array(row) / weights.sum())
+            means.append(weights @ row / weights.sum())
         found: Floats = np.max(means, axis=0) * _SAFE
         return found
 
