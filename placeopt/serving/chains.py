@@ -7,9 +7,8 @@ import heapq
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.serving.flow import best_flow
-from placeopt.serving.in_flight import MOST_REQUESTS, Floats, edge_delays, sustained, token_times
-from placeopt.serving.plan import COORDINATOR, ServingPlan
+from placeopt.serving.in_flight import MOST_REQUESTS, Floats, edge_delays, token_times
+from placeopt.serving.plan import COORDINATOR
 from placeopt.serving.problem import Serving
 
 SIZES = 24
@@ -22,8 +21,9 @@ _HALVINGS = 14
 """Steps of the search for the shortest period."""
 
 
-def best_chain(problem: Serving) -> ServingPlan | None:
-    """The best plan found in which all nodes are one chain, in their order; some may stay idle."""
+def best_chain(problem: Serving) -> tuple[Int, Int] | None:
+    """The intervals of the best chain found of all nodes in their order, some of which may stay idle; None if there is
+    none."""
     steps = problem.steps
     assert steps is not None
     tables = _Tables(problem)
@@ -41,8 +41,7 @@ def best_chain(problem: Serving) -> ServingPlan | None:
     if np.isinf(period[at]):
         return None
     counts = tables.layers(sizes[at : at + 1], period[at : at + 1])[0]
-    begin, end = _divided(problem, tables, sizes[at], counts)
-    return sustained(problem, best_flow(problem, begin, end))
+    return _divided(problem, tables, sizes[at], counts)
 
 
 class _Tables:
@@ -64,7 +63,8 @@ class _Tables:
         nodes = np.arange(problem.n_nodes)
         ends = np.append(nodes, COORDINATOR), np.append(COORDINATOR, nodes)
         edges = np.stack([ends[1], ends[0]], axis=1)
-        self._delay, self._each = (float(of(problem, edges).sum()) for of in (edge_delays, token_times))
+        self._delay = float(edge_delays(problem, edges).sum())
+        self._each = float(token_times(problem, np.zeros(problem.n_nodes, dtype=np.int64), edges).sum())
 
     def steps(self, sizes: Floats) -> Floats:
         """(s, t, K) times of steps."""
@@ -84,7 +84,7 @@ class _Tables:
             if self.problem.steps is not None and self.problem.steps.token_time is not None:
                 short &= (groups * period <= self.problem.steps.token_time)[:, None, None]
             able = short & (self.room >= (groups * sizes)[:, None, None])
-            found = np.minimum.accumulate(able, axis=2).sum(axis=2)
+            found: Int = np.minimum.accumulate(able, axis=2).sum(axis=2)
             last = np.maximum(found - 1, 0)[:, :, None]
             taken = np.where(found > 0, np.take_along_axis(steps, last, axis=2)[:, :, 0], 0.0)
             way = np.minimum(way, links + taken @ self.numbers)

@@ -1,19 +1,18 @@
-"""Several complete copies of the model, each on nodes of its own: plans, their verification, and a search.
+"""Several complete copies of the model, each on nodes of its own: a search.
 
 A replica has its own groups of requests. Nodes whose steps take unlike times serve more tokens in replicas of their
 own, because the slower nodes would keep requests waiting, and these take memory of the faster ones. Where memory is
 scarce, one replica serves more: each further one holds all weights again.
 
-The search begins with the plan of one replica, and with chains of equal nodes: for each kind, a dynamic program chooses
-their lengths. Then replicas are joined, or lose the nodes of a kind, as long as that gains.
+The search begins with chains of equal nodes, whose lengths a model in integers chooses, and with the plan of one
+replica. Then nodes move from one chain to another, and the plans of one or two replicas are searched again.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -23,16 +22,17 @@ from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.chains import best_chain
-from placeopt.serving.in_flight import Floats
-from placeopt.serving.plan import COORDINATOR, ServingPlan, without_idle
-from placeopt.serving.plan_files import serving_plan_document
+from placeopt.serving.flow import best_flow
+from placeopt.serving.in_flight import Floats, sustained
+from placeopt.serving.plan import Replica, Replicas, ServingPlan, replica_of, total_rate
 from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.request_search import RequestSearch
+from placeopt.serving.result import ReplicatedResult
 from placeopt.serving.search import SearchOptions
 from placeopt.serving.sites import find_sites
 from placeopt.serving.solving import DEFAULT_GAP
-from placeopt.serving.verification import ServingReport, verify_serving
+from placeopt.serving.verification import verify_replicas
 
 JOINT = 0.25
 """Share of the time for the plan of one replica."""
@@ -42,82 +42,6 @@ WARM = 1e-3
 
 SLICE = 0.05, 1.0
 """Share of the time for a changed replica, and its least number of seconds."""
-
-
-class Replica(NamedTuple):
-    """The numbers of the nodes of a copy of the model, and a plan of the problem's part with these nodes."""
-
-    nodes: Int
-    plan: ServingPlan
-
-
-Replicas = tuple[Replica, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReplicatedResult:
-    """Verified replicas, none if no plan was found, and an upper bound of their rate, in millionths of a token per
-    second."""
-
-    problem: Serving
-    replicas: Replicas
-    bound: int
-    seconds: float
-
-    @property
-    def rate(self) -> int:
-        """The rate of all replicas."""
-        return total_rate(self.replicas)
-
-    @property
-    def gap(self) -> float | None:
-        """(bound - rate) / rate; None without a plan, unless the bound is 0."""
-        if not self.rate:
-            return 0.0 if not self.bound else None
-        return (self.bound - self.rate) / self.rate
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON; rates in tokens per second."""
-        return {
-            "problem": self.problem.name,
-            "tokens_per_second": self.rate / TOKEN if self.replicas else None,
-            "bound": self.bound / TOKEN,
-            "gap": self.gap,
-            "requests": sum(each.plan.requests for each in self.replicas),
-            "seconds": self.seconds,
-            "plan": replicas_document(self.problem, self.replicas) if self.replicas else None,
-        }
-
-
-def total_rate(replicas: Sequence[Replica]) -> int:
-    """Tokens that all replicas pass, in millionths per second."""
-    return sum(each.plan.rate for each in replicas)
-
-
-def replicas_document(problem: Serving, replicas: Replicas) -> dict[str, Any]:
-    """The document of a plan file with replicas."""
-    parts = [serving_plan_document(problem.part(each.nodes), each.plan) for each in replicas]
-    kept = ("tokens_per_second", "groups", "period", "nodes", "last")
-    return {
-        "placeopt_plan": 1, "problem": problem.name, "tokens_per_second": total_rate(replicas) / TOKEN,
-        "replicas": [{key: part[key] for key in kept if key in part} for part in parts],
-    }  # fmt: skip
-
-
-def verify_replicas(problem: Serving, replicas: Replicas) -> ServingReport:
-    """Check that replicas share no node and are not too many, and the rules of each plan."""
-    violations: list[tuple[str, str]] = []
-    if len(replicas) > problem.replicas:
-        violations.append(("replica", f"{len(replicas):,} replicas; allowed are {problem.replicas:,}"))
-    seen: set[int] = set()
-    for number, (nodes, plan) in enumerate(replicas):
-        for n in nodes.tolist():
-            if n in seen:
-                violations.append(("replica", f"{problem.node_names[n]} is in two replicas"))
-            seen.add(n)
-        report = verify_serving(problem.part(nodes), plan)
-        violations += [(rule, f"replica {number}: {message}") for rule, message in report.violations]
-    return ServingReport(total_rate(replicas), tuple(violations), largest=False)
 
 
 def replicated_serving(
@@ -134,11 +58,12 @@ def replicated_serving(
     Raises
     ------
     UsageError
-        If the nodes share no requests in flight, or an argument is out of range.
+        If all rates are measured, prefill is separate, or an argument is out of range.
     """
     options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
-    if problem.steps is None:
-        raise UsageError("replicas need computed rates: measured ones say nothing of requests in flight")
+    if problem.steps is None or problem.prefill_layers:
+        why = "all rates are measured, and say nothing of requests" if problem.steps is None else "prefill is separate"
+        raise UsageError(f"the problem has no replicas: {why}")
     return _Search(problem, SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop)).run()
 
 
@@ -181,7 +106,7 @@ class _Search:
     def _solved(self, nodes: Int, seconds: float, start: tuple[Int, Int] | None = None) -> Replica | None:
         """One replica on some of the nodes."""
         options = replace(self.options, limit=min(seconds, self._left()))
-        return _used(nodes, RequestSearch(self.problem.part(nodes), options, start).run().plan)
+        return _replica(nodes, RequestSearch(self.problem.part(nodes), options, start).run().plan)
 
     def _join(self) -> None:
         """One replica on all nodes, from a chain of them."""
@@ -250,7 +175,9 @@ class _Search:
         nodes = nodes[np.lexsort((self.problem.kind[nodes], self._sites.of_node[nodes]))]
         key = nodes.tobytes()
         if key not in self._known:
-            self._known[key] = _used(nodes, best_chain(self.problem.part(nodes)))
+            part = self.problem.part(nodes)
+            found = best_chain(part)
+            self._known[key] = None if found is None else _replica(nodes, sustained(part, best_flow(part, *found)))
         return self._known[key]
 
     def _slice(self) -> float:
@@ -338,14 +265,6 @@ def _shares(worth: Sequence[float] | Floats) -> Floats:
     return found
 
 
-def _used(nodes: Int, plan: ServingPlan | None) -> Replica | None:
-    """The replica of the nodes that pass tokens; None without any."""
-    if plan is None or not plan.rate:
-        return None
-    plan = without_idle(plan)
-    used = np.flatnonzero(plan.end > plan.begin)
-    number = np.full(len(nodes) + 1, COORDINATOR, dtype=np.int64)  # the coordinator, -1, is the last entry
-    number[used] = np.arange(len(used))
-    return Replica(
-        nodes[used], replace(plan, begin=plan.begin[used], end=plan.end[used], edges=number[plan.edges])
-    )  # fmt: skip
+def _replica(nodes: Int, plan: ServingPlan | None) -> Replica | None:
+    """The replica of a plan; None if it passes no tokens."""
+    return replica_of(nodes, plan) if plan is not None and plan.rate else None

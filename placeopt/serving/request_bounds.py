@@ -167,7 +167,7 @@ class TimeBounds:
         """
         rows: list[Floats] = []  # by range of times: (p, t) prices
         single, at, layers = 0.0, self.shortest(), self.problem.layers
-        while at <= self.most_time:
+        while at <= self.most_time and np.isfinite(at):
             longest = min(at * STEP, self.most_time)
             limit = self._limits(at, longest, ALL)
             prices = [self._layer_rates(limit)]
