@@ -81,10 +81,14 @@ class _Search:
         self._known: dict[bytes, Replica | None] = {}  # chains by their nodes
 
     def run(self) -> ReplicatedResult:
-        self.bound, self.prices = self.bounds.of_replicas(self.problem.replicas)
+        nodes = np.arange(self.problem.n_nodes)
+        whole = self._chain(nodes)
+        self._keep(() if whole is None else (whole,))
         for found in self._equal_nodes():
             self._keep(found)
-        self._join()
+        self.bound, self.prices = self.bounds.of_replicas(self.problem.replicas)
+        joint = self._solved(nodes, JOINT * self.options.limit)
+        self._keep(() if joint is None else (joint,))
         while self.best and not self._done():
             self._move_nodes(self._slice())
             self._change()
@@ -107,18 +111,6 @@ class _Search:
         """One replica on some of the nodes."""
         options = replace(self.options, limit=min(seconds, self._left()))
         return _replica(nodes, RequestSearch(self.problem.part(nodes), options, start).run().plan)
-
-    def _join(self) -> None:
-        """One replica on all nodes, from a chain of them."""
-        nodes, start = np.arange(self.problem.n_nodes), None
-        chain = self._chain(nodes)
-        if chain is not None:
-            self._keep((chain,))
-            begin, end = np.zeros((2, len(nodes)), dtype=np.int64)
-            begin[chain.nodes], end[chain.nodes] = chain.plan.begin, chain.plan.end
-            start = begin, end
-        joint = self._solved(nodes, JOINT * self.options.limit, start)
-        self._keep(() if joint is None else (joint,))
 
     def _equal_nodes(self) -> Iterator[Replicas]:
         """Chains of nodes of one kind: within sites, across them, and across them with the nodes that are left."""
