@@ -114,14 +114,14 @@ def _requests_text(plan: ServingPlan) -> str:
     return f"{plan.requests:,} in flight {groups}; each gets a token every {plan.token_time / SECOND * 1e3:,.1f} ms"
 
 
-def price_facts(result: ServingResult, cheapest: CheapestResult | None) -> list[tuple[str, str]]:
+def price_facts(problem: Serving, replicas: Replicas, cheapest: CheapestResult | None) -> list[tuple[str, str]]:
     """The price of the nodes that a plan uses, and its lower bound; nothing without prices."""
-    problem, plan = result.problem, result.plan
-    if problem.price is None or plan is None:
+    if problem.price is None or not replicas:
         return []
-    hour = int(problem.price[problem.kind[plan.end > plan.begin]].sum()) / TOKEN
+    used = np.concatenate([nodes[plan.end > plan.begin] for nodes, plan in replicas])
+    hour = int(problem.price[problem.kind[used]].sum()) / TOKEN
     least = "" if cheapest is None else f", at least {cheapest.bound / TOKEN:,.2f} for {tokens_text(cheapest.demand)}"
-    each = hour * 10**6 / (3600 * result.rate / TOKEN)
+    each = hour * 10**6 / (3600 * total_rate(replicas) / TOKEN)
     return [("price", f"{hour:,.2f} an hour{least}; {each:,.4f} for a million tokens")]
 
 

@@ -58,7 +58,7 @@ def solve_serving_file(
         if problem.demand is not None:
             cheapest = cheapest_serving(problem, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set)
             result = cheapest.result
-            facts = result_facts(result) + price_facts(result, cheapest)
+            facts = result_facts(result)
         elif problem.replicas > 1:
             result = replicated_serving(
                 problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
@@ -68,7 +68,7 @@ def solve_serving_file(
             result = solve_serving(
                 problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
             )
-            facts = result_facts(result) + price_facts(result, None)
+            facts = result_facts(result)
     problem, found = result.problem, result.replicas  # the cheapest nodes are some of all
     unsaved = None
     if out is not None:
@@ -83,7 +83,7 @@ def solve_serving_file(
         extra = {} if cheapest is None else cheapest.to_dict()
         print_json({**result.to_dict(), **extra})
     else:
-        console.print(facts_table(facts))
+        console.print(facts_table(facts + price_facts(problem, found, cheapest)))
         if found:
             print_grid(console, plan_grid(problem, found))
     if unsaved is not None:
