@@ -13,9 +13,10 @@ All parts run unless some are named:
     prefill    random problems with up to 4 nodes and 3 layers and separate prefill: plans and bounds with rates alone
                against a linear program of all routes for all intervals; bounds with requests against all groups on all
                divisions of the nodes; simulated plans; plans are changed, and the verifier must find that
+    replicas   random problems as in requests that allow up to 3 replicas: bounds against all divisions of the nodes
     mutants    plans of random problems with one change: the verifier must reject it, or find the same or less flow
     growth     24 to 1,000 nodes of 3 to 10 kinds in one site and in eight, with rates of the catalogue for 80 layers:
-               rates of nodes alone, as if they were measured, and with shared requests
+               rates of nodes alone, as if they were measured, with shared requests in one replica, and in any number
     slow       200 nodes of 10 random kinds in eight sites, whose links pass a third of what a node passes, with
                nodes that hold up to 12 or up to 6 of 80 layers
 
@@ -60,13 +61,14 @@ from tests.support.brute_force_serving import (
     best_rate,
     best_rate_of_groups,
     best_rate_of_phases,
+    best_rate_of_replicas,
     best_rate_of_routes,
 )
 from tests.support.random_serving import random_prefill, random_requests, random_serving
 
 CONSOLE = Console(width=140)
 
-PARTS = ("published", "agreement", "requests", "prefill", "mutants", "growth", "slow")
+PARTS = ("published", "agreement", "requests", "prefill", "replicas", "mutants", "growth", "slow")
 
 SIZES = ((24, 3, 1), (42, 7, 1), (100, 10, 1), (200, 10, 1), (200, 10, 8), (1_000, 10, 1))
 """Nodes, kinds and sites of the part growth."""
@@ -196,6 +198,31 @@ def requests(number: int, seed: int) -> bool:
                 CONSOLE.print(f"seed {k}: {what} was not found")
     CONSOLE.print(
         f"requests: {number} problems from seed {seed}: {counts['wrong']} wrong; {counts['changed plans']} changes; "
+        f"plans at least as good as the reference {np.mean(np.array(near) >= 1 - 1e-4):.0%}, "
+        f"bounds above it by {np.median(gaps):.1%} in the median"
+    )
+    return not counts["wrong"]
+
+
+def replicas(number: int, seed: int) -> bool:
+    """Random problems with replicas; whether nothing was wrong."""
+    counts: Counter[str] = Counter()
+    near, gaps = [], []
+    for k in range(seed, seed + number):
+        problem = random_requests(k)
+        problem = replace(problem, replicas=min(1 + k % 3, problem.n_nodes))
+        best = best_rate_of_replicas(problem)
+        found = po.replicated_serving(problem, time_limit=0.2, workers=1)
+        # The reference does not round rates down to those of nodes and links.
+        if found.rate > found.bound or best > found.bound + 2 * problem.n_nodes + 2:
+            counts["wrong"] += 1
+            CONSOLE.print(f"seed {k}: rate {found.rate}, optimum {best}, bound {found.bound}")
+        if best:
+            near.append(found.rate / best)
+            gaps.append(found.bound / best - 1)
+            counts["several"] += len(found.replicas) > 1
+    CONSOLE.print(
+        f"replicas: {number} problems from seed {seed}: {counts['wrong']} wrong; {counts['several']} with several; "
         f"plans at least as good as the reference {np.mean(np.array(near) >= 1 - 1e-4):.0%}, "
         f"bounds above it by {np.median(gaps):.1%} in the median"
     )
@@ -343,14 +370,17 @@ def catalogue_cluster(nodes: int, kinds: int, sites: int) -> Serving:
 
 def growth(limit: float) -> None:
     """Larger clusters."""
-    for what in ("rates of nodes alone", "shared requests"):
+    for what in ("rates of nodes alone", "shared requests, one replica", "shared requests, replicas"):
         table = Table(title=f"{what}, {limit:g} s, 80 layers")
         for header in ("nodes", "kinds", "sites", "tokens/s", "bound", "gap", "s"):
             table.add_column(header, justify="right")
         for nodes, kinds, sites in SIZES:
             problem, begun = catalogue_cluster(nodes, kinds, sites), time.perf_counter()
             problem = replace(problem, steps=None) if what == "rates of nodes alone" else problem
-            found = po.solve_serving(problem, time_limit=limit)
+            if what.endswith("replicas"):
+                found: Any = po.replicated_serving(replace(problem, replicas=nodes), time_limit=limit)
+            else:
+                found = po.solve_serving(problem, time_limit=limit)
             gap = "-" if found.gap is None else f"{found.gap:.2%}"
             seconds = f"{time.perf_counter() - begun:.1f}"
             table.add_row(
@@ -402,6 +432,8 @@ def main() -> None:
         sound &= agreement(asked.number, asked.seed)
     if "requests" in parts:
         sound &= requests(asked.number, asked.seed)
+    if "replicas" in parts:
+        sound &= replicas(asked.number, asked.seed)
     if "prefill" in parts:
         sound &= prefill(asked.number, asked.seed)
     if "mutants" in parts:

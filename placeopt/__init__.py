@@ -144,16 +144,22 @@ if TYPE_CHECKING:
     from placeopt.serving.cheapest import cheapest_serving as cheapest_serving
     from placeopt.serving.exporting import export_serving as export_serving
     from placeopt.serving.files import load_serving as load_serving
+    from placeopt.serving.plan import Replica as Replica
     from placeopt.serving.plan import ServingPlan as ServingPlan
+    from placeopt.serving.plan_files import read_replicas as read_replicas
     from placeopt.serving.plan_files import read_serving_plan as read_serving_plan
+    from placeopt.serving.plan_files import write_replicas as write_replicas
     from placeopt.serving.plan_files import write_serving_plan as write_serving_plan
     from placeopt.serving.problem import Serving as Serving
     from placeopt.serving.problem import build_serving as build_serving
+    from placeopt.serving.replicas import replicated_serving as replicated_serving
+    from placeopt.serving.result import ReplicatedResult as ReplicatedResult
     from placeopt.serving.result import ServingResult as ServingResult
     from placeopt.serving.solving import solve_serving as solve_serving
     from placeopt.serving.steady_state import SteadyState as SteadyState
     from placeopt.serving.steady_state import simulate_serving as simulate_serving
     from placeopt.serving.verification import ServingReport as ServingReport
+    from placeopt.serving.verification import verify_replicas as verify_replicas
     from placeopt.serving.verification import verify_serving as verify_serving
     from placeopt.simulation import PipelineRuns as PipelineRuns
     from placeopt.simulation import retime as retime
@@ -234,13 +240,14 @@ _NAMES = {
     "placeopt.serving.cheapest": "CheapestResult cheapest_serving",
     "placeopt.serving.exporting": "export_serving",
     "placeopt.serving.files": "load_serving",
-    "placeopt.serving.plan": "ServingPlan",
-    "placeopt.serving.plan_files": "read_serving_plan write_serving_plan",
+    "placeopt.serving.plan": "Replica ServingPlan",
+    "placeopt.serving.plan_files": "read_replicas read_serving_plan write_replicas write_serving_plan",
     "placeopt.serving.problem": "Serving build_serving",
-    "placeopt.serving.result": "ServingResult",
+    "placeopt.serving.replicas": "replicated_serving",
+    "placeopt.serving.result": "ReplicatedResult ServingResult",
     "placeopt.serving.solving": "solve_serving",
     "placeopt.serving.steady_state": "SteadyState simulate_serving",
-    "placeopt.serving.verification": "ServingReport verify_serving",
+    "placeopt.serving.verification": "ServingReport verify_replicas verify_serving",
     "placeopt.simulation": "PipelineRuns retime run_pipeline simulate",
     "placeopt.simulation.noise": "NoisyRuns simulate_noisy",
     "placeopt.protocol": "ALL_METRICS Answer Clock Info Options Progress Settings Solver Termination",

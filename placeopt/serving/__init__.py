@@ -9,6 +9,7 @@ intervals and a flow of tokens with the largest rate (Mei et al., Helix, ASPLOS 
 - `prefill`: the time to the first token, and routes of requests if prefill is separate from decoding
 - `covers`, `bounds`: upper bounds of the rate
 - `stages`: plans of consecutive stages, in one site and in several; `improving`: intervals that overlap
+- `chains`: one node after the other; `replicas`: several complete copies of the model
 - `exact`: all plans of a small problem in one model
 - `solving`: all of it within a time limit
 """

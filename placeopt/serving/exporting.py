@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.serving.plan import COORDINATOR, ServingPlan
+from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan
 from placeopt.serving.problem import SECOND, TOKEN, Serving
 
 FIRST_NODE = 2
@@ -39,6 +39,19 @@ def export_serving(problem: Serving, plan: ServingPlan, to: str) -> str:
             f"--to {to}: prefill is separate in the plan, but {why} in this format; expected prefill: mixed"
         )
     return FORMATS[to](problem, plan)
+
+
+def export_replicas(problem: Serving, replicas: Replicas, to: str) -> str:
+    """The same for each of several replicas, one after the other.
+
+    Raises
+    ------
+    UsageError
+        If the format is unknown, or cannot express the plans.
+    """
+    if len(replicas) > 1 and to == "helix":
+        raise UsageError("--to helix: a solution has one replica")
+    return "".join(export_serving(problem.part(nodes), plan, to) for nodes, plan in replicas)
 
 
 def _helix(problem: Serving, plan: ServingPlan) -> str:

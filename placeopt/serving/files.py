@@ -111,6 +111,8 @@ class ServingSpec(Strict):
     requests: Annotated[Whole, Field(ge=1)] | None = None
     """Most requests in flight: those that devices compute for, and those that are on their way between them. Default:
     as many as the memory of the devices holds."""
+    replicas: Annotated[Whole, Field(ge=1)] = 1
+    """Most complete copies of the model, each on devices of its own, with `requests` of its own. Default: 1."""
     time_per_token: Time | None = None
     """The longest time between two tokens of a request. Default: no limit."""
     reserve: Memory = 0
@@ -208,6 +210,11 @@ class _Compilation:
             elif given and serving.rates:
                 what = "measured rates say nothing of prompts; expected devices with computed ones alone"
                 issues.add(what, ("serving", name), at_key=True)
+        for name, given in (("rates", bool(serving.rates)), ("demand", serving.demand is not None)):
+            if given and serving.replicas > 1:
+                issues.add(f"expected 1 with {name}", ("serving", "replicas"))
+        if separate and serving.replicas > 1:
+            issues.add("expected 1 where prefill is separate", ("serving", "replicas"))
         if len(issues):
             raise issues.error()
         tables: dict[Any, int] = {}
@@ -253,7 +260,8 @@ class _Compilation:
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=stacked[:, 0],
             kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
             partial=serving.partial, runs=runs, steps=steps,
-            price=self._prices(tables), demand=self._demand(), prompts=prompts, name=self.stated.name,
+            price=self._prices(tables), demand=self._demand(), prompts=prompts,
+            replicas=min(serving.replicas, len(self.index)), name=self.stated.name,
             description=self.stated.description,
             notes=(*self.scales.notes, *self.notes),
         )  # fmt: skip

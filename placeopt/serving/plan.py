@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -56,6 +57,21 @@ class ServingPlan:
     def rate(self) -> int:
         """Tokens that leave the coordinator, in millionths per second."""
         return sum(self.flow[self.edges[:, 0] == COORDINATOR].tolist())
+
+
+class Replica(NamedTuple):
+    """A complete copy of the model: the numbers of its nodes, and a plan of the problem's part with these nodes."""
+
+    nodes: Int
+    plan: ServingPlan
+
+
+Replicas: TypeAlias = tuple[Replica, ...]
+
+
+def total_rate(replicas: Replicas) -> int:
+    """Tokens that all replicas pass, in millionths per second."""
+    return sum(each.plan.rate for each in replicas)
 
 
 def node_rates(problem: Serving, begin: Int, end: Int) -> Int:
@@ -123,3 +139,16 @@ def without_idle(plan: ServingPlan) -> ServingPlan:
     passes = np.zeros(len(plan.begin), dtype=np.bool_)
     passes[plan.edges[plan.edges >= 0]] = True
     return replace(plan, begin=np.where(passes, plan.begin, 0), end=np.where(passes, plan.end, 0))
+
+
+def replica_of(nodes: Int, plan: ServingPlan) -> Replica:
+    """The replica of those of some nodes that pass tokens."""
+    plan = without_idle(plan)
+    used = np.flatnonzero(plan.end > plan.begin)
+    number = np.full(len(nodes) + 1, COORDINATOR, dtype=np.int64)  # the coordinator, -1, is the last entry
+    number[used] = np.arange(len(used))
+    routes = tuple((tuple(number[list(route)].tolist()), rate) for route, rate in plan.routes)
+    return Replica(
+        nodes[used],
+        replace(plan, begin=plan.begin[used], end=plan.end[used], edges=number[plan.edges], routes=routes),
+    )

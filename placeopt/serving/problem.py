@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.arrays import Int, checked_whole, whole_numbers
 
 TOKEN = 10**6
 """Rates are whole numbers of millionths of a token per second."""
@@ -150,6 +150,8 @@ class Serving:
         What prompts take; None if they are left out. With separate prefill, there are twice as many layers as in the
         model: a request passes all of them for its prompt, and then all of them again for each token of its answer. A
         node holds layers of one half. `rate` and `link` remain tokens of answers.
+    replicas
+        The most complete copies of the model, each with nodes and groups of requests of its own.
     """
 
     layers: int
@@ -166,6 +168,7 @@ class Serving:
     price: Int | None = None
     demand: int | None = None
     prompts: Prompts | None = None
+    replicas: int = 1
     name: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()
@@ -213,10 +216,10 @@ class Serving:
         return np.bincount(self.kind, minlength=len(self.kind_names)).astype(np.int64)
 
     def part(self, nodes: Int | Sequence[int]) -> Serving:
-        """The problem with some of the nodes, stated by their numbers."""
+        """The problem of one replica with some of the nodes, stated by their numbers."""
         nodes = np.asarray(nodes, dtype=np.int64)
         return replace(
-            self, node_names=tuple(self.node_names[n] for n in nodes.tolist()), kind=self.kind[nodes],
+            self, replicas=1, node_names=tuple(self.node_names[n] for n in nodes.tolist()), kind=self.kind[nodes],
             link=self.link[np.ix_(nodes, nodes)], entry=self.entry[nodes], exit=self.exit[nodes],
             steps=None if self.steps is None else self.steps.part(nodes),
             prompts=None if self.prompts is None else self.prompts.part(nodes),
@@ -269,6 +272,7 @@ def build_serving(
     price: object = None,
     demand: int | None = None,
     prompts: Prompts | None = None,
+    replicas: int = 1,
     name: str = "",
     description: str = "",
     notes: tuple[str, ...] = (),
@@ -310,5 +314,6 @@ def build_serving(
         layers=layers, node_names=tuple(node_names), kind_names=tuple(kinds),
         kind=whole_numbers("kind", kind, (v,), "nodes", most=len(rates) - 1), rate=falling, link=links,
         entry=ends[0], exit=ends[1], partial=bool(partial), runs=tuple(runs),
-        steps=steps, price=prices, demand=demand, prompts=prompts, name=name, description=description, notes=notes,
+        steps=steps, price=prices, demand=demand, prompts=prompts,
+        replicas=checked_whole("replicas", replicas, 1, v), name=name, description=description, notes=notes,
     )  # fmt: skip

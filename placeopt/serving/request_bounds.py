@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from ortools.math_opt.python import mathopt
 
 from placeopt.serving.bounds import COARSE, REQUEST_STEPS, InFlight, PatternBound, kind_groups, layer_classes
 from placeopt.serving.in_flight import MOST_GROUPS, PER, Floats, best_rates, best_rates_of_groups, step_requests
@@ -38,6 +39,15 @@ FINER = 2**12
 
 PRICES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.65, 1.0, 1.5, 2.5)
 """Shares of the price of all nodes that requests are tried to cost together."""
+
+MOST_RANGES = 200
+"""The most ranges of times for a bound of replicas; the last one has all longer times."""
+
+FACTORS = tuple(1.0005 * 1.4**k for k in range(12))
+"""Prices of a request that are tried for a bound of replicas, as multiples of the time of a layer."""
+
+NEGLIGIBLE = 1e-2
+"""Share of a bound below which longer times are not divided into ranges."""
 
 _TRIES = 40
 """Steps of the search for the price of a request."""
@@ -147,6 +157,65 @@ class TimeBounds:
                     trials.append(0 if least is None else least - each * (REQUEST_STEPS + 1))
                 yield found, max(trials) // FINER
             at *= STEP
+
+    def of_replicas(self, most: int) -> tuple[int, Floats]:
+        """A bound of the rate of at most `most` replicas, and (t,) the prices of nodes that prove it.
+
+        A replica with a rate of f and a time t has f (w L - t) <= the sum of its nodes' largest w k g - b(g), for
+        every w, so f is at most the sum of the prices of its nodes for this w, and for means of several prices. A node
+        costs its largest price over all times, for which a linear program chooses the means.
+        """
+        rows: list[Floats] = []  # by range of times: (p, t) prices
+        single, at, layers = 0.0, self.shortest(), self.problem.layers
+        while at <= self.most_time and np.isfinite(at):
+            longest = min(at * STEP, self.most_time)
+            limit = self._limits(at, longest, ALL)
+            prices = [self._layer_rates(limit)]
+            for factor in FACTORS:
+                price = factor * longest / layers
+                gain = self._gains(limit, price, _least_period(at, ALL))
+                prices.append(gain * PER / (price * layers - longest) * _SAFE)
+            rows.append(np.array(prices))
+            single = max(single, float((rows[-1] @ self._counts).min()))
+            at *= STEP
+            rest = self._layer_rates(self._limits(at, np.inf, ALL))
+            if len(rows) == MOST_RANGES or float((self._counts * rest).sum()) <= NEGLIGIBLE * single:
+                rows.append(rest[None])
+                single = max(single, float((self._counts * rest).sum()))
+                break
+        found = self._cheapest_means(rows)
+        return int(min(float((self._counts * found).sum()), most * single) * _SAFE) + 1, found
+
+    def _layer_rates(self, limit: Floats) -> Floats:
+        """(t,) layers x rate of a node of each kind, for each layer."""
+        found: Floats = (limit * self._sizes).max(axis=1) / self.problem.layers
+        return found
+
+    def _cheapest_means(self, rows: list[Floats]) -> Floats:
+        """(t,) the largest prices over the ranges, each a mean of its own ones, for which all nodes cost least."""
+        if not rows:
+            return np.zeros(len(self._counts))
+        unit = max(float(row.max()) for row in rows) or 1.0
+        model = mathopt.Model()
+        prices = [model.add_variable(lb=0.0) for _ in self._counts]
+        shares = [[model.add_variable(lb=0.0) for _ in row] for row in rows]
+        for row, own in zip(rows, shares, strict=True):
+            model.add_linear_constraint(mathopt.LinearSum(own) == 1.0)
+            for kind, price in enumerate(prices):
+                mean = mathopt.LinearSum([float(each[kind]) / unit * x for each, x in zip(row, own, strict=True)])
+                model.add_linear_constraint(mean <= price)
+        model.minimize(
+            mathopt.LinearSum([count * price for count, price in zip(self._counts.tolist(), prices, strict=True)])
+        )
+        result = mathopt.solve(model, mathopt.SolverType.GLOP)
+        means = []
+        for row, own in zip(rows, shares, strict=True):
+            weights = np.eye(1, len(row))[0]
+            if result.termination.reason == mathopt.TerminationReason.OPTIMAL:
+                weights = np.maximum([float(result.variable_values(x)) for x in own], 0.0)
+            means.append(weights @ row / weights.sum())
+        found: Floats = np.max(means, axis=0) * _SAFE
+        return found
 
     def worth(self, time: float) -> float:
         """The price of a request at a time between tokens, for `with_token_time`."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from placeopt.model.arrays import Int
+from placeopt.serving.chains import best_chain
 from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import GROUPS, NEAR, best_groups, grouped, step_lengths, sustained, with_token_time
 from placeopt.serving.plan import ServingPlan, node_rates
@@ -83,6 +84,7 @@ class RequestSearch(Search):
             self._keep(best_groups(self.problem, *start))
 
     def run(self) -> ServingResult:
+        self._take_chain()
         if self.plan is not None and len(self.plan.flow):
             self._move_borders()
         if self.sites.number > 1 or self.problem.n_nodes > 2 * COPIED:
@@ -156,6 +158,15 @@ class RequestSearch(Search):
                 for length in lengths or (int(time / groups * share) for share in NEAR):
                     found |= self._keep(grouped(self.problem, begin, end, groups, length))
         return found
+
+    def _take_chain(self) -> None:
+        """Keep the chain of all nodes, those of a site and of a kind together, if it is the best so far."""
+        order = np.lexsort((self.problem.kind, self.sites.of_node))
+        found = None if self.problem.prefill_layers else best_chain(self.problem.part(order))
+        if found is not None:
+            begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
+            begin[order], end[order] = found
+            self._take(best_flow(self.problem, begin, end))
 
     def _take_like(self, begin: Int, end: Int) -> bool:
         """The same for groups like those of the best plan."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from placeopt.errors import UsageError
-from placeopt.serving.plan import ServingPlan
-from placeopt.serving.plan_files import serving_plan_document
+from placeopt.serving.plan import Replica, Replicas, ServingPlan, total_rate
+from placeopt.serving.plan_files import replicas_document, serving_plan_document
 from placeopt.serving.problem import SECOND, TOKEN, Serving
 from placeopt.serving.sites import Sites
 from placeopt.serving.verification import ServingReport
@@ -38,9 +40,12 @@ class ServingResult:
     @property
     def gap(self) -> float | None:
         """(bound - rate) / rate; None without a plan, unless the bound is 0."""
-        if not self.rate:
-            return 0.0 if not self.bound else None
-        return (self.bound - self.rate) / self.rate
+        return _gap(self.rate, self.bound)
+
+    @property
+    def replicas(self) -> Replicas:
+        """The plan of all nodes as the only replica; none without a plan."""
+        return () if self.plan is None else (Replica(np.arange(self.problem.n_nodes), self.plan),)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Picture:
         """Draw the layers of the nodes; with a path, also write the picture, as PNG, SVG or PDF by its suffix.
@@ -52,18 +57,7 @@ class ServingResult:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from placeopt.views.plots import drawn
-
-        plan = self.plan
-        if plan is None:
-            raise UsageError("plot: the result has no plan")
-
-        def draw() -> Picture:
-            from placeopt.serving.pictures import draw_layers
-
-            return draw_layers(self.problem, plan, bound=self.bound)
-
-        return drawn(draw, path)
+        return _drawn(self.problem, self.replicas, self.bound, path)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON; rates in tokens per second."""
@@ -87,3 +81,61 @@ class ServingResult:
         if self.report is not None and self.report.first_token is not None:
             found["seconds_to_first_token"] = self.report.first_token / SECOND
         return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplicatedResult:
+    """Verified replicas, none if no plan was found, and an upper bound of their rate, in millionths of a token per
+    second."""
+
+    problem: Serving
+    replicas: Replicas
+    bound: int
+    seconds: float
+
+    @property
+    def rate(self) -> int:
+        """The rate of all replicas."""
+        return total_rate(self.replicas)
+
+    @property
+    def gap(self) -> float | None:
+        """(bound - rate) / rate; None without a plan, unless the bound is 0."""
+        return _gap(self.rate, self.bound)
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Picture:
+        """Draw the layers of the nodes of all replicas; see `ServingResult.plot`."""
+        return _drawn(self.problem, self.replicas, self.bound, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON; rates in tokens per second."""
+        return {
+            "problem": self.problem.name,
+            "tokens_per_second": self.rate / TOKEN if self.replicas else None,
+            "bound": self.bound / TOKEN,
+            "gap": self.gap,
+            "requests": sum(each.plan.requests for each in self.replicas),
+            "seconds_per_token": max((each.plan.token_time for each in self.replicas), default=0) / SECOND,
+            "seconds": self.seconds,
+            "plan": replicas_document(self.problem, self.replicas) if self.replicas else None,
+        }
+
+
+def _gap(rate: int, bound: int) -> float | None:
+    if not rate:
+        return 0.0 if not bound else None
+    return (bound - rate) / rate
+
+
+def _drawn(problem: Serving, replicas: Replicas, bound: int, path: str | PathLike[str] | None) -> Picture:
+    from placeopt.views.plots import drawn
+
+    if not replicas:
+        raise UsageError("plot: the result has no plan")
+
+    def draw() -> Picture:
+        from placeopt.serving.pictures import draw_layers
+
+        return draw_layers(problem, replicas, bound=bound)
+
+    return drawn(draw, path)

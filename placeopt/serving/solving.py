@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.problem import Serving
@@ -43,8 +44,10 @@ def solve_serving(
     Raises
     ------
     UsageError
-        If an argument is out of range.
+        If the problem allows several replicas, or an argument is out of range.
     """
+    if problem.replicas > 1:
+        raise UsageError(f"the problem allows {problem.replicas:,} replicas; expected 1, or replicated_serving")
     options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
     search = RateSearch if problem.steps is None else RequestSearch
     asked = SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop, enough)

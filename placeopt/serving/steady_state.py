@@ -22,10 +22,10 @@ import numpy as np
 from placeopt.errors import UsageError
 from placeopt.model.arrays import checked_whole
 from placeopt.serving.in_flight import decoding_flow, edge_delays, times_of, token_times
-from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates
+from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan, edge_limits, node_rates
 from placeopt.serving.prefill import Route, interval_time, link_time, passed_layers, transfers
 from placeopt.serving.problem import SECOND, TOKEN, Prompts, Serving
-from placeopt.serving.verification import verify_serving
+from placeopt.serving.verification import verify_replicas, verify_serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,21 @@ def simulate_serving(problem: Serving, plan: ServingPlan, *, tokens: int = 20_00
     if problem.steps is not None:
         return _of_groups(problem, plan, tokens)
     return _of_tokens(problem, plan, tokens)
+
+
+def simulate_replicas(problem: Serving, replicas: Replicas, *, tokens: int = 20_000) -> list[SteadyState]:
+    """Simulate each replica.
+
+    Raises
+    ------
+    UsageError
+        If replicas share nodes or are too many, or as `simulate_serving`.
+    """
+    for _, message in verify_replicas(problem, replicas).violations[:1]:
+        raise UsageError(f"the plan cannot be simulated: {message}")
+    if not replicas:
+        raise UsageError("the plan cannot be simulated: it has no replica")
+    return [simulate_serving(problem.part(nodes), plan, tokens=tokens) for nodes, plan in replicas]
 
 
 def _of_tokens(problem: Serving, plan: ServingPlan, tokens: int) -> SteadyState:

@@ -7,6 +7,7 @@
 | `link` | no link carries more than its rate |
 | `node` | no node passes more than its rate |
 | `balance` | what enters a node leaves it |
+| `replica` | replicas are no more than allowed, and share no node |
 | `requests` | each request gets its next token in time, and nodes have memory for the tokens of requests |
 | `routes` | if prefill is separate: routes of requests add up to the flow |
 | `transfer` | no link carries more bytes of the KV cache per second than its bandwidth |
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from placeopt.model.arrays import Int, whole_numbers
-from placeopt.serving.plan import COORDINATOR, ServingPlan
+from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving
 
 
@@ -92,6 +93,27 @@ def verify_serving(problem: Serving, plan: ServingPlan) -> ServingReport:
         and _is_largest(problem, begin, end, rates, {(u, w): x for (u, w), x in zip(edges, flow, strict=True)})
     )
     return ServingReport(rate, violations, largest, None if violations else first_token)
+
+
+def verify_replicas(problem: Serving, replicas: Replicas) -> ServingReport:
+    """Check that replicas share no node and are not too many, and the rules of the plan of each."""
+    violations: list[tuple[str, str]] = []
+    if len(replicas) > problem.replicas:
+        violations.append(("replica", f"{len(replicas):,} replicas; allowed are {problem.replicas:,}"))
+    reports, seen = list[ServingReport](), set[int]()
+    for number, (nodes, plan) in enumerate(replicas):
+        own = whole_numbers("nodes", nodes, None, "nodes", most=problem.n_nodes - 1).tolist()
+        for n in own:
+            if n in seen:
+                violations.append(("replica", f"{problem.node_names[n]} is in two replicas, or twice in one"))
+            seen.add(n)
+        report = verify_serving(problem.part(own), plan)
+        place = f"replica {number}: " if len(replicas) > 1 else ""
+        violations += [(rule, f"{place}{message}") for rule, message in report.violations]
+        reports.append(report)
+    first = [each.first_token for each in reports if each.first_token is not None]
+    largest = len(reports) == 1 and reports[0].largest and not violations
+    return ServingReport(sum(each.rate for each in reports), tuple(violations), largest, max(first, default=None))
 
 
 def _name(problem: Serving, n: int) -> str:

@@ -11,11 +11,11 @@ from placeopt.errors import counted
 from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.cheapest import CheapestResult
 from placeopt.serving.in_flight import node_steps
-from placeopt.serving.plan import COORDINATOR, ServingPlan, node_rates
+from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan, node_rates, total_rate
 from placeopt.serving.prefill import interval_time, least_prompt_time
 from placeopt.serving.problem import SECOND, TOKEN, Serving, tokens_text
 from placeopt.serving.request_bounds import TimeBounds
-from placeopt.serving.result import ServingResult
+from placeopt.serving.result import ReplicatedResult, ServingResult
 from placeopt.serving.steady_state import SteadyState
 from placeopt.serving.verification import ServingReport
 from placeopt.views.facts import Grid
@@ -69,6 +69,34 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
     return facts
 
 
+def replicas_facts(result: ReplicatedResult) -> list[tuple[str, str]]:
+    """The rate, its bound, and the nodes of a result with replicas."""
+    gap = "" if result.gap is None else f", gap {result.gap:.2%}"
+    used = sum(len(each.nodes) for each in result.replicas)
+    requests = sum(each.plan.requests for each in result.replicas)
+    return [
+        ("rate", tokens_text(result.rate) if result.replicas else "no plan was found"),
+        ("bound", f"at most {tokens_text(result.bound)} by prices of nodes{gap}"),
+        ("replicas", f"{len(result.replicas):,}, with {requests:,} requests in flight"),
+        ("nodes", f"{used} used, {result.problem.n_nodes - used} idle"),
+        ("time", f"{result.seconds:.2f} s"),
+    ]
+
+
+def plan_grid(problem: Serving, replicas: Replicas) -> Grid:
+    """The stages of a plan; of several replicas, their nodes, rates and requests."""
+    if len(replicas) == 1:
+        return _stage_grid(problem.part(replicas[0].nodes), replicas[0].plan)
+    rows = []
+    for number, (nodes, plan) in enumerate(replicas):
+        kinds = Counter(problem.kind_names[k] for k in problem.kind[nodes].tolist())
+        rows.append((
+            f"{number}", ", ".join(f"{count} {kind}" for kind, count in kinds.items()), f"{plan.rate / TOKEN:,.1f}",
+            f"{plan.requests:,}", f"{plan.groups:,}", f"{plan.token_time / SECOND * 1e3:,.1f} ms",
+        ))  # fmt: skip
+    return Grid(("replica", "nodes", "tokens/s", "requests", "groups", "a token every"), tuple(rows), left=2)
+
+
 def _why_none(problem: Serving) -> str:
     if problem.steps is None:
         return "no plan exists"
@@ -86,21 +114,25 @@ def _requests_text(plan: ServingPlan) -> str:
     return f"{plan.requests:,} in flight {groups}; each gets a token every {plan.token_time / SECOND * 1e3:,.1f} ms"
 
 
-def price_facts(result: ServingResult, cheapest: CheapestResult | None) -> list[tuple[str, str]]:
+def price_facts(problem: Serving, replicas: Replicas, cheapest: CheapestResult | None) -> list[tuple[str, str]]:
     """The price of the nodes that a plan uses, and its lower bound; nothing without prices."""
-    problem, plan = result.problem, result.plan
-    if problem.price is None or plan is None:
+    if problem.price is None or not replicas:
         return []
-    hour = int(problem.price[problem.kind[plan.end > plan.begin]].sum()) / TOKEN
+    used = np.concatenate([nodes[plan.end > plan.begin] for nodes, plan in replicas])
+    hour = int(problem.price[problem.kind[used]].sum()) / TOKEN
     least = "" if cheapest is None else f", at least {cheapest.bound / TOKEN:,.2f} for {tokens_text(cheapest.demand)}"
-    each = hour * 10**6 / (3600 * result.rate / TOKEN)
+    each = hour * 10**6 / (3600 * total_rate(replicas) / TOKEN)
     return [("price", f"{hour:,.2f} an hour{least}; {each:,.4f} for a million tokens")]
 
 
-def report_line(report: ServingReport, plan: ServingPlan) -> str:
+def report_line(report: ServingReport, replicas: Replicas) -> str:
     """The verdict of the verifier."""
     if not report.feasible:
         return f"infeasible: {counted(len(report.violations), 'rule')} broken"
+    if len(replicas) != 1:
+        requests = sum(each.plan.requests for each in replicas)
+        return f"feasible: {tokens_text(report.rate)}; {len(replicas):,} replicas, {requests:,} requests in flight"
+    plan = replicas[0].plan
     if plan.groups:
         first = "" if report.first_token is None else f", the first one after {report.first_token / SECOND:,.3f} s"
         return f"feasible: {tokens_text(report.rate)}; {_requests_text(plan)}{first}"
@@ -108,16 +140,17 @@ def report_line(report: ServingReport, plan: ServingPlan) -> str:
     return f"feasible: {tokens_text(report.rate)}; {largest}"
 
 
-def state_line(state: SteadyState, plan: ServingPlan) -> str:
-    """What a simulation measured."""
-    share = f"{state.rate / plan.rate:.1%} of the plan"
-    waiting = f"at most {counted(state.waiting, 'token')} before a node"
-    if plan.groups:
-        waiting = f"at most {counted(state.waiting, 'request')} in a step"
-    return f"steady state: {tokens_text(round(state.rate))}, {share}; {waiting}"
+def state_line(states: Sequence[SteadyState], replicas: Replicas) -> str:
+    """What simulations of all replicas measured."""
+    rate, most = sum(each.rate for each in states), max(each.waiting for each in states)
+    share = f"{rate / total_rate(replicas):.1%} of the plan"
+    waiting = f"at most {counted(most, 'token')} before a node"
+    if any(each.plan.groups for each in replicas):
+        waiting = f"at most {counted(most, 'request')} in a step"
+    return f"steady state: {tokens_text(round(rate))}, {share}; {waiting}"
 
 
-def stage_grid(problem: Serving, plan: ServingPlan) -> Grid:
+def _stage_grid(problem: Serving, plan: ServingPlan) -> Grid:
     """Intervals of layers with the nodes that hold them: what they can pass, and what they pass."""
     passed = np.zeros(problem.n_nodes, dtype=np.int64)
     for (_, w), rate in zip(plan.edges.tolist(), plan.flow.tolist(), strict=True):

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 from scipy.optimize import linprog
@@ -108,6 +108,25 @@ def best_rate_of_groups(problem: Serving) -> int:
         if coverage(problem, intervals):
             best = max(best, _best_groups(problem, intervals))
     return int(best * TOKEN)
+
+
+def best_rate_of_replicas(problem: Serving) -> int:
+    """The same for at most `problem.replicas` replicas: the largest sum over all divisions of the nodes."""
+    known: dict[tuple[int, ...], int] = {}
+
+    def best(nodes: tuple[int, ...], most: int) -> int:
+        if not nodes or not most:
+            return 0
+        first, rest = nodes[0], nodes[1:]
+        found = best(rest, most)  # the first node is idle
+        for others in (part for size in range(len(rest) + 1) for part in combinations(rest, size)):
+            part = (first, *others)
+            if part not in known:
+                known[part] = best_rate_of_groups(problem.part(part))
+            found = max(found, known[part] + best(tuple(n for n in rest if n not in others), most - 1))
+        return found
+
+    return best(tuple(range(problem.n_nodes)), problem.replicas)
 
 
 def _best_groups(problem: Serving, intervals: tuple[tuple[int, int], ...]) -> Fraction:

@@ -15,6 +15,7 @@ from placeopt.errors import UsageError, unwritable
 
 if TYPE_CHECKING:
     from placeopt.io.document import Document
+    from placeopt.serving.result import ReplicatedResult, ServingResult
 
 
 def refuse(given: Mapping[str, object]) -> None:
@@ -40,9 +41,10 @@ def solve_serving_file(
     from placeopt.cli.terminal.console import facts_table, print_grid
     from placeopt.serving.cheapest import cheapest_serving
     from placeopt.serving.files import load_serving
-    from placeopt.serving.plan_files import serving_plan_document, write_serving_plan
+    from placeopt.serving.plan_files import replicas_document, write_replicas
+    from placeopt.serving.replicas import replicated_serving
     from placeopt.serving.solving import DEFAULT_GAP, solve_serving
-    from placeopt.serving.views import price_facts, problem_line, result_facts, stage_grid
+    from placeopt.serving.views import plan_grid, price_facts, problem_line, replicas_facts, result_facts
 
     problem = load_serving(document)
     console = stdout_console()
@@ -51,45 +53,53 @@ def solve_serving_file(
     print_notes(*problem.notes)
     gap = DEFAULT_GAP if gap is None else gap
     cheapest = None
+    result: ServingResult | ReplicatedResult
     with on_interrupt() as stop:
         if problem.demand is not None:
             cheapest = cheapest_serving(problem, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set)
             result = cheapest.result
+            facts = result_facts(result)
+        elif problem.replicas > 1:
+            result = replicated_serving(
+                problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
+            )
+            facts = replicas_facts(result)
         else:
             result = solve_serving(
                 problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
             )
-    problem = result.problem  # the cheapest nodes are some of all
+            facts = result_facts(result)
+    problem, found = result.problem, result.replicas  # the cheapest nodes are some of all
     unsaved = None
     if out is not None:
         try:
-            if result.plan is None:
+            if not found:
                 unsaved = f"no plan was found to write to {out}"
             else:
-                write_serving_plan(out, problem, result.plan)
+                write_replicas(out, problem, found)
         except (OSError, ValueError) as error:
             unsaved = unwritable(out, error)
     if as_json:
         extra = {} if cheapest is None else cheapest.to_dict()
         print_json({**result.to_dict(), **extra})
     else:
-        console.print(facts_table(result_facts(result) + price_facts(result, cheapest)))
-        if result.plan is not None:
-            print_grid(console, stage_grid(problem, result.plan))
+        console.print(facts_table(facts + price_facts(problem, found, cheapest)))
+        if found:
+            print_grid(console, plan_grid(problem, found))
     if unsaved is not None:
         print_notes(unsaved)
-        if result.plan is not None and not as_json:
-            print_json(serving_plan_document(problem, result.plan))
-    if require_gap is not None and result.plan is not None and (result.gap is None or result.gap > require_gap):
+        if found and not as_json:
+            print_json(replicas_document(problem, found))
+    if require_gap is not None and found and (result.gap is None or result.gap > require_gap):
         proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
         print_notes(f"the gap is not at most {require_gap:.2%}: {proved}")
     drawn = True
-    if result.plan is not None:
+    if found:
         drawn = save_plots(pictures, lambda _: result.plot())
     if stop.is_set():
         raise typer.Exit(stop.code)
     missed = (
-        result.plan is None
+        not found
         or (cheapest is not None and cheapest.price is None)
         or (require_gap is not None and (result.gap is None or result.gap > require_gap))
     )
@@ -100,13 +110,13 @@ def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:
     """Check the plan of a serving problem."""
     from placeopt.cli.terminal.console import print_grid
     from placeopt.serving.files import load_serving
-    from placeopt.serving.plan_files import read_serving_plan
-    from placeopt.serving.verification import verify_serving
-    from placeopt.serving.views import problem_line, report_line, stage_grid
+    from placeopt.serving.plan_files import read_replicas
+    from placeopt.serving.verification import verify_replicas
+    from placeopt.serving.views import plan_grid, problem_line, report_line
 
     problem = load_serving(document)
-    read = read_serving_plan(plan, problem)
-    report = verify_serving(problem, read)
+    read = read_replicas(plan, problem)
+    report = verify_replicas(problem, read)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -118,23 +128,24 @@ def verify_serving_file(document: Document, plan: Path, as_json: bool) -> None:
         if len(report.violations) > 10:
             console.print(f"  and {len(report.violations) - 10:,} more; --json lists all of them")
         if report.feasible:
-            print_grid(console, stage_grid(problem, read))
+            print_grid(console, plan_grid(problem, read))
     raise typer.Exit(0 if report.feasible else 1)
 
 
 def simulate_serving_file(document: Document, plan: Path, as_json: bool) -> None:
     """Print the steady state of a plan."""
     from placeopt.serving.files import load_serving
-    from placeopt.serving.plan_files import read_serving_plan
-    from placeopt.serving.steady_state import simulate_serving
+    from placeopt.serving.plan_files import read_replicas
+    from placeopt.serving.steady_state import simulate_replicas
     from placeopt.serving.views import problem_line, state_line
 
     problem = load_serving(document)
-    read = read_serving_plan(plan, problem)
-    found = simulate_serving(problem, read)
+    read = read_replicas(plan, problem)
+    found = simulate_replicas(problem, read)
     if as_json:
-        rate = found.rate / 10**6
-        print_json({"problem": problem.name, "tokens_per_second": rate, "most_waiting": found.waiting})
+        rate = sum(each.rate for each in found) / 10**6
+        most = max(each.waiting for each in found)
+        print_json({"problem": problem.name, "tokens_per_second": rate, "most_waiting": most})
     else:
         stdout_console().print(problem_line(problem), markup=False)
         stdout_console().print(state_line(found, read), markup=False)
@@ -144,17 +155,17 @@ def simulate_serving_file(document: Document, plan: Path, as_json: bool) -> None
 def export_serving_file(document: Document, plan: Path, to: str | None, out: Path | None) -> None:
     """Write a plan for a runtime."""
     from placeopt.io.files import write_whole
-    from placeopt.serving.exporting import export_serving
+    from placeopt.serving.exporting import export_replicas
     from placeopt.serving.files import load_serving
-    from placeopt.serving.plan_files import read_serving_plan
-    from placeopt.serving.verification import verify_serving
+    from placeopt.serving.plan_files import read_replicas
+    from placeopt.serving.verification import verify_replicas
 
     if to is None:
         raise UsageError("nothing to export: expected --to FORMAT")
     problem = load_serving(document)
-    read = read_serving_plan(plan, problem)
-    print_notes(*(f"broken rule: {message}" for _, message in verify_serving(problem, read).violations[:3]))
-    text = export_serving(problem, read, to)
+    read = read_replicas(plan, problem)
+    print_notes(*(f"broken rule: {message}" for _, message in verify_replicas(problem, read).violations[:3]))
+    text = export_replicas(problem, read, to)
     if out is None:
         typer.echo(text, nl=False)
     raise typer.Exit(0 if written(out, lambda path: write_whole(path, text)) else 2)
