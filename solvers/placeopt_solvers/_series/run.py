@@ -17,8 +17,7 @@ from placeopt.model.arrays import Bool
 from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.protocol import Answer, Clock, Options, Progress, Termination
-from placeopt.protocol.blocks import BlockBound, Blocks
+from placeopt.protocol import Answer, BlockBound, Blocks, Clock, Options, Progress, Termination
 from placeopt.protocol.pool import Pool
 from placeopt.protocol.remote import Solve, submitted
 
