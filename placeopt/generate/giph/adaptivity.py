@@ -1,4 +1,4 @@
-"""Generate the changing networks of GiPH's adaptivity experiment, for `giph_adaptivity.py`.
+"""Generate the changing networks of GiPH's adaptivity experiment.
 
 Y. Hu et al.: GiPH, MLSys 2023, arXiv:2305.14562, section 5.1 and figure 6, and adaptivity.py of the released code
 (https://github.com/uidmice/placement-rl, MIT licence).
