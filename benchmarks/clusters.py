@@ -49,9 +49,9 @@ from rich.table import Table
 
 import placeopt as po
 from placeopt.generate.irregular_graphs import irregular_document, irregular_problem
-from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
 from placeopt.protocol.registry import find_solver, solver_names
+from placeopt.protocol.remote import pack
 from placeopt.studies.comparison import execution
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.ledger import read_ledger

@@ -26,7 +26,7 @@ from rich.table import Table
 
 import placeopt as po
 from placeopt import engine
-from placeopt.bounding.destructive.search import destructive_bound, largest, propagation
+from placeopt.bounding.destructive import destructive_bound, largest, propagation
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.paths import windows
 from placeopt.generate.irregular_graphs import irregular_problem

@@ -33,15 +33,22 @@ import numpy as np
 from placeopt.bridges.extras import require
 from placeopt.learning.graphs.traits import Traits, fitted_traits
 from placeopt.model.arrays import Int
+from placeopt.model.memory import per_device
 from placeopt.model.problem import Objective, Problem
 from placeopt.policies.episode import Episode, Record, prepare
-from placeopt.policies.state import Space
 
 if TYPE_CHECKING:
     from rnn_network import RnnSettings
 
 INFEASIBLE = -4.0
 """The reward of a placement that violates memory limits or separation; the first placement has -1."""
+
+
+def admits(problem: Problem, device: Int) -> bool:
+    """Whether a placement (n,) on feasible devices satisfies memory limits and separation."""
+    left, right = problem.separation.T
+    fits = per_device(problem, device, problem.memory) <= problem.capacity
+    return bool(fits.all() and (device[left] != device[right]).all())
 
 
 def place_by_rnn(
@@ -79,7 +86,7 @@ def place_by_rnn(
     record = Record(simulator, first)
     current = record.best
     unit = current or 1.0
-    space, sequence = Space(problem), sequence_of(problem, fitted_traits(problem) if traits is None else traits)
+    sequence = sequence_of(problem, fitted_traits(problem) if traits is None else traits)
     trainer = RnnTrainer(sequence, settings, int(rng.integers(2**63)))
     earlier: list[float] = []
     last = 0  # update of the latest improvement
@@ -89,7 +96,7 @@ def place_by_rnn(
             break
         rewards: list[float] = []
         for placement in trainer.draw(count):
-            if space.admits(placement):
+            if admits(problem, placement):
                 run = simulator.run(placement)
                 current = run.value
                 rewards.append(-math.sqrt(current / unit))

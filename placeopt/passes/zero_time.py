@@ -30,9 +30,6 @@ from placeopt.passes.rebuilding import (
     restored_transfers,
 )
 
-KERNEL_STEPS = 4
-"""Elementary steps of a kernel per task and edge, for the choice between plain and compiled code."""
-
 REMOVED = -1
 """Representative of a task that rule 3 removes."""
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.memory import per_device
 from placeopt.model.problem import Problem, group_memory, group_separation
 from placeopt.policies.simulator import Run, Simulator
 
@@ -51,12 +50,6 @@ class Space:
             allowed[device[self.members[rival][0]]] = False
         allowed[device[task]] = True
         return np.flatnonzero(allowed)
-
-    def admits(self, device: Int) -> bool:
-        """Whether a placement (n,) on feasible devices satisfies memory limits and separation."""
-        left, right = self.problem.separation.T
-        fits = per_device(self.problem, device, self.problem.memory) <= self.problem.capacity
-        return bool(fits.all() and (device[left] != device[right]).all())
 
     def table(self, device: Int) -> Bool:
         """(g, m), whether each colocation group may be on each device, as `options` returns them for one task."""

@@ -20,7 +20,6 @@ from placeopt.model.arrays import Int
 from placeopt.model.objective import Value
 from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
-from placeopt.protocol.blocks import Blocks
 from placeopt.protocol.pool import Pool
 
 ALL_METRICS: tuple[Metric, ...] = tuple(metric for metric in get_args(Metric) if metric != "period")
@@ -182,6 +181,38 @@ class Clock:
     def over(self) -> bool:
         """Whether the limit is reached."""
         return self.limit is not None and self.elapsed >= self.limit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockBound:
+    """A lower bound of the time between the ends of two cuts.
+
+    Attributes
+    ----------
+    block
+        The number of the block.
+    start, end
+        Devices of its first and its last cut, -1 for a missing one.
+    problem
+        The block as a problem: the first cut takes no time, and both run on these devices only.
+    ticks
+        The bound of its makespan; None if it has no schedule.
+    """
+
+    block: int
+    start: int
+    end: int
+    problem: Problem
+    ticks: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Blocks between cuts, by tasks, and bounds that are better than their critical paths."""
+
+    cuts: tuple[int, ...]
+    inner: tuple[tuple[int, ...], ...]
+    bounds: tuple[BlockBound, ...]
 
 
 @dataclass(frozen=True, slots=True)

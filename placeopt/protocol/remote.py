@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import fields
 from functools import cache
 from importlib import metadata
 
-from placeopt.model.packing import pack, unpack
+import numpy as np
+
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Options
@@ -110,3 +114,19 @@ def own_version() -> str:
         return metadata.version("placeopt")
     except metadata.PackageNotFoundError:
         return ""
+
+
+def pack(problem: Problem) -> bytes:
+    """Convert a problem to bytes."""
+    return zlib.compress(pickle.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL), level=1)
+
+
+def unpack(packed: bytes) -> Problem:
+    """Return the packed problem; its arrays are read-only."""
+    problem = pickle.loads(zlib.decompress(packed))
+    assert isinstance(problem, Problem)
+    for each in fields(problem):
+        value = getattr(problem, each.name)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return problem

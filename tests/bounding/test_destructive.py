@@ -11,8 +11,7 @@ from brute_force import optimum, small_problem
 
 import placeopt as po
 from placeopt import engine
-from placeopt.bounding.destructive import destructive_bound
-from placeopt.bounding.destructive.search import LIMITS, propagation
+from placeopt.bounding.destructive import LIMITS, destructive_bound, propagation
 from placeopt.bounding.quick import best_bound, narrowed_classes
 from placeopt.bounding.quick.paths import windows
 from placeopt.generate.irregular_graphs import irregular_problem
@@ -98,7 +97,7 @@ class TestBound:
 
     def test_too_many_classes_count_as_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         problem = po.load(PROBLEMS / "heft-10.yaml")
-        monkeypatch.setattr("placeopt.bounding.destructive.search.TABLE", 0)
+        monkeypatch.setattr("placeopt.bounding.destructive.TABLE", 0)
         assert destructive_bound(problem, 60).value == 64
         found = rules(problem)
         assert found.start.shape == (10, 1)

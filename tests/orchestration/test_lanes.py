@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 from placeopt.generate.irregular_graphs import irregular_problem
-from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.protocol import Answer, Options, Termination, lanes
-from placeopt.protocol.lanes import Lanes
-from placeopt.protocol.pool import Pool, Shared
-from placeopt.protocol.remote import Parcel, shared_problem, submitted
+from placeopt.protocol import Answer, Options, Termination
+from placeopt.protocol.pool import Lanes, Pool, Shared
+from placeopt.protocol.remote import Parcel, pack, shared_problem, submitted
 
 
 @pytest.fixture
@@ -69,7 +67,7 @@ class TestLanes:
         assert pool.note() == ""
 
     def test_a_lane_pauses_after_a_lost_job(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lanes, "PAUSE", 0.05)
+        monkeypatch.setattr("placeopt.protocol.pool.PAUSE", 0.05)
         sent: list[float] = []
 
         class Broken(Executor):

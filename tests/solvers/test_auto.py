@@ -19,6 +19,7 @@ from placeopt_solvers._runs.validity import valid
 from placeopt_solvers._series import run as series_module
 from placeopt_solvers.portfolio import _members as _auto_members
 from placeopt_solvers.portfolio import _run as _auto_run
+from placeopt_solvers.portfolio import _standings
 from placeopt_solvers.portfolio._members import MEMBERS, affordable, schedules, segments
 from placeopt_solvers.portfolio._run import Tuning
 from placeopt_solvers.portfolio._standings import Standings
@@ -234,7 +235,7 @@ class TestRepeatable:
 
     def test_the_bounds_of_a_block_leave_time_for_other_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seconds: list[float] = []
-        monkeypatch.setattr(_auto_run, "bounds", lambda *_, time_limit, **__: seconds.append(time_limit))
+        monkeypatch.setattr(_standings, "bounds", lambda *_, time_limit, **__: seconds.append(time_limit))
         for earlier in ("_search", "_exact"):
             monkeypatch.setattr(_auto_run.Run, earlier, lambda *_: None)
         options = Options(time_limit=600, nominal_limit=4)

@@ -13,12 +13,12 @@ from brute_force import optimum, small_problem
 from equal_devices import equal_devices as problem
 from placeopt_solvers._constructive.groups import Groups, grouped
 from placeopt_solvers._constructive.sct import SctSettings, relaxed
-from placeopt_solvers._constructive.timeline import Line
 from placeopt_solvers.exact.sct_lp import SctLp, SctLpSettings
 from placeopt_solvers.ready_lists._pairs import StartSettings, detours
 from placeopt_solvers.ready_lists.m_sct import favourites_first
 
 import placeopt as po
+from placeopt import engine
 from placeopt.bounding.sct import Favourites, ratios_of
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import makespan
@@ -41,7 +41,7 @@ def pairs(n: int, *chosen: tuple[int, int]) -> Favourites:
     return Favourites(child, parent, np.zeros(0))
 
 
-def timeline(given: Problem, favourites: Favourites, urgent_first: bool = True) -> Line:
+def timeline(given: Problem, favourites: Favourites, urgent_first: bool = True) -> engine.Timeline:
     work = detours(given, StartSettings())
     return favourites_first(
         given, grouped(given), favourites, np.arange(given.n_tasks), work, urgent_first=urgent_first

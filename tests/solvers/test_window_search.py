@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from placeopt_solvers._local_search.instance import make_instance
-from placeopt_solvers._local_search.windows import Plan, Tuning, WindowSearch, improve_windows, searches_windows
+from placeopt_solvers._local_search.windows import Plan, Tuning, WindowSearch, searches_windows
 from placeopt_solvers._starts.warm_start import best_start
 from test_search import constrained, tiered
 
@@ -41,6 +42,21 @@ def recomputed(problem: Problem, state: engine.WindowMoves) -> engine.WindowMove
     other = engine.WindowMoves(make_instance(problem), 0)
     other.load(state.order.copy(), state.device.copy())
     return other
+
+
+def improved(
+    problem: Problem,
+    start: Schedule,
+    rounds: int,
+    seed: int = 0,
+    stopped: Callable[[], bool] = lambda: False,
+    better: Callable[[Schedule], object] = lambda schedule: None,  # noqa: ARG005
+    enough: float = -math.inf,
+) -> Schedule:
+    """The best schedule after a number of moves."""
+    search = WindowSearch(problem, start, seed, rounds)
+    search.run(rounds, stopped, better, enough)
+    return search.best()
 
 
 def values(state: engine.WindowMoves, *names: str) -> list[Any]:
@@ -127,13 +143,13 @@ def test_schedules_improve_and_obey_all_rules(tight: float) -> None:
     start = best_start(problem, None, True)
     assert start is not None
     better: list[Schedule] = []
-    first, second = (improve_windows(problem, start, 3_000, seed=5, better=better.append) for _ in range(2))
+    first, second = (improved(problem, start, 3_000, seed=5, better=better.append) for _ in range(2))
     assert first.device.tolist() == second.device.tolist()
     assert first.start.tolist() == second.start.tolist()
     assert verify(problem, first).violations == ()
     assert makespan(problem, first) < makespan(problem, start)
     assert makespan(problem, better[-1]) == makespan(problem, first)
-    other = improve_windows(problem, start, 3_000, seed=6)
+    other = improved(problem, start, 3_000, seed=6)
     assert other.start.tolist() != first.start.tolist()
 
 
@@ -197,9 +213,9 @@ def test_a_stopped_or_satisfied_search_returns_its_best_schedule() -> None:
     problem = irregular_problem(200, 6, seed=3)
     start = best_start(problem, None, True)
     assert start is not None
-    found = improve_windows(problem, start, 10**9, stopped=lambda: True)
+    found = improved(problem, start, 10**9, stopped=lambda: True)
     assert makespan(problem, found) <= makespan(problem, start)
-    found = improve_windows(problem, start, 10**9, enough=makespan(problem, start))
+    found = improved(problem, start, 10**9, enough=makespan(problem, start))
     assert makespan(problem, found) <= makespan(problem, start)
 
 

@@ -28,8 +28,8 @@ from rich.console import Console
 import placeopt as po
 from placeopt.cli.terminal.comparison import Bars, print_comparison, write_csv, write_latex, write_markdown
 from placeopt.errors import SpecError, UsageError
-from placeopt.model.packing import pack, unpack
 from placeopt.protocol import registry
+from placeopt.protocol.remote import pack, unpack
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.grids import grids
 from placeopt.studies.comparison.isolation import _Run, lost_record

@@ -47,9 +47,6 @@ from placeopt.model.arrays import Bool, Int
 NEVER = 1 << 61
 """Above every real tick; the sum of two does not overflow."""
 
-ROUNDS = 64
-"""Maximum number of times that the start of a task on a class is raised."""
-
 FOLLOWED = 1 << 26
 """Edges followed in total if each set A(t) is examined once."""
 

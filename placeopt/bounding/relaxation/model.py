@@ -42,9 +42,8 @@ from placeopt.bounding.quick.classes import by_group, clipped
 from placeopt.bounding.quick.deadlines import horizon
 from placeopt.bounding.relaxation.kinds import Kinds
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.objective import METRICS, Value
+from placeopt.model.objective import Value
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
-from placeopt.model.schedule import Schedule
 
 EXACT_FLOATS = 2**50
 """Products of amounts and ticks from here on are left out: floats would round them."""
@@ -323,40 +322,6 @@ class Relaxation:
     def moved(self, x: Float) -> Float:
         """(q,) the fraction of each pair that is on different devices."""
         return np.asarray(x[self.w].sum(axis=1))
-
-    def point(self, schedule: Schedule) -> Int:
-        """(columns,) the point of a schedule.
-
-        Columns of metrics are capped at their upper bounds, since the relaxation may count less than the schedule does.
-        """
-        problem, kinds = self.problem, self.kinds
-        kind_of_class = np.empty(kinds.classes.n_classes, dtype=np.int64)
-        for k, members in enumerate(kinds.members):
-            kind_of_class[list(members)] = k
-        home = np.empty(problem.n_groups, dtype=np.int64)
-        home[problem.group] = schedule.device
-        kind = kind_of_class[problem.device_class[home]]
-        x = np.zeros(self.program.n_columns, dtype=np.int64)
-        x[self.y[np.arange(len(home)), kind]] = 1
-        index = {(a, b): v for v, (a, b) in enumerate(kinds.moves.tolist())}
-        for q, (g, h) in enumerate(zip(self.low.tolist(), self.high.tolist(), strict=True)):
-            a, b = int(kind[g]), int(kind[h])
-            if home[g] == home[h] or (a == b and kinds.pool[a]):
-                x[self.t[q, a]] = 1
-            else:
-                x[self.w[q, index[a, b]]] = 1
-        if self.timed:
-            x[self.s] = schedule.start
-        for metric, column in self.metric.items():
-            x[column] = min(METRICS[metric](problem, schedule), self.program.upper[column])
-        if self._outputs is not None:
-            producers, z = self._outputs
-            for place, producer in enumerate(producers.tolist()):
-                for e in range(int(problem.out_start[producer]), int(problem.out_start[producer + 1])):
-                    if problem.shared[e] and self.pair[e] >= 0:
-                        there = x[self.w[self.pair[e]]]
-                        x[z[place]] |= there if self.forward[e] else there[self._back]
-        return x
 
 
 def _coarse(amounts: Int, room: int, bits: int) -> tuple[Int, int]:

@@ -11,9 +11,8 @@ import numpy as np
 
 from placeopt.bridges.onnx_models.control import Argument, inputs_of_bodies, is_known, open_outputs, outputs_of_bodies
 from placeopt.bridges.onnx_models.loading import SMALL, bodies, is_small, read_by
-from placeopt.bridges.onnx_models.node_checks import contradiction, unsafe
 from placeopt.bridges.onnx_models.operator_shapes import own_types
-from placeopt.bridges.onnx_models.scopes import Scope
+from placeopt.bridges.onnx_models.scopes import Scope, contradiction, unsafe
 from placeopt.bridges.onnx_models.sizes import shape_of, shapes, tensor_type, with_stated_sizes
 from placeopt.bridges.onnx_models.view import Body, Tensor, Values, attribute, operator_name
 from placeopt.errors import DocumentError, Issue, visible

@@ -55,9 +55,8 @@ def allocate(
 ) -> None:
     """Find offsets for buffers with known lifetimes: the least height, or a fit, with a proof."""
     from placeopt.allocation.files import load_buffers, write_allocation
-    from placeopt.allocation.shortages import alignment_text
     from placeopt.allocation.solving import allocate as solve
-    from placeopt.allocation.views import problem_line, result_facts
+    from placeopt.allocation.views import alignment_text, problem_line, result_facts
     from placeopt.model import units
     from placeopt.model.arrays import LONGEST
 
@@ -121,8 +120,7 @@ def _allocate_plan(
 ) -> None:
     """Place the buffers of each device of a plan."""
     from placeopt.allocation.plans import allocate_plan
-    from placeopt.allocation.shortages import alignment_text
-    from placeopt.allocation.views import devices_grid, missing_facts
+    from placeopt.allocation.views import alignment_text, devices_grid, missing_facts
     from placeopt.cli.terminal.console import facts_table, print_grid, print_problem
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.files import write_whole

@@ -138,10 +138,6 @@ class Modes:
         """The devices of the file that some task uses in a mode or a team."""
         return sorted(self._occupied)
 
-    def uses_member(self, d: int) -> Int:
-        """(m,) 1 for the devices that occupy device d of the file, else 0."""
-        return np.array([d in team for team in self.members], dtype=np.int64)
-
     def restrict(self, fixed: Int) -> tuple[Int, Int]:
         """Restrict tasks with modes that are fixed (n,) on a device of the file to its modes.
 

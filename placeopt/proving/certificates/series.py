@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.protocol import Clock, Options, unsupported
-from placeopt.protocol.blocks import BlockBound, Blocks
+from placeopt.protocol import BlockBound, Blocks, Clock, Options, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.proving.certificates.leaves import Claim, best_claim, relying
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim

@@ -22,8 +22,8 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError, UsageError
-from placeopt.model.packing import unpack
 from placeopt.protocol import Progress
+from placeopt.protocol.remote import unpack
 from placeopt.studies.comparison.jobs import Job
 from placeopt.studies.comparison.records import plain
 

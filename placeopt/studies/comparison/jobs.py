@@ -22,8 +22,8 @@ Choice = str | tuple[str, Mapping[str, Any]]
 class Job(Run):
     """A run with all data that another process needs for it.
 
-    `packed` holds the problem (`placeopt.model.packing`). The process is killed `grace` seconds after `time_limit`, or
-    after the `certify` seconds for a certificate; None if the run has none.
+    `packed` holds the problem (`placeopt.protocol.remote`). The process is killed `grace` seconds after `time_limit`,
+    or after the `certify` seconds for a certificate; None if the run has none.
     `tag` marks the processes of a comparison (`placeopt.studies.comparison.supervisor`). Only the same `version` of
     placeopt runs it.
     """

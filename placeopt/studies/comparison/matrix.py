@@ -14,12 +14,11 @@ from placeopt.bounding.quick import Bound, best_bound
 from placeopt.errors import UsageError
 from placeopt.io.files import StrPath
 from placeopt.model.arrays import checked_number
-from placeopt.model.packing import pack
 from placeopt.model.problem import Problem
 from placeopt.orchestration.settings import make_options
 from placeopt.protocol.cluster import connected
 from placeopt.protocol.connection import CONNECTING
-from placeopt.protocol.remote import own_version
+from placeopt.protocol.remote import own_version, pack
 from placeopt.studies.comparison.execution import Observer, execute
 from placeopt.studies.comparison.jobs import Choice, Job, read_choices, read_problems
 from placeopt.studies.comparison.ledger import Ledger

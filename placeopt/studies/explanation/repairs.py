@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from placeopt.allocation.plans import plan_buffers
-from placeopt.allocation.shortages import fullest_text, unaligned
 from placeopt.allocation.solving import allocate
+from placeopt.allocation.views import fullest_text, unaligned
 from placeopt.errors import counted, listing, visible
 from placeopt.model.arrays import Int
 from placeopt.model.buffers import memory_heights

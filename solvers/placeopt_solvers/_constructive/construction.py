@@ -24,7 +24,7 @@ from placeopt.simulation import retime
 from .groups import Groups, grouped, packings, placed, with_homes, with_room_for
 from .live_memory import Tasks, missing_bytes, own_tasks, packed, room_made, time_order, timed
 from .profiles import total_peak
-from .timeline import DONE, Line, schedule_of
+from .timeline import DONE, schedule_of
 
 REPAIRS = 8
 """Evictions before all groups are packed instead: each costs a run of the heuristic."""
@@ -42,7 +42,7 @@ EXACT = "the solver cp-sat can decide whether there is a placement"
 class PartialSchedule:
     """The timeline that a heuristic filled, and the group that no device could take; None if all tasks are placed."""
 
-    line: Line
+    line: engine.Timeline
     stuck: int | None = None
 
 
@@ -179,7 +179,7 @@ def construct_by_sum(problem: Problem, build: Build) -> Construction:
 
 
 def _repaired(
-    build: Build, groups: Groups, repair: Callable[[Line, int], Int | None], repairs: int = REPAIRS
+    build: Build, groups: Groups, repair: Callable[[engine.Timeline, int], Int | None], repairs: int = REPAIRS
 ) -> tuple[PartialSchedule, PartialSchedule, str]:
     """Return the first and the last of at most `repairs` + 1 runs of a heuristic, and a note.
 
@@ -227,7 +227,7 @@ def construct_live(problem: Problem, build: Build, *, wanted: bool, tasks: Tasks
         return Construction(None, no_room(problem, bare, bare.stuck, bare.home, bare.room, lacking))
     found: list[Construction] = []
 
-    def add(line: Line, *sequences: Int, note: str = "") -> bool:
+    def add(line: engine.Timeline, *sequences: Int, note: str = "") -> bool:
         """Time a placement along the first sequence that memory allows; return whether no task waits for memory."""
         finished = timed(tasks, problem, line, map(tasks.expand, sequences))
         if finished is not None:
@@ -354,7 +354,7 @@ def overflow(problem: Problem, schedule: Schedule) -> str:
     return listing([f"{problem.device_names[d]} by {size_text(int(over[d]))}" for d in full], 20) if full else ""
 
 
-def with_port_times(problem: Problem, line: Line) -> Schedule:
+def with_port_times(problem: Problem, line: engine.Timeline) -> Schedule:
     """Return the schedule of a finished timeline.
 
     Under port contention it is re-timed twice, with transfers in the order in which they were booked and in the order

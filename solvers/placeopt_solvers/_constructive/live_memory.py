@@ -25,7 +25,7 @@ from placeopt.simulation import retime
 
 from .groups import Groups, with_homes, without_memory
 from .profiles import Live, make_live, reserved
-from .timeline import DONE, Line, schedule_of
+from .timeline import DONE, schedule_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def with_waits(problem: Problem, device: Int, sequence: Int) -> Timed | None:
     return None if stuck != DONE else Timed(schedule_of(problem, line), waits)
 
 
-def timed(tasks: Tasks, problem: Problem, line: Line, sequences: Iterable[Int]) -> Timed | None:
+def timed(tasks: Tasks, problem: Problem, line: engine.Timeline, sequences: Iterable[Int]) -> Timed | None:
     """Return the schedule of a placement in the first of several sequences (n,) that memory allows; None if none does.
 
     `problem` is the placed one, and `line` its timeline. Under port contention, schedules that are re-timed from the
@@ -109,7 +109,7 @@ def timed(tasks: Tasks, problem: Problem, line: Line, sequences: Iterable[Int]) 
     return replace(found, schedule=best)
 
 
-def room_made(problem: Problem, groups: Groups, line: Line, k: int) -> Int | None:
+def room_made(problem: Problem, groups: Groups, line: engine.Timeline, k: int) -> Int | None:
     """Return homes (g,) for group k and all groups placed on the timeline, after evictions; None if none helps.
 
     On the device that lacks the least bytes for k, groups are evicted until k fits, then on the next: first those that
@@ -120,7 +120,7 @@ def room_made(problem: Problem, groups: Groups, line: Line, k: int) -> Int | Non
     return trial.home if engine.make_room(trial, groups.home, k, engine.current_stop()) else None
 
 
-def missing_bytes(problem: Problem, groups: Groups, line: Line, k: int) -> Int:
+def missing_bytes(problem: Problem, groups: Groups, line: engine.Timeline, k: int) -> Int:
     """Return the bytes (m,) that each device lacks for group k, which has no home on the timeline."""
     return engine.missing_bytes(engine.Timeline(native(problem), with_homes(groups, line.home)), k)
 

@@ -1,12 +1,10 @@
-"""What repair and schedules read of a timeline of the engine."""
+"""What a loop that fills a timeline of the engine returns, and the schedule of a finished timeline."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt import engine
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 
@@ -14,24 +12,7 @@ DONE = -1
 """Result of a loop that placed all tasks; otherwise it returns the task that no device can take."""
 
 
-class Line(Protocol):
-    """What repair and schedules read of a timeline: this one, or `placeopt.engine.Timeline`."""
-
-    @property
-    def home(self) -> Int: ...
-    @property
-    def room(self) -> Int: ...
-    @property
-    def trees(self) -> Int: ...
-    @property
-    def device(self) -> Int: ...
-    @property
-    def start(self) -> Int: ...
-    @property
-    def moves(self) -> Int: ...
-
-
-def schedule_of(problem: Problem, line: Line) -> Schedule:
+def schedule_of(problem: Problem, line: engine.Timeline) -> Schedule:
     """Return the schedule of a finished timeline."""
     device, start = line.device.copy(), line.start.copy()
     if not problem.contends:

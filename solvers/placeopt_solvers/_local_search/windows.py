@@ -194,22 +194,3 @@ class WindowSearch:
         judge = self._judge
         judge.load(self.state.best_order, self.state.best_device)
         return Schedule(judge.device.copy(), judge.end - judge.ticks)
-
-
-def improve_windows(
-    problem: Problem,
-    start: Schedule,
-    rounds: int,
-    seed: int = 0,
-    stopped: Callable[[], bool] = lambda: False,
-    better: Callable[[Schedule], object] = lambda schedule: None,  # noqa: ARG005
-    enough: float = -math.inf,
-) -> Schedule:
-    """Return a schedule that is at least as good, after `rounds` moves, or when it is `enough` or `stopped` is true.
-
-    `better` gets better schedules from time to time. The same seed gives the same schedule unless the search is
-    stopped. `start` is feasible, and the problem is one of `searches_windows`.
-    """
-    search = WindowSearch(problem, start, seed, rounds)
-    search.run(rounds, stopped, better, enough)
-    return search.best()

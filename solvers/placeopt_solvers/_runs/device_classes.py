@@ -1,4 +1,4 @@
-"""Devices of each device class."""
+"""The ends of each device class, and whether transfers between classes take time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,6 @@ import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-
-
-def class_members(problem: Problem) -> list[list[int]]:
-    """Return the devices of each device class."""
-    label = problem.device_class
-    return [np.flatnonzero(label == c).tolist() for c in range(int(label.max(initial=-1)) + 1)]
 
 
 def class_ends(problem: Problem) -> tuple[Int, Int]:

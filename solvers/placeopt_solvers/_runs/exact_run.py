@@ -14,11 +14,10 @@ from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_at, swap_times, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
-from placeopt.model.problem import UNLIMITED, Metric, Problem
+from placeopt.model.problem import UNLIMITED, Metric, Problem, devices_by_class
 from placeopt.model.schedule import BUFFERS, Schedule, Transfers, arrivals, durations, edge_ticks
 from placeopt.protocol import Options, Settings, Termination
 
-from .device_classes import class_members
 from .solve_run import SolveRun, gap_reached
 
 E = TypeVar("E")
@@ -86,7 +85,7 @@ def relabelled(problem: Problem, schedule: Schedule) -> Schedule:
     """
     used = list(dict.fromkeys(_homes(problem, schedule)[group_order(problem)].tolist()))
     new = np.arange(problem.n_devices)
-    for devices in class_members(problem):
+    for devices in devices_by_class(problem):
         first_used = [d for d in used if d in devices]
         new[first_used + [d for d in devices if d not in first_used]] = devices
     return Schedule(new[schedule.device], schedule.start, schedule.transfers)

@@ -17,11 +17,10 @@ from placeopt.bounding.quick.classes import classes_of
 from placeopt.bounding.quick.paths import critical_path, windows
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import evaluate
-from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
+from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, devices_by_class
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes.rebuilding import rebuilt
 
-from .._runs.device_classes import class_members
 from .._runs.validity import valid_forms
 from .blocks import part_of
 from .cuts import Block
@@ -320,7 +319,7 @@ class Arcs:
         self.free = Arc(-1, -1, (-1, -1), 0, exact=not len(block.inner) and _free(self.part.problem))
         self._spread: dict[int, Known] = {}  # by identity
         self.boxes: list[Box] = []
-        devices = class_members(problem)
+        devices = devices_by_class(problem)
         starts = devices if block.first >= 0 else [[-1]]
         self._ends = devices if block.last >= 0 else [[-1]]
         self.memory = self.part.problem.memory.copy()

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class
 from placeopt.model.schedule import Schedule, Transfers
 
-from .._runs.device_classes import class_members
 from .arcs import NEVER, Arc, Arcs, Known
 from .cuts import Series
 
@@ -45,7 +44,7 @@ def joined(
     after = _remaining(blocks)
     if 0 not in after[0]:
         return None
-    members = class_members(problem)
+    members = devices_by_class(problem)
     beam = [_Partial(0, -1, np.where(bounded, problem.capacity, UNLIMITED))]
     guided: _Partial | None = beam[0]
     for k, arcs in enumerate(blocks):

@@ -30,9 +30,8 @@ from itertools import product
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class
 
-from .._runs.device_classes import class_members
 from .arcs import NEVER, Arc, Arcs, Box, Known
 
 MOST = 400
@@ -61,7 +60,7 @@ class Memory:
     def __init__(self, problem: Problem, bounded: Bool) -> None:
         """Take the classes of the devices whose memory can bind, `bounded` (m,)."""
         self.label = problem.device_class
-        self.devices = class_members(problem)
+        self.devices = devices_by_class(problem)
         binding = [c for c, members in enumerate(self.devices) if bounded[members[0]]]
         self.small = [c for c in binding if len(self.devices[c]) <= 2]
         self.large = [c for c in binding if len(self.devices[c]) > 2]

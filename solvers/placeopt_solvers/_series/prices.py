@@ -32,9 +32,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from placeopt.model.arrays import Bool, Float, Int
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, devices_by_class
 
-from .._runs.device_classes import class_members
 from .arcs import NEVER, Arc, Arcs, BlockProblem, EqualByProblem
 
 CHARGE = 1 << 40
@@ -60,7 +59,7 @@ class Prices:
 
     def __init__(self, problem: Problem, bounded: Bool, blocks: list[Arcs], known: EqualByProblem) -> None:
         self.blocks, self.known = blocks, known
-        members = [each for each in class_members(problem) if bounded[each[0]] and not holds_all(problem, each)]
+        members = [each for each in devices_by_class(problem) if bounded[each[0]] and not holds_all(problem, each)]
         self.label = np.full(problem.n_devices, -1, dtype=np.int64)
         for c, each in enumerate(members):
             self.label[each] = c

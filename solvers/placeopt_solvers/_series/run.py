@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -17,12 +18,11 @@ from placeopt.model.arrays import Bool
 from placeopt.model.objective import simplified
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.protocol import Answer, Clock, Options, Progress, Termination
-from placeopt.protocol.blocks import BlockBound, Blocks
+from placeopt.protocol import Answer, BlockBound, Blocks, Clock, Options, Progress, Termination
 from placeopt.protocol.pool import Pool
 from placeopt.protocol.remote import Solve, submitted
 
-from .._runs.exact_run import bounded_devices
+from .._runs.exact_run import ExactSettings, bounded_devices
 from .._runs.solve_run import Incumbent, SolveRun
 from .._runs.time_scaling import makespan_weight
 from .._runs.validity import valid_forms
@@ -92,6 +92,27 @@ def series_run(run: SolveRun, solve: Solve, share: float, planned: float | None 
         return None
     options = replace(run.options, time_limit=remaining)
     return SeriesRun(problem, options, series, solve, run.best, share)
+
+
+def solved_as_blocks(
+    run: SolveRun, solve: Callable[..., Answer], settings: ExactSettings, share: float
+) -> Termination | None:
+    """Have an exact solver solve its problem as a series of blocks, if it is one; return how to end, None to continue.
+
+    `solve` gets a problem, options and `settings`; see `series_run`.
+    """
+    if not settings.series:
+        return None
+    alone = settings.model_copy(update={"series": False})
+    blocks = series_run(run, partial(solve, settings=alone), share)
+    if blocks is None:
+        return None
+    answer = blocks.answer()
+    run.stats.update(answer.stats)
+    run.varies_by = run.varies_by or answer.varies_by
+    if answer.termination is Termination.INFEASIBLE:
+        return Termination.INFEASIBLE
+    return run.first_level_reached(run.best.bound) or run.stop_reason()
 
 
 class SeriesRun(SolveRun):

@@ -26,11 +26,10 @@ import numpy as np
 
 from placeopt.model.arrays import Float, Int
 from placeopt.model.levels import dfs_topo
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, devices_by_class
 from placeopt.model.schedule import Schedule
 
 from .._constructive.sequences import heft_on_homes
-from .._runs.device_classes import class_members
 
 MOST_STATES = 256
 """Largest number of states s; networks with more have no segments."""
@@ -55,7 +54,7 @@ def segmented(problem: Problem) -> Iterator[Schedule]:
 
 def _cut(problem: Problem, order: Int) -> Int | None:
     """Return the device (n,) of each task; None if there is nothing to cut, no solution, or too much work."""
-    n, devices = problem.n_tasks, class_members(problem)
+    n, devices = problem.n_tasks, devices_by_class(problem)
     k = len(devices)
     leader = [members[0] for members in devices]
     held = np.concatenate(([0], np.cumsum(problem.memory[order])))

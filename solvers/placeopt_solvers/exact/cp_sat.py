@@ -17,14 +17,22 @@ minimised level by level, each with the values of the levels before as limits an
 
 from __future__ import annotations
 
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
 
 from .._runs.solve_run import nothing_to_place
-from ._cp_sat.pipelines import solved_pipeline
+from ..pipelines._exact.engines import Limits, Outcome, run_cp_sat
+from ..pipelines._exact.run import PeriodRun
 from ._cp_sat.run import CpSatSettings, solved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .._runs.linear import Linear
+    from ..pipelines._exact.system import System
 
 
 class CpSat:
@@ -60,3 +68,29 @@ class CpSat:
         if problem.pipeline is not None:
             return solved_pipeline(problem, options, settings)
         return solved(problem, options, settings)
+
+
+def solved_pipeline(problem: Problem, options: Options, settings: CpSatSettings) -> Answer:
+    """Return the best placement found and the bound proved within the limits."""
+    run = PeriodRun(problem, options)
+    if options.workers > 1 and not settings.deterministic:
+        run.varies_by = "threads"
+    engine = partial(_minimised, options, settings)
+    return run.answer(
+        "cp-sat", engine, exact=True, most=settings.max_size, starts=settings.hint, symmetry=settings.symmetry
+    )
+
+
+def _minimised(
+    options: Options, settings: CpSatSettings, system: System, period: Linear, limits: Limits, hint: Mapping[int, int]
+) -> Outcome:
+    parameters: dict[str, object] = {"interleave_search": settings.deterministic}
+    if settings.linearization_level is not None:
+        parameters["linearization_level"] = settings.linearization_level
+    if settings.work is not None:
+        parameters["max_deterministic_time"] = settings.work
+    if options.gap_limit is not None:
+        parameters["relative_gap_limit"] = options.gap_limit
+    return run_cp_sat(
+        system, period, 1 if settings.deterministic else options.workers, options.seed, limits, parameters, hint
+    )

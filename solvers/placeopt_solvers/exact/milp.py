@@ -67,14 +67,13 @@ more reliable. The bound of the linear relaxation is computed in integers from t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import nothing_to_place
-from .._series.run import series_run
+from .._series.run import solved_as_blocks
 from .._starts.warm_start import best_start
 from ..pipelines._exact.engines import Limits, Outcome, run_milp, run_relaxation
 from ..pipelines._exact.run import PeriodRun
@@ -83,7 +82,6 @@ from ._milp.settings import MilpSettings
 if TYPE_CHECKING:
     from .._runs.linear import Linear
     from ..pipelines._exact.system import System
-    from ._milp.run import MilpRun
 
 
 BLOCKS = 0.7
@@ -132,23 +130,8 @@ class Milp:
             return run.ended(stopped)
         if not problem.group_feasible().any(axis=1).all():
             return run.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
-        return self._by_blocks(run, settings) or run.answer()
-
-    def _by_blocks(self, run: MilpRun, settings: MilpSettings) -> Answer | None:
-        """Solve the problem as a series of blocks, if it is one; return how the run ends, None to continue."""
-        if not settings.series or settings.relaxation:
-            return None
-        alone = settings.model_copy(update={"series": False})
-        blocks = series_run(run, partial(self.solve, settings=alone), BLOCKS)
-        if blocks is None:
-            return None
-        answer = blocks.answer()
-        run.stats.update(answer.stats)
-        run.varies_by = run.varies_by or answer.varies_by
-        if answer.termination is Termination.INFEASIBLE:
-            return run.ended(Termination.INFEASIBLE)
-        ended = run.first_level_reached(run.best.bound) or run.stop_reason()
-        return None if ended is None else run.ended(ended)
+        ended = None if settings.relaxation else solved_as_blocks(run, self.solve, settings, BLOCKS)
+        return run.answer() if ended is None else run.ended(ended)
 
 
 def solved_pipeline(problem: Problem, options: Options, settings: MilpSettings) -> Answer:

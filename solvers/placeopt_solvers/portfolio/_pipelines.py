@@ -12,20 +12,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from placeopt.bounding.quick import best_bound
 from placeopt.model.building import simplest
 from placeopt.model.problem import Problem
-from placeopt.model.schedule import Schedule
 from placeopt.model.stages import rules
 from placeopt.protocol import Answer, Options, Termination, unsupported
 from placeopt.protocol.registry import find_solver
 from placeopt.proving.bound_prover import BoundProver
-from placeopt.proving.portfolio import bounds
 
-from .._runs.solve_run import SolveRun
 from ..pipelines._search.whole_objective import improve
 from ..pipelines._shared.assessment import first_level_bound, started
-from ._standings import Standings
+from ._standings import PortfolioRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,46 +48,27 @@ COUNTED = ("cp-sat", "stage-search")
 """Members whose turns end by their work if they have one worker, so that the clock does not affect the schedule."""
 
 
-class PipelineRun(SolveRun):
-    """One solve of a pipeline, with or without a prover that proves bounds in parallel."""
-
-    best: Standings
+class PipelineRun(PortfolioRun):
+    """One solve of a pipeline."""
 
     def __init__(self, problem: Problem, options: Options, prover: BoundProver | None) -> None:
-        super().__init__(problem, options)
-        self.best = Standings(problem, options, self.clock)
-        self.prover = prover
+        super().__init__(problem, options, prover, TUNING.planned)
         self.single = problem.objective.single == "period"
         self.alone = simplest(problem)
-        self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
-        self.least = best_bound(problem)
-        self.worked = 0.0  # planned seconds of the members that are counted
-        self.proved: Termination | None = None
-        self.turns = 0
         self.alone_proved = False  # whether a member proved the best period
-        if options.workers > 1:
-            self.varies_by = "threads"
 
     def answer(self) -> Answer:
         """Return the best schedule and bound of all members, and why the run ended."""
         initial = self.options.initial
         given = None if initial is None else started(self.problem, initial)
         if given is not None:
-            self._offer(given, "initial")
+            self.offer(given, "initial")
         self._turn("dpl", TUNING.dividing)
         self._turn("chains", TUNING.dividing)
         if not self.stop_reason():
             with self.prover or nullcontext():
                 self._continue()
-        why = self.stop_reason() or (Termination.COMPLETED if self.best.schedule is not None else Termination.FAILED)
-        self.stats = {"found by": self.best.found_by, "members": self.best.table()}
-        if why is Termination.FAILED:
-            self.message = "no member found a feasible schedule or proved that there is none"
-        return self.ended(why)
-
-    def stop_reason(self) -> Termination | None:
-        """Return why to stop now; None to continue."""
-        return self.proved or self.first_level_reached(self.best.bound) or super().stop_reason()
+        return self.concluded()
 
     def _continue(self) -> None:
         """Run the exact members, then searches and CP-SAT in turns, then the bounds that no prover proves."""
@@ -110,7 +87,7 @@ class PipelineRun(SolveRun):
                 self._exact(TUNING.exact)
         if not self.single and self.best.schedule is not None:
             with self.best.turn("whole objective"):
-                offer = partial(self._offer, name="whole objective")
+                offer = partial(self.offer, name="whole objective")
                 improve(self.problem, self.best.schedule, self.options.seed, self.stopped, offer)
         if self.prover is None:
             self._bound()
@@ -153,39 +130,16 @@ class PipelineRun(SolveRun):
         with self.best.turn(name):
             answer = solver.solve(self.alone, options, solver.settings_type(**settings))
             if answer.schedule is not None:
-                self._offer(answer.schedule, name)
+                self.offer(answer.schedule, name)
             if answer.bound is not None and self.best.schedule is not None:
                 self.best.raise_bound(first_level_bound(self.problem, int(answer.bound)), name)
         self.worked += seconds if name in COUNTED else 0.0
-        cut = "clock" if answer.termination is Termination.TIME_LIMIT else ""
-        self.varies_by = self.varies_by or answer.varies_by or cut
-        if answer.termination is Termination.INFEASIBLE:
-            self.proved = Termination.INFEASIBLE
+        self.note_end(answer)
         self.alone_proved = self.alone_proved or answer.termination is Termination.OPTIMAL
-
-    def _offer(self, schedule: Schedule, name: str) -> None:
-        if self.best.offer(schedule, name) and self.best.bound is None:
-            # Only now: bounds of an infeasible problem mean nothing.
-            self.best.raise_bound(self.least.value, self.least.name)
-
-    @property
-    def threads(self) -> int:
-        """Threads that the prover does not use."""
-        beside = self.prover.workers if self.prover is not None and self.prover.busy else 0
-        return max(self.options.workers - beside, 1)
 
     def _bound(self) -> None:
         """Prove slow bounds in the remaining time."""
         values, remaining = self.best.values, self.clock.remaining
         if values is None or self.stop_reason():
             return
-        with self.best.turn("bounds"):
-            bounds(
-                self.problem,
-                time_limit=(1 - TUNING.rest) * self.span if remaining is None else remaining,
-                workers=1,
-                known=values[0],
-                on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
-                should_stop=self.stopped,
-                blocks=False,
-            )
+        self.prove((1 - TUNING.rest) * self.span if remaining is None else remaining, values[0])

@@ -31,8 +31,7 @@ from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.protocol import Answer, Options, unsupported
-from placeopt.protocol.lanes import Lanes
-from placeopt.protocol.pool import Pool, Shared
+from placeopt.protocol.pool import Lanes, Pool, Shared
 from placeopt.protocol.registry import find_solver
 from placeopt.protocol.remote import Solve, shared_problem, shared_schedule, submitted
 

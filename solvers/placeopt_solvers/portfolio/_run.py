@@ -8,21 +8,19 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from placeopt.bounding.quick import best_bound
 from placeopt.engine import StoppedError, stopping
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.protocol import Answer, Options, Termination
 from placeopt.proving.bound_prover import BoundProver
-from placeopt.proving.portfolio import bounds
 
 from .._local_search.memetic import Memetic, mostly_grouped
 from .._local_search.search import Cooling, Coolings, MakeWalker, any_start, rounds_in, search_from
 from .._local_search.strategies import annealer, coolings, descender, descents
 from .._local_search.windows import searches_windows
 from .._runs.device_classes import moves_freely
-from .._runs.solve_run import SolveRun, sufficient
+from .._runs.solve_run import sufficient
 from .._runs.validity import valid
 from .._series.run import SeriesRun, series_run
 from ..exact._cp_sat.identical_devices import pools
@@ -34,7 +32,7 @@ from ..search._intervals.sweep import Sweep, swept
 from ..search._lns.search import improve
 from ._members import affordable, schedules, segments
 from ._restarts import Restarts
-from ._standings import Standings
+from ._standings import PortfolioRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +90,13 @@ class ImprovementOperator:
             self.rate = (before - after) / abs(before) / seconds
 
 
-class Run(SolveRun):
-    """One solve, with or without a prover that proves bounds in parallel."""
-
-    best: Standings
+class Run(PortfolioRun):
+    """One solve."""
 
     def __init__(self, problem: Problem, options: Options, prover: BoundProver | None, *, series: bool = True) -> None:
-        super().__init__(problem, options)
-        self.best = Standings(problem, options, self.clock)
-        self.prover = prover
+        super().__init__(problem, options, prover, TUNING.planned)
         self.series = series
         self.blocks: SeriesRun | None = None
-        self.span = TUNING.planned if options.planned_seconds is None else options.planned_seconds
-        if options.workers > 1:
-            self.varies_by = "threads"
-        self.least = best_bound(problem)
-        self.proved: Termination | None = None
-        self.turns, self.worked = 0, 0.0
         self.length = min(max(TUNING.searching * self.span / TUNING.turns, TUNING.shortest), TUNING.longest)
         self.sweep: Sweep | None = None
         self.moves: Moves | None = None
@@ -155,7 +143,7 @@ class Run(SolveRun):
             with self.prover or nullcontext(), self.restarts or nullcontext():
                 self._continue()
                 self._collect()
-        return self._concluded()
+        return self.concluded()
 
     def _continue(self) -> None:
         """Run CP-SAT, the searches and, without a prover, the bounds."""
@@ -182,17 +170,11 @@ class Run(SolveRun):
                 seconds += self._evolve(self.best.schedule, TUNING.begin * self.span / 20, self.options.seed)
         self.worked += seconds
 
-    @property
-    def threads(self) -> int:
-        """Threads that the prover does not use."""
-        beside = self.prover.workers if self.prover is not None and self.prover.busy else 0
-        return max(self.options.workers - beside, 1)
-
     def _run_heuristics(self) -> None:
         """Offer the initial schedule and those of the heuristics."""
         initial = self.options.initial
         if initial is not None and valid(self.problem, initial):
-            self._offer(initial, "initial")
+            self.offer(initial, "initial")
         for at, member in enumerate(affordable(self.problem, self.span)):
             # Heft always runs, regardless of the limit and the initial schedule.
             if at and self.stop_reason():
@@ -203,11 +185,11 @@ class Run(SolveRun):
             stop = self.stopped if at else self.options.should_stop
             with self.best.turn(member.name), stopping(stop), suppress(StoppedError):
                 for schedule in schedules(member, self.problem, self.options.seed):
-                    self._offer(schedule, member.name)
+                    self.offer(schedule, member.name)
                     self._remember(schedule)
         with self.best.turn("segments"):
             for schedule in segments(self.problem):
-                self._offer(schedule, "segments")
+                self.offer(schedule, "segments")
 
     def _late(self) -> bool:
         """Return whether no further heuristic begins."""
@@ -220,11 +202,6 @@ class Run(SolveRun):
             self.found.append(schedule)
         if self.problem.n_tasks <= TUNING.large and all(values != known for known, _ in self.starts):
             self.starts = sorted([*self.starts, (values, schedule)], key=lambda start: start[0])[: TUNING.starts]
-
-    def _offer(self, schedule: Schedule, name: str) -> None:
-        if self.best.offer(schedule, name) and self.best.bound is None:
-            # Only now: bounds of an infeasible problem mean nothing.
-            self.best.raise_bound(self.least.value, self.least.name)
 
     def _solve_blocks(self) -> None:
         """Solve the problem as a series of blocks, if it is one."""
@@ -245,10 +222,7 @@ class Run(SolveRun):
     def _conclude_blocks(self, solve: Callable[[], Answer]) -> None:
         with self.best.turn("series"):
             answer = solve()
-        cut = "clock" if answer.termination is Termination.TIME_LIMIT else ""
-        self.varies_by = self.varies_by or answer.varies_by or cut
-        if answer.termination is Termination.INFEASIBLE:
-            self.proved = Termination.INFEASIBLE
+        self.note_end(answer)
 
     def _exact(self, share: float, longest: float = TUNING.exact_longest) -> None:
         """Run CP-SAT if its model is not too large for its turn."""
@@ -275,7 +249,7 @@ class Run(SolveRun):
         with self.best.turn("cp-sat"):
             answer = solved(self.problem, options, settings)
             if answer.schedule is not None:
-                self._offer(answer.schedule, "cp-sat")
+                self.offer(answer.schedule, "cp-sat")
             if answer.bound is not None and self.best.schedule is not None:
                 self.best.raise_bound(answer.bound, "cp-sat")
         if answer.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
@@ -299,7 +273,7 @@ class Run(SolveRun):
     def _collect(self) -> None:
         """Offer the schedules of the searches in a pool."""
         if self.restarts is not None:
-            self.restarts.collect(partial(self._offer, name="restarts"))
+            self.restarts.collect(partial(self.offer, name="restarts"))
 
     def _restart(self) -> None:
         """Start searches in a pool from the incumbent."""
@@ -347,7 +321,7 @@ class Run(SolveRun):
         search = self.memetic
         if search is None:
             starts = [start, *(schedule for schedule in self.found if schedule is not start)]
-            offer = partial(self._offer, name="memetic")
+            offer = partial(self.offer, name="memetic")
             self.memetic = search = Memetic(self.problem, starts, number, self.stopped, offer)
         elif search.span > makespan(self.problem, start):
             search.add(start)
@@ -383,7 +357,7 @@ class Run(SolveRun):
         sweep = self.sweep
         if sweep is None:
             sweep = Sweep(
-                self.problem, start, number, self.stopped, partial(self._offer, name="forward-backward"), self.threads
+                self.problem, start, number, self.stopped, partial(self.offer, name="forward-backward"), self.threads
             )
             self.sweep = sweep
         elif sweep.state.span > makespan(self.problem, start):
@@ -395,7 +369,7 @@ class Run(SolveRun):
         """Continue the moves in windows; a better schedule of another operator replaces theirs."""
         moves = self.moves
         if moves is None:
-            offer = partial(self._offer, name="windows")
+            offer = partial(self.offer, name="windows")
             planned = TUNING.searching * self.span
             self.moves = moves = Moves(self.problem, start, number, self.stopped, offer, self.threads, planned)
         elif moves.span > makespan(self.problem, start):
@@ -407,7 +381,7 @@ class Run(SolveRun):
     def _refine(self, start: Schedule, seconds: float, number: int) -> float:
         """Run a cycle of multilevel search."""
         search = Multilevel(
-            self.problem, start, number, self.stopped, partial(self._offer, name="multilevel"), self.threads
+            self.problem, start, number, self.stopped, partial(self.offer, name="multilevel"), self.threads
         )
         search.cycles = self.refined  # the first cycle may move to other devices than those of the best schedule
         self.refined += 1
@@ -416,7 +390,7 @@ class Run(SolveRun):
 
     def _repair(self, start: Schedule, seconds: float, number: int) -> float:
         """Run a turn of large neighbourhood search."""
-        better = partial(self._offer, name="lns")
+        better = partial(self.offer, name="lns")
         improve(self.problem, start, seconds, number, self.stopped, better, self.threads)
         return seconds
 
@@ -428,33 +402,13 @@ class Run(SolveRun):
         seconds = self.span * (1 - TUNING.searching)
         if remaining is not None:  # the time limit of a block is that of the whole problem
             seconds = remaining if self.series else min(max(seconds, self.span - self.clock.elapsed), remaining)
-        with self.best.turn("bounds"):
-            bounds(
-                self.problem,
-                time_limit=seconds,
-                workers=1,
-                known=values[0],
-                on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
-                should_stop=self.stopped,
-                blocks=False,
-            )
+        self.prove(seconds, values[0])
 
     def _value(self) -> float | None:
         return None if self.best.values is None else float(self.best.values[0])
 
     def _bound_known(self) -> float:
         return float(self.best.bound if self.best.bound is not None else self.least.value)
-
-    def stop_reason(self) -> Termination | None:
-        """Return why to stop now; None to continue."""
-        return self.proved or self.first_level_reached(self.best.bound) or super().stop_reason()
-
-    def _concluded(self) -> Answer:
-        why = self.stop_reason() or (Termination.COMPLETED if self.best.schedule is not None else Termination.FAILED)
-        self.stats = {"found by": self.best.found_by, "members": self.best.table()}
-        if why is Termination.FAILED and not self.message:
-            self.message = "no member found a feasible schedule or proved that there is none"
-        return self.ended(why)
 
 
 def solved_block(problem: Problem, options: Options) -> Answer:

@@ -1,4 +1,4 @@
-"""Keep the best schedule and the best bound of a portfolio, and the results of its members."""
+"""Keep the best schedule and the best bound of a portfolio, the results of its members, and what a run knows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from placeopt.bounding.quick import best_bound
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
-from placeopt.protocol import Clock, Options, Progress
+from placeopt.protocol import Answer, Clock, Options, Progress, Termination
+from placeopt.proving.bound_prover import BoundProver
+from placeopt.proving.portfolio import bounds
 
-from .._runs.solve_run import Incumbent
+from .._runs.solve_run import Incumbent, SolveRun
 
 
 @dataclass(slots=True)
@@ -83,6 +86,68 @@ class Standings(Incumbent):
             best = self._best_value()
             schedule = self.schedule if self.values is not None and self.values[0] == best else self._shown
             self._on_progress(Progress(self._clock.elapsed, best, self.bound, message, schedule))
+
+
+class PortfolioRun(SolveRun):
+    """One solve by members that take turns, with or without a prover that proves bounds in parallel."""
+
+    best: Standings
+
+    def __init__(self, problem: Problem, options: Options, prover: BoundProver | None, planned: float) -> None:
+        """Begin a run; without a time limit, it plans for `planned` seconds."""
+        super().__init__(problem, options)
+        self.best = Standings(problem, options, self.clock)
+        self.prover = prover
+        self.span = planned if options.planned_seconds is None else options.planned_seconds
+        if options.workers > 1:
+            self.varies_by = "threads"
+        self.least = best_bound(problem)
+        self.proved: Termination | None = None
+        self.turns, self.worked = 0, 0.0  # turns of searches, and planned seconds of the members that are counted
+
+    @property
+    def threads(self) -> int:
+        """Threads that the prover does not use."""
+        beside = self.prover.workers if self.prover is not None and self.prover.busy else 0
+        return max(self.options.workers - beside, 1)
+
+    def stop_reason(self) -> Termination | None:
+        """Return why to stop now; None to continue."""
+        return self.proved or self.first_level_reached(self.best.bound) or super().stop_reason()
+
+    def offer(self, schedule: Schedule, name: str) -> None:
+        """Keep a schedule of a member if it is better."""
+        if self.best.offer(schedule, name) and self.best.bound is None:
+            # Only now: bounds of an infeasible problem mean nothing.
+            self.best.raise_bound(self.least.value, self.least.name)
+
+    def note_end(self, answer: Answer) -> None:
+        """Note what the end of a member proves, and whether its schedule depends on the clock."""
+        cut = "clock" if answer.termination is Termination.TIME_LIMIT else ""
+        self.varies_by = self.varies_by or answer.varies_by or cut
+        if answer.termination is Termination.INFEASIBLE:
+            self.proved = Termination.INFEASIBLE
+
+    def prove(self, seconds: float, known: Value) -> None:
+        """Prove slow bounds within some seconds; `known` is the best value of the first level."""
+        with self.best.turn("bounds"):
+            bounds(
+                self.problem,
+                time_limit=seconds,
+                workers=1,
+                known=known,
+                on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
+                should_stop=self.stopped,
+                blocks=False,
+            )
+
+    def concluded(self) -> Answer:
+        """Return the best schedule and bound of all members, and why the run ended."""
+        why = self.stop_reason() or (Termination.COMPLETED if self.best.schedule is not None else Termination.FAILED)
+        self.stats = {"found by": self.best.found_by, "members": self.best.table()}
+        if why is Termination.FAILED and not self.message:
+            self.message = "no member found a feasible schedule or proved that there is none"
+        return self.ended(why)
 
 
 def _plain(value: Value | None) -> int | float | None:

@@ -22,11 +22,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from placeopt.bridges.costs.formulas import experts_read
 from placeopt.bridges.importers.imported import Imported, ImportOptions
-from placeopt.bridges.importers.language_models.serving import LayerCosts, serving_document
 from placeopt.bridges.importers.language_models.transformer import Attention, Block, Transformer, Weight
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import device_count, network_of
@@ -396,3 +395,37 @@ def _check_teams(options: ImportOptions, level: str, devices: int) -> None:
     largest = max(options.tensor_parallel)
     if largest > devices:
         raise UsageError(f"a team of {largest} is larger than the network, which has {counted(devices, 'device')}")
+
+
+class LayerCosts(NamedTuple):
+    """Bytes of the weights, bytes kept for a token, and FLOP for a token."""
+
+    weights: int
+    cache: int
+    flops: int
+
+
+def serving_document(
+    model: Transformer, costs: Sequence[LayerCosts], network: Mapping[str, Any], **keys: Any
+) -> dict[str, Any]:
+    """The document of a serving problem on a network, with further `keys` of the section `serving`.
+
+    `costs` are those of the embedding, the layers and the head. The first and the last layer include the outer ones.
+    The last one has a copy of the table of the vocabulary if that is the output matrix, too.
+    """
+    before, *layers, after = costs
+    table = model.embedding[0].size if model.tied and len(layers) > 1 else 0
+    layers[0] = _sum(layers[0], before)
+    layers[-1] = _sum(layers[-1], after._replace(weights=after.weights + table))
+    alike = [(layer, len(list(group))) for layer, group in groupby(layers)]
+    serving = {
+        "layers": [{"count": count, **layer._asdict()} for layer, count in alike],
+        "activation": model.hidden * model.activation,
+        "precision": model.precision,
+        **keys,
+    }
+    return {"placeopt": 1, **network, "serving": serving}
+
+
+def _sum(one: LayerCosts, other: LayerCosts) -> LayerCosts:
+    return LayerCosts(*map(sum, zip(one, other, strict=True)))

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class
 from placeopt.model.schedule import Schedule
 
-from ..._runs.device_classes import class_members
 from .limits import Limits
 
 BLIND = ("makespan", "total_cost", "relocation", "tardiness", "price")
@@ -83,7 +82,7 @@ class Pools:
 def pools(problem: Problem, wanted: bool) -> Pools:
     """Return the problem with every class pooled that allows it; none unless `wanted`."""
     members: list[list[int]] = []
-    for devices in class_members(problem):
+    for devices in devices_by_class(problem):
         members += [devices] if wanted and _can_be_pooled(problem, devices) else [[d] for d in devices]
     members.sort()
     slots = [len(devices) for devices in members]

@@ -12,8 +12,9 @@ from ortools.sat.python import cp_model
 
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import transfer_energy
+from placeopt.model.problem import devices_by_class
 
-from ..._runs.device_classes import class_ends, class_members
+from ..._runs.device_classes import class_ends
 from ..._runs.exact_run import View, group_order
 from .base import Base, Expression, Literal, weighted
 
@@ -258,7 +259,7 @@ class Placement:
         That is valid for any subset of the groups that comes first.
         """
         sequence = group_order(self.problem)[:ORDERED_GROUPS]
-        for devices in class_members(self.problem):
+        for devices in devices_by_class(self.problem):
             for before, d in itertools.pairwise(devices):
                 earlier: list[Literal] = []
                 for g in sequence:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
@@ -18,7 +17,7 @@ from placeopt.protocol import Answer, Options, Termination
 from ..._runs.exact_run import ExactRun, ExactSettings, Level, LevelOutcome, TooLargeError, relabelled
 from ..._runs.solve_run import sufficient
 from ..._runs.time_scaling import solve_coarsened
-from ..._series.run import series_run
+from ..._series.run import solved_as_blocks
 from ..._starts.warm_start import best_start, improved_start
 from .._forks.shape import fork_of
 from .identical_devices import pools
@@ -98,7 +97,7 @@ class CpSatRun(ExactRun["Expression"]):
             return self.ended(ended)
         if not self.problem.group_feasible().any(axis=1).all():
             return self.ended(Termination.INFEASIBLE, "some task or group has no device that may run it")
-        ended = self._solve_blocks()
+        ended = solved_as_blocks(self, solved, self.settings, BLOCKS)
         if ended is not None:
             return self.ended(ended)
         self.pools = pools(self.problem, self.settings.pool)
@@ -142,21 +141,6 @@ class CpSatRun(ExactRun["Expression"]):
             return 0
         found = lagrangian_bound(self.problem, None, self.stopped)
         return 0 if found is None else simplified(weight * found.value)
-
-    def _solve_blocks(self) -> Termination | None:
-        """Solve the problem as a series of blocks, if it is one; return how to end, None to continue."""
-        if not self.settings.series:
-            return None
-        alone = self.settings.model_copy(update={"series": False})
-        blocks = series_run(self, partial(solved, settings=alone), BLOCKS)
-        if blocks is None:
-            return None
-        answer = blocks.answer()
-        self.stats.update(answer.stats)
-        self.varies_by = self.varies_by or answer.varies_by
-        if answer.termination is Termination.INFEASIBLE:
-            return Termination.INFEASIBLE
-        return self.first_level_reached(self.best.bound) or self.stop_reason()
 
     def _solve_fork(self, least: Value) -> Termination | None:
         """Return how the run ends if the problem is a fork, a join or a fork-join that is solved within the limits."""

@@ -31,9 +31,8 @@ from fractions import Fraction
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import UNLIMITED, Problem, devices_by_class
 
-from ..._runs.device_classes import class_members
 from ..._runs.exact_run import bounded_devices
 from ..._runs.time_scaling import makespan_weight
 
@@ -122,7 +121,7 @@ def placements(fork: Fork) -> Iterator[tuple[int | None, int | None]]:
     Devices of one class are interchangeable. So the source runs on the first device of its class, and the sink on the
     same device, or on the first other one of its class.
     """
-    classes = class_members(fork.problem)
+    classes = devices_by_class(fork.problem)
     for a in [None] if fork.source is None else [devices[0] for devices in classes]:
         apart = [next((d for d in devices if d != a), None) for devices in classes]
         for b in [None] if fork.sink is None else sorted({d for d in (a, *apart) if d is not None}):

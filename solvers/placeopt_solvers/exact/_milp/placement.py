@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.model.arrays import Bool
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, devices_by_class
 
-from ..._runs.device_classes import class_members
 from ..._runs.exact_run import View, group_order
 from ..._runs.linear import Linear, total
 from .linear import Program
@@ -187,7 +186,7 @@ class Placement:
     def _order_equal_devices(self) -> None:
         """Require that the devices of a class are first used in their order; see `relabelled`."""
         sequence = group_order(self.problem)
-        for devices in class_members(self.problem):
+        for devices in devices_by_class(self.problem):
             for before, d in itertools.pairwise(devices):
                 earlier: list[Linear] = []
                 for g in sequence:
