@@ -84,7 +84,7 @@ class RequestSearch(Search):
             self._keep(best_groups(self.problem, *start))
 
     def run(self) -> ServingResult:
-        self._take_chain()
+        self._take_chains()
         if self.plan is not None and len(self.plan.flow):
             self._move_borders()
         if self.sites.number > 1 or self.problem.n_nodes > 2 * COPIED:
@@ -159,14 +159,31 @@ class RequestSearch(Search):
                     found |= self._keep(grouped(self.problem, begin, end, groups, length))
         return found
 
-    def _take_chain(self) -> None:
-        """Keep the chain of all nodes, those of a site and of a kind together, if it is the best so far."""
-        order = np.lexsort((self.problem.kind, self.sites.of_node))
-        found = None if self.problem.prefill_layers else best_chain(self.problem.part(order))
-        if found is not None:
-            begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
-            begin[order], end[order] = found
-            self._take(best_flow(self.problem, begin, end))
+    def _take_chains(self) -> None:
+        """Keep chains: of all nodes, and of those of some kinds, which join one after the other if that gains."""
+        if self.problem.prefill_layers:
+            return
+        of_kind = [np.flatnonzero(self.problem.kind == kind) for kind in range(len(self.problem.counts))]
+        self._take_chain(np.arange(self.problem.n_nodes))
+        best, nodes = 0, np.zeros(0, dtype=np.int64)
+        for own in sorted(of_kind, key=self._take_chain, reverse=True):
+            joined = np.concatenate([nodes, own])
+            if (rate := self._take_chain(joined)) > best:
+                best, nodes = rate, joined
+
+    def _take_chain(self, nodes: Int) -> int:
+        """Keep the chain of some nodes, those of a site and of a kind together, if it is the best so far; its rate."""
+        if not len(nodes) or self._stopped():
+            return 0
+        order = nodes[np.lexsort((self.problem.kind[nodes], self.sites.of_node[nodes]))]
+        found = best_chain(self.problem.part(order))
+        if found is None:
+            return 0
+        begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
+        begin[order], end[order] = found
+        plan = sustained(self.problem, best_flow(self.problem, begin, end))
+        self._keep(plan)
+        return plan.rate
 
     def _take_like(self, begin: Int, end: Int) -> bool:
         """The same for groups like those of the best plan."""
