@@ -30,7 +30,7 @@ from ortools.math_opt.python import mathopt
 from placeopt.model.arrays import Int
 from placeopt.serving.covers import NEVER, CountedCover, Cover, Nodes, Way
 from placeopt.serving.in_flight import PER, Floats, Times, step_requests
-from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.problem import LARGEST, UNLIMITED, Serving
 from placeopt.serving.sites import Sites
 
 FINE, COARSE = 20_000, 1_000
@@ -136,18 +136,25 @@ def layer_classes(problem: Serving, limit: Int | None = None) -> list[LayerClass
     if problem.alike:
         rate = problem.rate[:, 0] if limit is None else np.minimum(problem.rate[:, 0], limit)
         return [LayerClass(problem.layers, tuple(map(tuple, rate.tolist())))]
-    found: Counter[tuple[tuple[tuple[int, ...], ...], bool]] = Counter()
-    for layer in range(problem.layers):
-        decodes = layer >= problem.prefill_layers
-        rates = np.zeros((len(problem.kind_names), problem.most), dtype=np.int64)
-        for k in range(1, problem.most + 1):
-            begins = np.arange(max(layer - k + 1, 0), min(layer, problem.layers - k) + 1)
-            if len(begins):
-                rates[:, k - 1] = problem.rate[:, begins, k - 1].max(axis=1)
-        if limit is not None and decodes:
-            rates = np.minimum(rates, limit)
-        found[tuple(map(tuple, rates.tolist())), decodes] += 1
-    return [LayerClass(number, rates, decodes) for (rates, decodes), number in found.items()]
+    best = np.zeros((problem.layers, len(problem.kind_names), problem.most), dtype=np.int64)
+    for k in range(1, problem.most + 1):  # intervals of k layers begin up to k - 1 layers before a layer that they hold
+        begins = np.zeros((len(best) + k - 1, len(problem.kind_names)), dtype=np.int64)
+        begins[k - 1 :] = problem.rate[:, :, k - 1].T
+        width = 1
+        while 2 * width <= k:
+            begins = np.maximum(begins[:-width], begins[width:])
+            width *= 2
+        best[:, :, k - 1] = np.maximum(begins[: len(best)], begins[k - width :][: len(best)])
+    if limit is not None:
+        best[problem.prefill_layers :] = np.minimum(best[problem.prefill_layers :], limit)
+    found: Counter[tuple[bytes, bool]] = Counter()
+    for layer, rates in enumerate(best):
+        found[rates.tobytes(), layer >= problem.prefill_layers] += 1
+    shape = best.shape[1:]
+    return [
+        LayerClass(number, tuple(map(tuple, np.frombuffer(rates, dtype=np.int64).reshape(shape).tolist())), decodes)
+        for (rates, decodes), number in found.items()
+    ]
 
 
 @dataclass
@@ -181,7 +188,7 @@ class PatternBound:
             for group in self.groups
         ]
 
-    def bound(self, precision: float, low: int = 0, high: int = UNLIMITED) -> int:
+    def bound(self, precision: float, low: int = 0, high: int = LARGEST) -> int:
         """The lowest rate that is known to be refuted without crossings, minus one, to a relative precision.
 
         It is known to be at least `low`, which needs no proof, and at most `high`.

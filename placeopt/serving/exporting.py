@@ -51,7 +51,11 @@ def export_replicas(problem: Serving, replicas: Replicas, to: str) -> str:
     """
     if len(replicas) > 1 and to == "helix":
         raise UsageError("--to helix: a solution has one replica")
-    return "".join(export_serving(problem.part(nodes), plan, to) for nodes, plan in replicas)
+    texts = [export_serving(problem.part(nodes), plan, to) for nodes, plan in replicas]
+    if len(texts) == 1:
+        return texts[0]
+    # Servers of Petals with the same peers would send tokens to other replicas.
+    return "".join(text.replace(" PEERS\n", f" PEERS{number}\n") for number, text in enumerate(texts))
 
 
 def _helix(problem: Serving, plan: ServingPlan) -> str:

@@ -7,7 +7,7 @@ from ortools.graph.python import max_flow
 
 from placeopt.model.arrays import Int
 from placeopt.serving.plan import COORDINATOR, ServingPlan, allowed_edges, edge_limits, node_rates
-from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.problem import LARGEST, Serving
 
 
 def best_flow(problem: Serving, begin: Int, end: Int) -> ServingPlan:
@@ -15,9 +15,7 @@ def best_flow(problem: Serving, begin: Int, end: Int) -> ServingPlan:
     return largest_flow(problem, begin, end, node_rates(problem, begin, end))
 
 
-def largest_flow(
-    problem: Serving, begin: Int, end: Int, rates: Int, unit: int = 1, most: int = UNLIMITED
-) -> ServingPlan:
+def largest_flow(problem: Serving, begin: Int, end: Int, rates: Int, unit: int = 1, most: int = LARGEST) -> ServingPlan:
     """The same for (v,) capacities of nodes in units of a rate, and at most `most` units in all."""
     v = problem.n_nodes
     kept = np.where(rates > 0, end, begin)  # a node that passes nothing is left out

@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from placeopt.errors import DocumentError, Issue, PlanError, Search, in_file_order, listing, meaning
+from placeopt.errors import DocumentError, Issue, PlanError, Search, counted, in_file_order, listing, meaning
 from placeopt.io.document import Document, read_document
 from placeopt.io.files import StrPath, write_whole
 from placeopt.io.scalars import Name, Use, Version, Whole
@@ -67,7 +67,7 @@ class ReplicaPlan(Strict):
     last: dict[Name, Use] = Field(default_factory=dict)
     routes: list[RoutePlan] = Field(default_factory=list)
     groups: Annotated[Whole, Field(ge=0, le=2**31)] = 0
-    period: Annotated[Use, Field(ge=0, le=10**3)] = Fraction(0)
+    period: Annotated[Use, Field(ge=0, le=2000)] = Fraction(0)
 
 
 class ServingPlanFile(ReplicaPlan):
@@ -145,7 +145,7 @@ def read_serving_plan(path: StrPath, problem: Serving) -> ServingPlan:
     """
     file, document = _read(path)
     if file.replicas:
-        what = "expected the plan of one replica; state the number of replicas in the problem"
+        what = f"{counted(len(file.replicas), 'replica')}; expected the plan of one, without this key"
         raise PlanError([document.issue(what, ("replicas",), at_key=True)])
     reader = _Reader(problem, document)
     plan = reader.plan(file, ())
@@ -163,6 +163,10 @@ def read_replicas(path: StrPath, problem: Serving) -> Replicas:
     """
     file, document = _read(path)
     reader = _Reader(problem, document)
+    stated = [key for key in ("nodes", "last", "routes", "groups", "period") if key in file.model_fields_set]
+    if file.replicas and stated:
+        what = "expected it in each of the replicas, not beside them"
+        raise PlanError([document.issue(what, (stated[0],), at_key=True)])
     if not file.replicas:
         plan = reader.plan(file, ())
         reader.finish()
@@ -171,11 +175,15 @@ def read_replicas(path: StrPath, problem: Serving) -> Replicas:
     for k, part in enumerate(file.replicas):
         plan = reader.plan(part, ("replicas", k))
         nodes = np.array(reader.listed, dtype=np.int64)
+        if not len(nodes):
+            reader.issues.append(document.issue("a replica without nodes", ("replicas", k)))
         for u, w in plan.edges[~np.isin(plan.edges, [COORDINATOR, *reader.listed]).all(axis=1)].tolist():
             names = " to ".join("the coordinator" if n == COORDINATOR else problem.node_names[n] for n in (u, w))
             reader.issues.append(document.issue(f"{names}: expected nodes of this replica", ("replicas", k)))
         if not reader.issues:
             found.append(Replica(nodes, _part(plan, nodes)))
+    reader.finish()
+    reader.check_rate(file, sum(each.plan.rate for each in found), ())
     reader.finish()
     return tuple(found)
 
@@ -242,10 +250,20 @@ class _Reader:
             found = [self._find(name, (*at, "routes", k, "nodes", j)) for j, name in enumerate(route.nodes)]
             passed = self._rate(route.tokens_per_second, (*at, "routes", k, "tokens_per_second"))
             routes.append((tuple(n for n in found if n is not None), passed))
+        if routes and not problem.prefill_layers:
+            what = "prefill is not separate in the problem"
+            self.issues.append(self.document.issue(what, (*at, "routes"), at_key=True))
+        self.check_rate(stated, sum(x for (u, _), x in zip(edges, flow, strict=True) if u == COORDINATOR), at)
         return ServingPlan(
             begin, end, np.array(edges, dtype=np.int64).reshape(-1, 2), np.array(flow, dtype=np.int64),
             groups=stated.groups, period=round(stated.period * SECOND), routes=tuple(routes),
         )  # fmt: skip
+
+    def check_rate(self, stated: ReplicaPlan, rate: int, at: Path) -> None:
+        """Report a stated rate that is not that of the flow."""
+        if stated.tokens_per_second is not None and abs(stated.tokens_per_second * TOKEN - rate) > max(1, rate >> 50):
+            what = f"the flow has {_tokens(rate):,.6f} tokens/s; expected the same"
+            self.issues.append(self.document.issue(what, (*at, "tokens_per_second")))
 
     def _check_phase(self, node: NodePlan, where: Path) -> None:
         if node.phase is None and self.problem.prefill_layers:
@@ -254,6 +272,9 @@ class _Reader:
         elif node.phase is not None and not self.problem.prefill_layers:
             what = "prefill is not separate in the problem"
             self.issues.append(self.document.issue(what, (*where, "phase"), at_key=True))
+        elif self.problem.prefill_layers and max(node.layers) > self.problem.prefill_layers:
+            what = f"the last layer is {max(node.layers) - 1}; the model has {self.problem.prefill_layers}"
+            self.issues.append(self.document.issue(what, (*where, "layers")))
 
     def _find(self, name: str, where: Path) -> int | None:
         if name in self._number:

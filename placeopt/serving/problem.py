@@ -18,6 +18,9 @@ UNLIMITED = 2**50
 """The rate of a link that never limits, and the largest rate of a node: about 10^9 tokens/s."""
 
 
+LARGEST = 2**62
+"""A rate of all nodes together that is never reached, and a time."""
+
 SECOND = 10**12
 """Times of steps are whole picoseconds."""
 

@@ -20,6 +20,9 @@ import numpy as np
 from placeopt.model.arrays import Int
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED
 
+LONGEST = UNLIMITED
+"""The longest time of a step or a prompt in ps, about 19 minutes; no node holds layers that take longer."""
+
 LARGEST_BATCH = 100_000
 """Requests at a time of a device whose memory does not limit them."""
 
@@ -94,7 +97,7 @@ def with_phases(table: Int, answer: int) -> Int:
 def prompt_times(layers: Sequence[LayerCosts], hardware: Hardware, requests: Requests) -> Int:
     """(1, L) picoseconds of a prompt by number of layers if all are alike, else (L, L) by first layer and number.
 
-    They are 0 where the weights do not fit, or no KV cache of one prompt next to them.
+    They are 0 where the weights do not fit, or no KV cache of one prompt next to them, or it takes too long.
     """
     size = len(layers)
     table = np.zeros((1 if len(set(layers)) == 1 else size, size), dtype=np.int64)
@@ -103,7 +106,9 @@ def prompt_times(layers: Sequence[LayerCosts], hardware: Hardware, requests: Req
             if held.weights + held.cache * requests.prompt > hardware.memory:
                 break
             time = ceil(_prompt_seconds(held, count, hardware, requests) * SECOND)
-            table[first, count - 1] = min(max(time, 1), UNLIMITED)
+            if time > LONGEST:
+                break
+            table[first, count - 1] = max(time, 1)
     return table
 
 
@@ -145,11 +150,14 @@ def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) 
     )
     overhead = count * hardware.overhead
     work = held.flops / hardware.speed
-    prefill = Fraction(0)
+    prompt = Fraction(0)
     if requests.prompt and not requests.separate:  # once for all tokens of the answer
-        prefill = _prompt_seconds(held, count, hardware, requests) / (requests.context - requests.prompt)
+        prompt = _prompt_seconds(held, count, hardware, requests)
+    prefill = prompt / max(requests.context - requests.prompt, 1)
     seconds = (read + overhead, cached + prefill, overhead, work + prefill)
-    times = [min(ceil(each * SECOND), UNLIMITED) for each in seconds]
+    times = [ceil(each * SECOND) for each in seconds]
+    if max(*times, ceil(prompt * SECOND)) > LONGEST:
+        return Step()
     most = room if requests.batch is None else min(room, requests.batch)
     longest = max(times[0] + most * times[1], times[2] + most * times[3])
     rate = min(TOKEN * SECOND * most // longest, UNLIMITED) if longest else UNLIMITED

@@ -40,7 +40,10 @@ JOINT = 0.25
 WARM = 1e-3
 """Mean loss that a move of nodes may cost, as a share of the rate."""
 
-SLICE = 0.05, 1.0
+IDLE = 0.4
+"""Probability that a replica is tried with the idle nodes, if there are any."""
+
+SLICE = 0.05, 0.2
 """Share of the time for a changed replica, and its least number of seconds."""
 
 
@@ -211,11 +214,13 @@ class _Search:
     def _change(self) -> None:
         """Solve for the nodes of a replica, alone or with those of another one, or with idle ones."""
         first = int(self._random.choice(len(self.best), p=_shares([self._slack(each) for each in self.best])))
-        second = int(self._random.integers(len(self.best) + 1))
+        idle = self._idle(self.best)
+        joined = len(idle) > 0 and self._random.random() < IDLE
+        second = len(self.best) if joined else int(self._random.integers(len(self.best)))
         one, start = self.best[first], None
         nodes = one.nodes
         kept = [each for at, each in enumerate(self.best) if at not in (first, second)]
-        others = self._idle(self.best) if second == len(self.best) else self.best[second].nodes
+        others = idle if joined else self.best[second].nodes
         if second == first or not len(others):
             start = one.plan.begin, one.plan.end
         else:
@@ -247,7 +252,7 @@ class _Search:
         if not report.feasible or report.rate > self.bound:
             raise InternalError(f"replicas of a serving problem are not verified: {report.violations[:1]}")
         best = tuple(sorted(self.best, key=lambda each: -each.plan.rate))
-        return ReplicatedResult(self._asked, best, self.bound, time.monotonic() - self._begun)
+        return ReplicatedResult(self._asked, best, self.bound, time.monotonic() - self._begun, report.first_token)
 
 
 def _shares(worth: Sequence[float] | Floats) -> Floats:

@@ -176,12 +176,13 @@ class TimeBounds:
                 gain = self._gains(limit, price, _least_period(at, ALL))
                 prices.append(gain * PER / (price * layers - longest) * _SAFE)
             rows.append(np.array(prices))
-            single = max(single, float((rows[-1] @ self._counts).min()))
+            most_here = self.most_requests * PER / at * _SAFE
+            single = max(single, min(float((rows[-1] @ self._counts).min()), most_here))
             at *= STEP
             rest = self._layer_rates(self._limits(at, np.inf, ALL))
             if len(rows) == MOST_RANGES or float((self._counts * rest).sum()) <= NEGLIGIBLE * single:
                 rows.append(rest[None])
-                single = max(single, float((self._counts * rest).sum()))
+                single = max(single, min(float((self._counts * rest).sum()), self.most_requests * PER / at * _SAFE))
                 break
         found = self._cheapest_means(rows)
         return int(min(float((self._counts * found).sum()), most * single) * _SAFE) + 1, found

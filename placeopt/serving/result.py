@@ -92,6 +92,8 @@ class ReplicatedResult:
     replicas: Replicas
     bound: int
     seconds: float
+    first_token: int | None = None
+    """Picoseconds to the first token in the slowest replica; None without prompts."""
 
     @property
     def rate(self) -> int:
@@ -113,9 +115,11 @@ class ReplicatedResult:
             "problem": self.problem.name,
             "tokens_per_second": self.rate / TOKEN if self.replicas else None,
             "bound": self.bound / TOKEN,
+            "bound_source": "prices",
             "gap": self.gap,
             "requests": sum(each.plan.requests for each in self.replicas),
             "seconds_per_token": max((each.plan.token_time for each in self.replicas), default=0) / SECOND,
+            **({} if self.first_token is None else {"seconds_to_first_token": self.first_token / SECOND}),
             "seconds": self.seconds,
             "plan": replicas_document(self.problem, self.replicas) if self.replicas else None,
         }

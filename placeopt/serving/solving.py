@@ -47,7 +47,7 @@ def solve_serving(
         If the problem allows several replicas, or an argument is out of range.
     """
     if problem.replicas > 1:
-        raise UsageError(f"the problem allows {problem.replicas:,} replicas; expected 1, or replicated_serving")
+        raise UsageError(f"the problem allows {problem.replicas:,} replicas; expected replicas: 1 here")
     options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
     search = RateSearch if problem.steps is None else RequestSearch
     asked = SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop, enough)

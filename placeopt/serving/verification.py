@@ -25,9 +25,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.arrays import Int, checked_whole, whole_numbers
 from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan
-from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving
+from placeopt.serving.problem import LARGEST, SECOND, TOKEN, UNLIMITED, Prompts, Serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,9 @@ def verify_serving(problem: Serving, plan: ServingPlan) -> ServingReport:
     v = problem.n_nodes
     begin = whole_numbers("begin", plan.begin, (v,), "nodes", least=None).tolist()
     end = whole_numbers("end", plan.end, (v,), "nodes", least=None).tolist()
+    for what in ("groups", "period"):
+        checked_whole(what, getattr(plan, what), -LARGEST, LARGEST)
+    whole_numbers("rates of routes", [rate for _, rate in plan.routes], None, "routes", least=None)
     flow = whole_numbers("flow", plan.flow, None, "edges", least=None).tolist()
     edges = whole_numbers("edges", plan.edges, (len(flow), 2), "edges x 2", least=COORDINATOR, most=v - 1).tolist()
     rates = [problem.rate_of(int(problem.kind[n]), begin[n], end[n]) for n in range(v)]
@@ -228,8 +231,9 @@ def _requests(problem: Serving, plan: ServingPlan) -> Iterator[tuple[str, str]]:
     """What does not hold of groups of requests that follow each other, in a plan that breaks no other rule."""
     steps, groups, period = problem.steps, plan.groups, plan.period
     assert steps is not None
-    if groups < 1 or period < 0:
-        yield "requests", f"{groups:,} groups of requests, one every {_seconds(period)}; expected at least one group"
+    if groups < 1 or period < 1:
+        what = "expected at least one group, and at least 1 ps"
+        yield "requests", f"{groups:,} groups of requests, one every {_seconds(period)}; {what}"
         return
     begin = plan.begin.tolist()
     passed, arrived = [0] * problem.n_nodes, dict[int, int]()
@@ -395,4 +399,5 @@ def _late(time: int, limit: int | None) -> Iterator[tuple[str, str]]:
 
 
 def _seconds(time: int) -> str:
-    return f"{time / SECOND:,.6f} s"
+    """A time without loss, so that a limit that is missed by 1 ps does not look the same."""
+    return f"{time // SECOND:,}.{time % SECOND:012}".rstrip("0").rstrip(".") + " s"

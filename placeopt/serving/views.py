@@ -61,7 +61,7 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
     if result.plan is not None and result.plan.groups:
         facts.append(("requests", _requests_text(result.plan)))
     if result.report is not None and result.report.first_token is not None:
-        facts.append(("first token", f"{result.report.first_token / SECOND:,.3f} s"))
+        facts.append(_first_token_fact(result.report.first_token))
     if result.plan is not None:
         idle = int((result.plan.end <= result.plan.begin).sum())
         facts.append(("nodes", f"{result.problem.n_nodes - idle} used, {idle} idle"))
@@ -74,10 +74,12 @@ def replicas_facts(result: ReplicatedResult) -> list[tuple[str, str]]:
     gap = "" if result.gap is None else f", gap {result.gap:.2%}"
     used = sum(len(each.nodes) for each in result.replicas)
     requests = sum(each.plan.requests for each in result.replicas)
+    first = [] if result.first_token is None else [_first_token_fact(result.first_token)]
     return [
         ("rate", tokens_text(result.rate) if result.replicas else "no plan was found"),
         ("bound", f"at most {tokens_text(result.bound)} by prices of nodes{gap}"),
         ("replicas", f"{len(result.replicas):,}, with {requests:,} requests in flight"),
+        *first,
         ("nodes", f"{used} used, {result.problem.n_nodes - used} idle"),
         ("time", f"{result.seconds:.2f} s"),
     ]
@@ -95,6 +97,10 @@ def plan_grid(problem: Serving, replicas: Replicas) -> Grid:
             f"{plan.requests:,}", f"{plan.groups:,}", f"{plan.token_time / SECOND * 1e3:,.1f} ms",
         ))  # fmt: skip
     return Grid(("replica", "nodes", "tokens/s", "requests", "groups", "a token every"), tuple(rows), left=2)
+
+
+def _first_token_fact(time: int) -> tuple[str, str]:
+    return "first token", f"{time / SECOND:,.3f} s, without queues"
 
 
 def _why_none(problem: Serving) -> str:

@@ -112,7 +112,7 @@ def test_plan_files(solved: tuple[Serving, Replicas], tmp_path: Path) -> None:
     read = po.read_replicas(path, problem)
     assert [each.nodes.tolist() for each in read] == [each.nodes.tolist() for each in replicas]
     assert po.verify_replicas(problem, read).rate == total_rate(replicas)
-    with pytest.raises(po.PlanError, match="expected the plan of one replica"):
+    with pytest.raises(po.PlanError, match="expected the plan of one, without this key"):
         po.read_serving_plan(path, problem)
     document = json.loads(path.read_text())
     moved = document["replicas"][0]["nodes"].popitem()
@@ -120,6 +120,34 @@ def test_plan_files(solved: tuple[Serving, Replicas], tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     with pytest.raises(po.PlanError, match="expected nodes of this replica"):
         po.read_replicas(path, problem)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nodes": {}}, "expected it in each of the replicas"),
+        ({"groups": 1}, "expected it in each of the replicas"),
+        ({"tokens_per_second": 1e6}, "tokens/s; expected the same"),
+        ({"replicas": [{"groups": 1, "period": 1}]}, "a replica without nodes"),
+    ],
+)
+def test_plan_files_that_contradict_themselves(
+    change: dict[str, object], message: str, solved: tuple[Serving, Replicas], tmp_path: Path
+) -> None:
+    problem, replicas = solved
+    path = tmp_path / "plan.json"
+    po.write_replicas(path, problem, replicas)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(po.PlanError, match=message):
+        po.read_replicas(path, problem)
+
+
+def test_a_limit_of_requests_is_part_of_the_bound() -> None:
+    """With one request in each replica, no replica passes more than one of the big nodes for this request."""
+    document = {**DOCUMENT, "serving": {**DOCUMENT["serving"], "requests": 1}}
+    problem = po.load_serving(document)
+    one = po.solve_serving(problem.part([0]), time_limit=1)
+    assert po.replicated_serving(problem, time_limit=1).bound < 1.15 * 3 * one.bound
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,38 @@ def test_rules_of_groups() -> None:
     assert "4 requests in a step; allowed are 3" in text
 
 
+@pytest.mark.parametrize("period", [0, -1, float("nan"), 0.5])
+def test_a_period_is_a_whole_number_of_at_least_one(period: float) -> None:
+    problem = chain_of_two()
+    plan = po.solve_serving(problem, time_limit=1).plan
+    assert plan is not None
+    wrong = replace(plan, period=period)  # type: ignore[arg-type]
+    if isinstance(period, int):
+        assert not po.verify_serving(problem, wrong).feasible
+    else:
+        with pytest.raises(po.UsageError, match="period"):
+            po.verify_serving(problem, wrong)
+
+
+@pytest.mark.parametrize("prefill", ["mixed", "separate"])
+def test_no_node_holds_layers_whose_prompt_takes_too_long(prefill: str) -> None:
+    """60,000 tokens of a prompt take 1,200 s on both layers, and 600 s on one, which a time in ps can state."""
+    serving = {**DOCUMENT["serving"], "context": 60_300, "prompt": 60_000, "prefill": prefill, "weights": "1 GB",
+               "cache": "1 kB", "flops": "100 GFLOP"}  # fmt: skip
+    problem = po.load_serving({**DOCUMENT, "serving": serving})
+    holds = problem.rate[0, 0] > 0
+    assert holds.tolist() == [True, False][: len(holds)]
+
+
+def test_many_fast_nodes_together_pass_more_than_one_may() -> None:
+    problem = po.load_serving({
+        "placeopt": 1, "devices": {"d": {"count": 3}}, "links": {"default": {"bandwidth": "1 GB/s"}},
+        "serving": {"layers": 1, "activation": "8 B", "rates": {"d": [4e8]}},
+    })  # fmt: skip
+    result = po.solve_serving(problem, time_limit=1)
+    assert result.rate == result.bound == 3 * 4 * 10**8 * TOKEN
+
+
 def test_files_state_times_and_limits() -> None:
     serving = {**DOCUMENT["serving"], "requests": 2, "time_per_token": "1 s", "batch": 2,
                "coordinator": {"bandwidth": "1 GB/s", "latency": "1 ms"}}  # fmt: skip
