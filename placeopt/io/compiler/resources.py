@@ -66,9 +66,11 @@ def shared_resources(
         issues.add(str(error), (section,))
         return None
     everything = [*([] if found is None else found.shares()), *shares]
+    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     for share in everything:
         _check_capacity(parts, share, duration, feasible)
-    everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
+    if modes is not None:  # only devices that remain feasible are written; `explain` needs the others without modes
+        everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     return assembled(everything, parallel, len(feasible))
 
 
