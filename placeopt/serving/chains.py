@@ -10,6 +10,7 @@ from placeopt.model.arrays import Int
 from placeopt.serving.in_flight import MOST_REQUESTS, Floats, edge_delays, token_times
 from placeopt.serving.plan import COORDINATOR
 from placeopt.serving.problem import Serving
+from placeopt.serving.sites import Sites
 
 SIZES = 24
 """Numbers of requests of a group that are tried at first."""
@@ -21,9 +22,18 @@ _HALVINGS = 14
 """Steps of the search for the shortest period."""
 
 
-def best_chain(problem: Serving) -> tuple[Int, Int] | None:
-    """The intervals of the best chain found of all nodes in their order, some of which may stay idle; None if there is
-    none."""
+def best_chain(problem: Serving, nodes: Int, sites: Sites) -> tuple[Int, Int, Int] | None:
+    """The order, begins and ends of the best chain found of some nodes; None if there is none.
+
+    Nodes of a site follow each other, and of these, nodes of a kind; some may stay idle.
+    """
+    order = nodes[np.lexsort((problem.kind[nodes], sites.of_node[nodes]))]
+    found = _intervals(problem.part(order))
+    return None if found is None else (order, *found)
+
+
+def _intervals(problem: Serving) -> tuple[Int, Int] | None:
+    """The intervals of a chain of all nodes in their order."""
     steps = problem.steps
     assert steps is not None
     tables = _Tables(problem)

@@ -112,7 +112,7 @@ class ServingSpec(Strict):
     """Most requests in flight: those that devices compute for, and those that are on their way between them. Default:
     as many as the memory of the devices holds."""
     replicas: Annotated[Whole, Field(ge=1)] = 1
-    """Most complete copies of the model, each on devices of its own, with `requests` of its own. Default: 1."""
+    """Most complete copies of the model, each on its own devices, with its own `requests`. Default: 1."""
     time_per_token: Time | None = None
     """The longest time between two tokens of a request. Default: no limit."""
     reserve: Memory = 0

@@ -29,7 +29,7 @@ from placeopt.model.arrays import Int
 from placeopt.serving.flow import best_flow, largest_flow
 from placeopt.serving.plan import COORDINATOR, ServingPlan, edge_limits, node_rates, ways_of
 from placeopt.serving.prefill import most_token_time
-from placeopt.serving.problem import LARGEST, SECOND, TOKEN, UNLIMITED, Serving, Steps
+from placeopt.serving.problem import LARGEST, LONGEST, SECOND, TOKEN, UNLIMITED, Serving, Steps
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -178,7 +178,7 @@ def sustained(problem: Serving, plan: ServingPlan) -> ServingPlan:
         size = ways.largest(groups)
         if size:
             period, longest, step = ways.period(size, groups)
-            if period <= UNLIMITED and Fraction(size, max(period, 1)) > best:
+            if period <= LONGEST and Fraction(size, max(period, 1)) > best:
                 best, chosen = Fraction(size, max(period, 1)), (groups, period)
             most = min(longest // max(step, 1) + 2, MOST_GROUPS)
     if not best:
@@ -202,7 +202,7 @@ def grouped(problem: Serving, begin: Int, end: Int, groups: int, longest: int) -
     limits = edge_limits(problem, begin, plan.edges).tolist()
     for flow, most in [*zip(plan.flow.tolist(), limits, strict=True), *((x, rates[n]) for n, x in passed.items())]:
         period = max(period, -(-(flow // unit * PER) // most))
-    if not number or period > UNLIMITED or (ways.most_time is not None and period * groups > ways.most_time):
+    if not number or period > LONGEST or (ways.most_time is not None and period * groups > ways.most_time):
         return replace(plan, edges=plan.edges[:0], flow=plan.flow[:0])
     period = max(period, 1)
     return replace(plan, flow=plan.flow // unit * (PER // period), groups=groups, period=period)

@@ -21,6 +21,9 @@ UNLIMITED = 2**50
 LARGEST = 2**62
 """A rate of all nodes together that is never reached, and a time."""
 
+LONGEST = UNLIMITED
+"""The longest time of a step, a prompt or a period in ps, about 19 minutes."""
+
 SECOND = 10**12
 """Times of steps are whole picoseconds."""
 
@@ -154,7 +157,7 @@ class Serving:
         model: a request passes all of them for its prompt, and then all of them again for each token of its answer. A
         node holds layers of one half. `rate` and `link` remain tokens of answers.
     replicas
-        The most complete copies of the model, each with nodes and groups of requests of its own.
+        The most complete copies of the model, each with its own nodes and groups of requests.
     """
 
     layers: int

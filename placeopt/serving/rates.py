@@ -18,10 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placeopt.model.arrays import Int
-from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED
-
-LONGEST = UNLIMITED
-"""The longest time of a step or a prompt in ps, about 19 minutes; no node holds layers that take longer."""
+from placeopt.serving.problem import LONGEST, SECOND, TOKEN, UNLIMITED
 
 LARGEST_BATCH = 100_000
 """Requests at a time of a device whose memory does not limit them."""
@@ -156,7 +153,7 @@ def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) 
     prefill = prompt / max(requests.context - requests.prompt, 1)
     seconds = (read + overhead, cached + prefill, overhead, work + prefill)
     times = [ceil(each * SECOND) for each in seconds]
-    if max(*times, ceil(prompt * SECOND)) > LONGEST:
+    if max(*times, ceil(prompt * SECOND)) > LONGEST:  # no node holds such layers
         return Step()
     most = room if requests.batch is None else min(room, requests.batch)
     longest = max(times[0] + most * times[1], times[2] + most * times[3])

@@ -1,4 +1,4 @@
-"""Several complete copies of the model, each on nodes of its own: a search.
+"""Several complete copies of the model, each on its own nodes: a search.
 
 A replica has its own groups of requests. Nodes whose steps take unlike times serve more tokens in replicas of their
 own, because the slower nodes would keep requests waiting, and these take memory of the faster ones. Where memory is
@@ -127,7 +127,7 @@ class _Search:
             yield inside + self._chains([rest], most - len(inside))
 
     def _chains(self, scopes: Sequence[Int], most: int) -> Replicas:
-        """The best chains of nodes of one kind, each within a scope, at most so many: a model in integers."""
+        """The best chains of nodes of one kind, each within a scope, at most `most`: a model in integers."""
         model = cp_model.CpModel()
         chosen: list[tuple[Int, int, cp_model.IntVar]] = []
         rates = list[int]()
@@ -164,15 +164,15 @@ class _Search:
         return sorted({length for k in range(1, layers + 1) if (length := -(-layers // k)) <= nodes})
 
     def _chain(self, nodes: Int) -> Replica | None:
-        """A replica of nodes, one after the other, those of a site and of a kind together."""
+        """A replica of nodes, one after the other."""
         if self._stopped() or not len(nodes):
             return None
-        nodes = nodes[np.lexsort((self.problem.kind[nodes], self._sites.of_node[nodes]))]
-        key = nodes.tobytes()
+        key = np.sort(nodes).tobytes()
         if key not in self._known:
-            part = self.problem.part(nodes)
-            found = best_chain(part)
-            self._known[key] = None if found is None else _replica(nodes, sustained(part, best_flow(part, *found)))
+            self._known[key] = None
+            if (found := best_chain(self.problem, nodes, self._sites)) is not None:
+                part = self.problem.part(found[0])
+                self._known[key] = _replica(found[0], sustained(part, best_flow(part, *found[1:])))
         return self._known[key]
 
     def _slice(self) -> float:

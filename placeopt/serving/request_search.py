@@ -172,15 +172,14 @@ class RequestSearch(Search):
                 best, nodes = rate, joined
 
     def _take_chain(self, nodes: Int) -> int:
-        """Keep the chain of some nodes, those of a site and of a kind together, if it is the best so far; its rate."""
+        """Keep the chain of some nodes if it is the best so far; return its rate."""
         if not len(nodes) or self._stopped():
             return 0
-        order = nodes[np.lexsort((self.problem.kind[nodes], self.sites.of_node[nodes]))]
-        found = best_chain(self.problem.part(order))
+        found = best_chain(self.problem, nodes, self.sites)
         if found is None:
             return 0
         begin, end = np.zeros((2, self.problem.n_nodes), dtype=np.int64)
-        begin[order], end[order] = found
+        begin[found[0]], end[found[0]] = found[1:]
         plan = sustained(self.problem, best_flow(self.problem, begin, end))
         self._keep(plan)
         return plan.rate

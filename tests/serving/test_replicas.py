@@ -17,6 +17,7 @@ from placeopt.serving.in_flight import sustained
 from placeopt.serving.plan import Replicas, total_rate
 from placeopt.serving.problem import SECOND, TOKEN, Serving, Steps, build_serving
 from placeopt.serving.request_bounds import TimeBounds
+from placeopt.serving.sites import one_site
 from tests.support.brute_force_serving import best_rate_of_replicas
 from tests.support.commandline import run
 from tests.support.random_serving import random_requests
@@ -68,15 +69,16 @@ def test_no_replicas_pass_more_than_the_bound(seed: int) -> None:
 
 def test_a_chain_of_equal_nodes_is_no_worse_than_equal_parts() -> None:
     problem = po.load_serving(DOCUMENT).part([2, 3, 4, 5])
-    found = best_chain(problem)
+    found = best_chain(problem, np.arange(4), one_site(problem))
     assert found is not None
     cuts = np.arange(5) * 2
     equal = sustained(problem, best_flow(problem, cuts[:-1], cuts[1:]))
-    assert sustained(problem, best_flow(problem, *found)).rate >= equal.rate > 0
+    assert sustained(problem, best_flow(problem, *found[1:])).rate >= equal.rate > 0
 
 
 def test_a_chain_without_enough_memory() -> None:
-    assert best_chain(po.load_serving(DOCUMENT).part([2, 3])) is None
+    problem = po.load_serving(DOCUMENT)
+    assert best_chain(problem, np.array([2, 3]), one_site(problem)) is None
 
 
 @pytest.fixture(scope="module")

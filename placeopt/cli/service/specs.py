@@ -132,7 +132,7 @@ def _check_size(document: Document, compilation: Compilation, limits: Limits) ->
 def _teams(compilation: Compilation, most: int) -> int:
     """How many devices the teams and modes of tasks make at most, each kind once; the count ends above `most`.
 
-    Modes with outputs of their own are one kind only if all modes of their tasks have the same outputs.
+    Modes with their own outputs are one kind only if all modes of their tasks have the same outputs.
     """
     spec, members = compilation.spec, Counter[str]()
     for name, device in spec.devices.items():
