@@ -193,7 +193,7 @@ class TimeBounds:
         return found
 
     def _cheapest_means(self, rows: list[Floats]) -> Floats:
-        """(t,) the largest prices over the ranges, each a mean of the range's prices, for which all nodes cost least."""
+        """(t,) the largest prices over the ranges, each a mean of prices there, for which all nodes cost least."""
         if not rows:
             return np.zeros(len(self._counts))
         unit = max(float(row.max()) for row in rows) or 1.0
