@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -173,7 +174,7 @@ def profile() -> list[Picture]:
     problems = [po.compile(random_document(40, 4, seed=seed, data=300)) for seed in range(20)]
     found = {}
     for solver in ("annealing", "lookahead-heft", "heft", "peft", "cpop", "etf", "min-min"):
-        settings = {"rounds": 2000} if solver == "annealing" else {}
+        settings: dict[str, Any] = {"rounds": 2000} if solver == "annealing" else {}
         found[solver] = np.array([po.solve(each, solver, workers=1, **settings).makespan for each in problems])
     best = np.min(list(found.values()), axis=0)
     ratios = {solver: np.sort(values / best) for solver, values in found.items()}
@@ -225,8 +226,7 @@ def layers() -> list[Picture]:
     """Draw a stored plan of a serving problem."""
     folder = ROOT / "problems" / "serving"
     problem = po.load_serving(folder / "llama-70b-24.yaml")
-    plan = po.read_serving_plan(folder / "plans" / "llama-70b-24.json", problem)
-    return [draw_layers(problem, plan)]
+    return [draw_layers(problem, po.read_replicas(folder / "plans" / "llama-70b-24.json", problem))]
 
 
 PICTURES: dict[str, Callable[[], Sequence[Picture]]] = {
