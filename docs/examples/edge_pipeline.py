@@ -60,9 +60,8 @@ for used, deadlines in processors.items():
     print(f"{deadlines[0]} to {deadlines[-1]} ms  {used}" + (f"  {spent} mJ" if spent else ""))
 
 # %%
-# The energy falls in steps: a task moves to another processor as soon as the deadline allows it. With more time the
-# NPU replaces the GPU, and then the server replaces both. A deadline of 64 ms takes little more than half the energy
-# of 56 ms: eight more milliseconds save almost half of the energy.
+# The energy falls in steps: a task moves to another processor as soon as the deadline allows it. With more time the NPU
+# replaces the GPU, and then the server replaces both. A deadline of 64 ms saves almost half of the energy of 56 ms.
 #
 # ![Least energy of a frame for each deadline, in colours by the processors used](../images/examples/edge_pipeline.png)
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")

@@ -24,8 +24,8 @@ reports: Queue[po.Progress] = Queue()
 stop = Event()
 
 # %%
-# `po.solve` keeps no global state, so several solves can run in several threads. An error in the solver reaches the
-# caller through `future.result()`, and so does an error that `on_progress` raises.
+# Several solves can run in several threads. An error in the solver or in `on_progress` reaches the caller through
+# `future.result()`.
 seen: list[po.Progress] = []
 with ThreadPoolExecutor() as pool:
     future = pool.submit(
@@ -46,9 +46,8 @@ print(f"verified: {result.feasible}, at least a tenth shorter than HEFT: {short}
 print(f"reports arrive in order: {objectives == sorted(objectives, reverse=True)}")
 
 # %%
-# A stopped run is a normal answer: `termination` states the reason, and the best schedule is verified as always. If
-# the search takes longer than 20 seconds, the reason is `time_limit`, and the service has the best schedule found
-# by then. The times in the picture differ from run to run.
+# A stopped run is a normal answer: `termination` states the reason, and the best schedule is verified as always. If the
+# search takes longer than 20 seconds, the reason is `time_limit`, and the service has the best schedule found by then.
 #
 # ![Makespan over time: the incumbent falls until the service stops the search](../images/examples/embedding.png)
 result.plot("convergence", "embedding.png", title="The search until the service stops it")

@@ -61,7 +61,7 @@ print(f"four stages: {period:.1f} ms; any placement: at least {bound:.1f} ms; co
 
 # %%
 # Four stages cost less than 3%: runtimes need no scattered placement here. In the steady state, all GPUs are busy
-# almost all the time. While the last stage computes run 3, the first one begins run 4 and ends run 1.
+# almost all the time.
 #
 # ![Three periods of the steady state](../images/examples/four_stages.png)
 result.plot("gantt", "four_stages.png")

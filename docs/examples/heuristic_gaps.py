@@ -23,7 +23,7 @@ print(f"{len(optima)} problems, proven optima from {min(optima) / 1000:.1f} s to
 
 # %%
 # Each result has a gap to a quick lower bound, which takes milliseconds. The distance to the optimum is smaller,
-# because the optimum is above that bound. The difference shows how weak the quick bounds are.
+# because the optimum is above that bound.
 distances: dict[str, list[float]] = {}
 for solver in ("single", "min-min", "cpop", "heft", "peft", "lookahead-heft", "annealing"):
     settings: dict[str, Any] = {"rounds": 5000} if solver == "annealing" else {}
@@ -37,7 +37,7 @@ for solver in ("single", "min-min", "cpop", "heft", "peft", "lookahead-heft", "a
 
 # %%
 # No list heuristic comes close to the optimum on all problems. Look-ahead costs little and halves the mean of HEFT. A
-# search of 5,000 moves finds most optima. Compare solvers on your own problems with `po.compare`.
+# search of 5,000 moves finds most optima.
 #
 # ![Distance of each heuristic to the optimum on 12 problems](../images/examples/heuristic_gaps.png)
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")

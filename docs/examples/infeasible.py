@@ -3,8 +3,8 @@
 A problem has no schedule. Which of its constraints contradict each other, and what is the least change that helps?
 
 A voice assistant answers on a small board: it recognises speech, runs a language model and speaks. The language model
-needs most of the accelerator's memory, the answer has a deadline, and the recogniser and its beam search have to
-share a device. Each constraint alone is reasonable.
+needs most of the accelerator's memory, the answer has a deadline, and the recogniser and its beam search have to share
+a device.
 """
 
 from typing import Any
@@ -54,8 +54,7 @@ for delay in (581, 582):
     print(f"deadline {delay} ms: {result.termination.value}")
 
 # %%
-# In a service, `explanation.to_dict()` contains the same as plain data, with the path of each constraint in the
-# document. For a problem file, it also contains the line and the column.
+# `explanation.to_dict()` contains the same as plain data.
 #
 # ![Schedule with the deadline moved: speech is recognised on a CPU core](../images/examples/infeasible.png)
 picture = result.plot("gantt", title="The answer with the deadline moved to 582 ms")

@@ -33,9 +33,8 @@ print(f"more than {result.rate // 10**8}00 tokens/s for about {result.plan.reque
 
 # %%
 # Each node is a bar over the layers that it holds, as high as the tokens that it can pass in a second. Every layer has
-# nodes that pass the rate together: an A100 with six layers, an L4 with four, or two T4 with four. The requests in
-# flight are divided into groups, so that each node has work while the others compute. It is proved that no plan passes
-# more than the dashed line.
+# nodes that pass the rate together: an A100 with six layers, an L4 with four, or two T4 with four. It is proved that no
+# plan passes more than the dashed line.
 #
 # ![Bars of 24 nodes over 80 layers, as high as what they can pass](../images/examples/serving.png)
 result.plot("serving.png")

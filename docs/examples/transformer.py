@@ -29,7 +29,6 @@ print(f"{problem.n_tasks} operators need {need:.1f} GiB; the largest GPU has {la
 # %%
 # HEFT takes the operators one by one and places each where it ends first. It fills the V100 with the first operators,
 # and has to run the large ones at the end on a T4. Simulated annealing starts from that schedule and moves operators.
-# With a fixed number of moves and one worker, a run is repeatable.
 heft = po.solve(problem, "heft")
 better = po.solve(problem, "annealing", initial="heft", rounds=150_000, workers=1)
 for result in (heft, better):
@@ -43,8 +42,8 @@ for device in better.devices:
     print(f"{device.name}: {device.tasks} operators, {device.memory / 2**30:.1f} GiB")
 
 # %%
-# The dashed line in the picture is the lower bound. The V100 is busy 95% of the time. The T4s compute a few
-# attention heads and free memory of the V100 for the output layer (`logits`), which would take twice as long on a T4.
+# The dashed line in the picture is the lower bound. The T4s compute a few attention heads and free memory of the V100
+# for the output layer (`logits`), which would take twice as long on a T4.
 #
 # ![Schedule of the Transformer on a V100 and two T4s](../images/examples/transformer.png)
 better.plot("gantt", "transformer.png", title="Forward pass of a Transformer on a V100 and two T4")
