@@ -38,6 +38,7 @@ from placeopt.engine._core import Unions as Unions
 from placeopt.engine._core import WindowMoves as WindowMoves
 from placeopt.engine._core import adjust_in_order as adjust_in_order
 from placeopt.engine._core import append_with_waits as append_with_waits
+from placeopt.engine._core import arrange_stages as arrange_stages
 from placeopt.engine._core import balance_batches as balance_batches
 from placeopt.engine._core import best_interval as best_interval
 from placeopt.engine._core import best_spread as best_spread

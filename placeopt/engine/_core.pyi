@@ -1284,3 +1284,10 @@ def fit_buffers(buffers: object, order: numpy.typing.NDArray[numpy.int64], capac
     """
     Search offsets within a capacity; ties end by the order (n,). Return "found", "refuted", or "limit" after `most` nodes or at the stop; the nodes; and offsets (n,), which hold if found.
     """
+
+def arrange_stages(serving: object, site: numpy.typing.NDArray[numpy.int64], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], wanted: int, steps: int, seed: int, stop: Stop) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int]:
+    """
+    Return the layers (v,) of nodes with the largest flow that a search from stages finds, and this flow.
+
+    `begin` and `end` are (v,) layers of nodes; nodes with common layers hold the same ones. `site` (v,) is the site of each node. The search ends once the flow is `wanted`, after `steps` steps, or if stopped.
+    """

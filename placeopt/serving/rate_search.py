@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
+from placeopt import engine
 from placeopt.model.arrays import Int
-from placeopt.serving.arranging import StageSearch
 from placeopt.serving.blocks import BlockPlanner
 from placeopt.serving.bounds import (
     COARSE,
@@ -75,6 +76,7 @@ class RateSearch(Search):
         self.groups, self.classes = find_groups(self.problem, self.sites), layer_classes(self.problem)
         self.patterns = self._patterns(range(self.sites.number))
         self.bound = self.patterns.area()
+        self._seed = options.seed  # of the next search of stages
         if start is not None:
             self._take(*start)
 
@@ -209,10 +211,16 @@ class RateSearch(Search):
 
     def _arrange(self) -> None:
         """Stages whose nodes pass more than is sure for their links, and then other orders and nodes of these stages,
-        with which the links pass it."""
+        with which the links pass it.
+
+        What two successive stages pass is the largest flow from the nodes of one to those of the other. A step changes
+        one or two stages at random, and keeps the change by the rule of simulated annealing. For a wanted rate f, the
+        cost is a sum of squares: of the share of f that each pair of successive stages lacks, and of the share that the
+        flow through all of them lacks. This flow is computed only if the pairs alone do not refute the change.
+        """
         patterns = self._patterns(None, COARSE)
         patterns.bound(1e-3)
-        search, steps = StageSearch(self.problem, self.sites.of_node, self.options.seed), STEPS * self.problem.n_nodes
+        steps = STEPS * self.problem.n_nodes
         best: tuple[Int, Int, int] | None = None
         for share, slack in TRIES:
             planner = BlockPlanner(
@@ -221,21 +229,32 @@ class RateSearch(Search):
             stages = None if self._done() else planner.stages(int(share * self.bound), self.options.limit / 10)
             if stages is not None:
                 wanted = int(share * self.bound)
-                found = search.search(*planner.intervals(stages), wanted, steps, self._stopped)
-                found = self._search_stages(search, *found, steps)
+                found = self._search_stages(*self._arranged(*planner.intervals(stages), wanted, steps), steps)
                 best = found if best is None or found[2] > best[2] else best
         while best is not None and not self._done():
             steps *= 2
-            best = self._search_stages(search, *best, steps)
+            best = self._search_stages(*best, steps)
 
-    def _search_stages(self, search: StageSearch, begin: Int, end: Int, rate: int, steps: int) -> tuple[Int, Int, int]:
+    def _arranged(self, begin: Int, end: Int, wanted: int, steps: int) -> tuple[Int, Int, int]:
+        """The intervals with the largest flow that searches from those of stages find, one a worker, and this flow."""
+
+        def found(seed: int) -> tuple[Int, Int, int]:
+            stop = engine.Stop(self._stopped)
+            return engine.arrange_stages(self.problem, self.sites.of_node, begin, end, wanted, steps, seed, stop)
+
+        first, workers = self._seed, self.options.workers
+        self._seed += workers
+        with ThreadPoolExecutor(workers) as pool:
+            return max(pool.map(found, range(first, self._seed)), key=lambda each: each[2])
+
+    def _search_stages(self, begin: Int, end: Int, rate: int, steps: int) -> tuple[Int, Int, int]:
         """Search stages for a rate that is a little larger than theirs, until that fails with each of some factors: the
         last stages, and their rate."""
         self._take(begin, end)
         failed = 0
         while failed < len(FACTORS) and not self._done():
             before, wanted = rate, min(int(rate * FACTORS[failed]) + 1, self.bound)
-            begin, end, rate = search.search(begin, end, wanted, steps, self._stopped)
+            begin, end, rate = self._arranged(begin, end, wanted, steps)
             self._take(begin, end)
             failed = 0 if rate > before else failed + 1
         return begin, end, rate

@@ -31,6 +31,7 @@ from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.model.arrays import Int
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
+from placeopt.serving.problem import build_serving
 
 CORE = Path(engine.__file__).parent
 OF_PROBLEM = (
@@ -261,6 +262,7 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
     places = {"place": np.zeros(len(units.fixed), np.int64)}
     places |= {name: np.arange(pipeline.n_devices) for name in ("home", "leader")}
     places["again"] = np.zeros(pipeline.n_devices, np.int64)
+    serving = build_serving(layers=2, node_names=list("abcd"), kind=[0, 1, 1, 0], rate=[[[9, 4]], [[7, 3]]])
     return {
         "place_pairs": (
             lambda **a: engine.place_pairs(line(), *a.values(), False, False, stop),
@@ -295,6 +297,17 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "units of StageSearch": (
             lambda **a: engine.StageSearch(Changed(units, **a), *places.values(), 0, 4, 1, stop),
             arrays_of(units),
+        ),
+        "arrange_stages": (
+            lambda **a: engine.arrange_stages(serving, *a.values(), 1, 9, 0, stop),
+            {"site": np.zeros(4, np.int64), "begin": np.arange(4) // 2, "end": np.arange(4) // 2 + 1},
+        ),
+        "serving of arrange_stages": (
+            lambda **a: engine.arrange_stages(Changed(serving, **a), *np.zeros((3, 4), np.int64), 1, 9, 0, stop),
+            {
+                name: getattr(serving, name)
+                for name in ("kind", "rate", "link", "prefill_link", "entry", "prefill_entry", "exit")
+            },
         ),
         "draw_pairs": (lambda **a: engine.draw_pairs(line(), *a.values(), 0.5, stop), {"chance": np.zeros(n)}),
         "adjust_in_order": (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import placeopt as po
-from placeopt.serving.arranging import StageSearch
+from placeopt import engine
 from placeopt.serving.blocks import BlockPlanner
 from placeopt.serving.bounds import PatternBound, find_groups, kind_groups, layer_classes, rate_without_crossing
 from placeopt.serving.covers import NEVER, CountedCover, Cover, Way
@@ -238,8 +238,7 @@ def test_stages_are_arranged_for_slow_links(alike: bool) -> None:
     problem = build_serving(layers=2, node_names=list("abcd"), kind=[0, 1, 1, 0], rate=rate, link=link)
     begin = np.array([0, 0, 1, 1])
     assert best_flow(problem, begin, begin + 1).rate == 4
-    search = StageSearch(problem, site, 0)
-    found, end, reached = search.search(begin, begin + 1, 21, 2_000)
+    found, end, reached = engine.arrange_stages(problem, site, begin, begin + 1, 21, 2_000, 0, engine.Stop())
     assert reached == best_flow(problem, found, end).rate == 21
     assert sorted(found[:2].tolist()) == sorted(found[2:].tolist()) == [0, 1]
 
@@ -254,11 +253,10 @@ def test_arranged_stages_pass_no_less(seed: int) -> None:
     fits = end - begin <= problem.most
     begin, end = np.where(fits, begin, 0), np.where(fits, end, 0)
     before = best_flow(problem, begin, end).rate
-    new_begin, new_end, reached = StageSearch(problem, find_sites(problem).of_node, seed).search(
-        begin, end, max(2 * before, TOKEN), 300
-    )
+    given = (problem, find_sites(problem).of_node, begin, end, max(2 * before, TOKEN), 300, seed, engine.Stop())
+    new_begin, new_end, reached = engine.arrange_stages(*given)
     assert reached == best_flow(problem, new_begin, new_end).rate >= before
-    again = StageSearch(problem, find_sites(problem).of_node, seed).search(begin, end, max(2 * before, TOKEN), 300)
+    again = engine.arrange_stages(*given)
     assert again[2] == reached
     assert again[0].tolist() == new_begin.tolist()
 

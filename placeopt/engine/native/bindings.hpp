@@ -221,6 +221,7 @@ void bind_destructive(nb::module_& module);
 void bind_relaxation(nb::module_& module);
 void bind_sct(nb::module_& module);
 void bind_stages(nb::module_& module);
+void bind_serving(nb::module_& module);
 void bind_allocation(nb::module_& module);
 
 }  // namespace engine

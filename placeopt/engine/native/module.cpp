@@ -74,6 +74,7 @@ NB_MODULE(_core, module) {
     bind_sct(module);
     bind_stages(module);
     bind_allocation(module);
+    bind_serving(module);
 }
 
 }  // namespace engine
