@@ -40,7 +40,7 @@ SHARES = (0.8, 0.6, 0.4, 0.2, 0.1)
 TRIES = ((0.97, 1.15), (0.97, 1.25), (0.95, 1.3), (0.95, 1.45))
 """Shares of the bound for which stages are arranged, and how many times more than is sure for links nodes pass."""
 
-STEPS = 300
+STEPS = 600
 """Steps of a search of stages for each node."""
 
 FACTORS = (1.02, 1.01, 1.005)
