@@ -37,6 +37,9 @@ from placeopt.serving.verification import verify_replicas
 JOINT = 0.25
 """Share of the time for the plan of one replica."""
 
+DIVISIONS = 0.25
+"""Largest share of the time for the bound by all divisions of the nodes."""
+
 WARM = 1e-3
 """Mean loss that a move of nodes may cost, as a share of the rate."""
 
@@ -78,7 +81,7 @@ class _Search:
         self._begun = time.monotonic()
         self.best: Replicas = ()
         self.bounds = TimeBounds(self.problem)
-        self.bound, self.prices = 0, np.zeros(len(self.problem.counts))
+        self.bound, self.source, self.prices = 0, "prices", np.zeros(len(self.problem.counts))
         self._random = np.random.default_rng(options.seed)
         self._sites = find_sites(self.problem)
         self._known: dict[bytes, Replica | None] = {}  # chains by their nodes
@@ -89,7 +92,10 @@ class _Search:
         self._keep(() if whole is None else (whole,))
         for found in self._equal_nodes():
             self._keep(found)
-        self.bound, self.prices = self.bounds.of_replicas(self.problem.replicas)
+        until = time.monotonic() + DIVISIONS * self.options.limit
+        self.bound, self.source, self.prices = self.bounds.of_replicas(
+            self.problem.replicas, lambda: self._stopped() or time.monotonic() > until
+        )
         joint = self._solved(nodes, JOINT * self.options.limit)
         self._keep(() if joint is None else (joint,))
         while self.best and not self._done():
@@ -252,7 +258,9 @@ class _Search:
         if not report.feasible or report.rate > self.bound:
             raise InternalError(f"replicas of a serving problem are not verified: {report.violations[:1]}")
         best = tuple(sorted(self.best, key=lambda each: -each.plan.rate))
-        return ReplicatedResult(self._asked, best, self.bound, time.monotonic() - self._begun, report.first_token)
+        return ReplicatedResult(
+            self._asked, best, self.bound, self.source, time.monotonic() - self._begun, report.first_token
+        )
 
 
 def _shares(worth: Sequence[float] | Floats) -> Floats:

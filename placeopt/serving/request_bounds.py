@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod, sqrt
 
 import numpy as np
 from ortools.math_opt.python import mathopt
 
+from placeopt.model.arrays import Bool
 from placeopt.serving.bounds import COARSE, REQUEST_STEPS, InFlight, PatternBound, kind_groups, layer_classes
 from placeopt.serving.in_flight import MOST_GROUPS, PER, Floats, best_rates, best_rates_of_groups, step_requests
 from placeopt.serving.prefill import least_prompt_time
@@ -46,6 +48,13 @@ MOST_RANGES = 200
 FACTORS = tuple(1.0005 * 1.4**k for k in range(12))
 """Prices of a request that are tried for a bound of replicas, as multiples of the time of a layer."""
 
+MOST_PAIRS = 20_000_000
+"""All divisions of nodes are looked at up to this number of pairs: nodes of each kind in a replica, and in others."""
+
+RATE_STEP, LEAST_RATE = 0.02, 1e-4
+"""Step between rates that are tried to be refuted for numbers of nodes, as a share of the largest one, and the least of
+them. Steps shrink with the root of the rate."""
+
 NEGLIGIBLE = 1e-2
 """Share of a bound below which longer times are not divided into ranges."""
 
@@ -63,6 +72,18 @@ class TimeRange:
     groups: tuple[int, int]
     bound: int
     worth: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PriceRange:
+    """Times between tokens in ps, (t, K) largest rates of nodes for them, (p, t) prices of nodes of which each row
+    bounds the rate of a replica, and such a bound with all nodes."""
+
+    least: float
+    most: float
+    limit: Floats
+    prices: Floats
+    bound: float
 
 
 class TimeBounds:
@@ -158,34 +179,104 @@ class TimeBounds:
                 yield found, max(trials) // FINER
             at *= STEP
 
-    def of_replicas(self, most: int) -> tuple[int, Floats]:
-        """A bound of the rate of at most `most` replicas, and (t,) the prices of nodes that prove it.
+    def of_replicas(self, most: int, should_stop: Callable[[], bool] = lambda: False) -> tuple[int, str, Floats]:
+        """A bound of the rate of at most `most` replicas, what proves it ("prices" or "divisions"), and (t,) prices.
 
         A replica with a rate of f and a time t has f (w L - t) <= the sum of its nodes' largest w k g - b(g), for
         every w, so f is at most the sum of the prices of its nodes for this w, and for means of several prices. A node
         costs its largest price over all times, for which a linear program chooses the means.
+
+        For few numbers of nodes of each kind, the bound of a replica with each of them limits all divisions.
         """
-        rows: list[Floats] = []  # by range of times: (p, t) prices
+        ranges = list(self._price_ranges())
+        found = self._cheapest_means([each.prices for each in ranges])
+        single = max((each.bound for each in ranges), default=0.0)
+        bound, source = min(float((self._counts * found).sum()), most * single), "prices"
+        pairs = prod((count + 1) * (count + 2) // 2 for count in self.problem.counts.tolist())
+        if pairs <= MOST_PAIRS:
+            bound, source = min((bound, source), (self._of_divisions(ranges, most, should_stop), "divisions"))
+        return int(bound * _SAFE) + 1, source, found
+
+    def _price_ranges(self) -> Iterator[_PriceRange]:
+        """Ranges that together have all times of replicas."""
         single, at, layers = 0.0, self.shortest(), self.problem.layers
+        number, factors = 0, np.array(FACTORS)
         while at <= self.most_time and np.isfinite(at):
             longest = min(at * STEP, self.most_time)
             limit = self._limits(at, longest, ALL)
-            prices = [self._layer_rates(limit)]
-            for factor in FACTORS:
-                price = factor * longest / layers
-                gain = self._gains(limit, price, _least_period(at, ALL))
-                prices.append(gain * PER / (price * layers - longest) * _SAFE)
-            rows.append(np.array(prices))
-            most_here = self.most_requests * PER / at * _SAFE
-            single = max(single, min(float((rows[-1] @ self._counts).min()), most_here))
-            at *= STEP
-            rest = self._layer_rates(self._limits(at, np.inf, ALL))
-            if len(rows) == MOST_RANGES or float((self._counts * rest).sum()) <= NEGLIGIBLE * single:
-                rows.append(rest[None])
-                single = max(single, min(float((self._counts * rest).sum()), self.most_requests * PER / at * _SAFE))
+            price = factors * longest / layers
+            gains = self._gains(limit, price[:, None, None], _least_period(at, ALL))
+            rows = gains * (PER / (price * layers - longest))[:, None] * _SAFE
+            found = self._price_range(at, longest, limit, np.concatenate([self._layer_rates(limit)[None], rows]))
+            yield found
+            single, number, at = max(single, found.bound), number + 1, at * STEP
+            limit = self._limits(at, np.inf, ALL)
+            rest = self._price_range(at, np.inf, limit, self._layer_rates(limit)[None])
+            if number == MOST_RANGES or float((rest.prices @ self._counts).min()) <= NEGLIGIBLE * single:
+                yield rest
+                return
+
+    def _price_range(self, least: float, most: float, limit: Floats, prices: Floats) -> _PriceRange:
+        requests = self.most_requests * PER / least * _SAFE
+        return _PriceRange(least, most, limit, prices, min(float((prices @ self._counts).min()), requests))
+
+    def _of_divisions(self, ranges: Sequence[_PriceRange], most: int, should_stop: Callable[[], bool]) -> float:
+        """The largest sum of bounds of replicas over all divisions of the nodes among at most `most` of them."""
+        shape = tuple(count + 1 for count in self.problem.counts.tolist())
+        nodes = np.indices(shape).reshape(len(shape), -1).T.astype(np.float64)
+        one, most_of_all = np.zeros(len(nodes)), max((each.bound for each in ranges), default=0.0)
+        for each in ranges:
+            one = np.maximum(one, self._of_nodes(nodes, each, one, most_of_all, should_stop))
+        one = one.reshape(shape)
+        best, some = one, [place for place in np.ndindex(shape) if one[place] > 0]
+        for _ in range(most - 1):
+            joined = best.copy()
+            for place in some:  # a further replica with these nodes
+                if should_stop():
+                    return np.inf
+                whole, rest = (
+                    tuple(slice(*ends) for ends in pairs)
+                    for pairs in (
+                        [(n, None) for n in place], [(None, size - n) for n, size in zip(place, shape, strict=True)]
+                    )
+                )  # fmt: skip
+                joined[whole] = np.maximum(joined[whole], best[rest] + one[place])
+            if np.array_equal(joined, best):
                 break
-        found = self._cheapest_means(rows)
-        return int(min(float((self._counts * found).sum()), most * single) * _SAFE) + 1, found
+            best = joined
+        return float(best.max())
+
+    def _of_nodes(
+        self, nodes: Floats, given: _PriceRange, above: Floats, top: float, should_stop: Callable[[], bool]
+    ) -> Floats:
+        """(c,) bounds of one replica with (c, t) numbers of nodes, for a range of times, as far as they are `above`
+        others; `top` bounds all replicas."""
+        found: Floats = np.minimum((nodes @ given.prices.T).min(axis=1), self.most_requests * PER / given.least * _SAFE)
+        held = np.where(given.limit > 0, self._sizes, 0.0).max(axis=1)
+        found[nodes @ held < self._layers] = 0.0  # some layer has no node
+        if not np.isfinite(given.most):
+            return found
+        rate = float(found.max(initial=0.0))
+        unknown = found > above
+        while rate > LEAST_RATE * top and unknown.any() and not should_stop():
+            rate /= 1 + RATE_STEP * sqrt(top / rate)
+            tried = np.flatnonzero(unknown & (found > rate))
+            refuted = self._refuted_for(nodes[tried], rate, given)
+            found[tried[refuted]] = rate
+            unknown[tried[~refuted]] = False
+            unknown &= found > above
+        return found
+
+    def _refuted_for(self, nodes: Floats, rate: float, given: _PriceRange) -> Bool:
+        """(c,) whether no replica with (c, t) numbers of nodes passes a rate, for a range of times."""
+        limit, layers = np.minimum(given.limit, rate), self._layers
+        in_flight = min(given.most * rate / PER, self.most_requests)
+        prices = np.array(FACTORS) * in_flight * PER / rate / layers
+        gains = self._gains(limit, prices[:, None, None], _least_period(given.least, ALL))
+        needed = prices * layers * rate / PER / _SAFE - in_flight * _SAFE
+        total = (limit * self._sizes).max(axis=1)
+        found: Bool = ((nodes @ gains.T) * _SAFE < needed).any(axis=1) | (nodes @ total * _SAFE < layers * rate)
+        return found
 
     def _layer_rates(self, limit: Floats) -> Floats:
         """(t,) layers x rate of a node of each kind, for each layer."""
@@ -292,8 +383,9 @@ class TimeBounds:
         shares = (one / np.maximum(one + other, 1.0))[:, None]
         return float((np.maximum(shares * other, (1 - shares) * one) @ self._counts).min())
 
-    def _gains(self, limit: Floats, price: float, period: float) -> Floats:
-        """(t,) the largest layers x rate x price - requests in steps and on links of a node, rounded up."""
+    def _gains(self, limit: Floats, price: float | Floats, period: float) -> Floats:
+        """(t,) the largest layers x rate x price - requests in steps and on links of a node, rounded up; (p, t) for
+        (p, 1, 1) prices."""
         worth = np.maximum(price * self._sizes - self._ways, 0.0)
         flow = best_rates(self._times, limit, worth)
         gain = worth * flow / PER * _SAFE - step_requests(self._times, flow) / _SAFE
@@ -304,7 +396,7 @@ class TimeBounds:
         # Each step is for one request at least.
         gain = np.minimum(gain, limit / PER * np.maximum(worth * _SAFE - np.maximum(a + b, c + d) / _SAFE, 0.0))
         gain = np.where((self._rate > 0) & (gain > 0), gain, 0.0)
-        found: Floats = gain.max(axis=1)
+        found: Floats = gain.max(axis=-1)
         return found
 
 

@@ -86,11 +86,12 @@ class ServingResult:
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicatedResult:
     """Verified replicas, none if no plan was found, and an upper bound of their rate, in millionths of a token per
-    second."""
+    second; `source` is what proves it: "prices" or "divisions" of the nodes."""
 
     problem: Serving
     replicas: Replicas
     bound: int
+    source: str
     seconds: float
     first_token: int | None = None
     """Picoseconds to the first token in the slowest replica; None without prompts."""
@@ -115,7 +116,7 @@ class ReplicatedResult:
             "problem": self.problem.name,
             "tokens_per_second": self.rate / TOKEN if self.replicas else None,
             "bound": self.bound / TOKEN,
-            "bound_source": "prices",
+            "bound_source": self.source,
             "gap": self.gap,
             "requests": sum(each.plan.requests for each in self.replicas),
             "seconds_per_token": max((each.plan.token_time for each in self.replicas), default=0) / SECOND,

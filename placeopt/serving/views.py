@@ -77,7 +77,7 @@ def replicas_facts(result: ReplicatedResult) -> list[tuple[str, str]]:
     first = [] if result.first_token is None else [_first_token_fact(result.first_token)]
     return [
         ("rate", tokens_text(result.rate) if result.replicas else "no plan was found"),
-        ("bound", f"at most {tokens_text(result.bound)} by prices of nodes{gap}"),
+        ("bound", f"at most {tokens_text(result.bound)} by {result.source} of nodes{gap}"),
         ("replicas", f"{len(result.replicas):,}, with {requests:,} requests in flight"),
         *first,
         ("nodes", f"{used} used, {result.problem.n_nodes - used} idle"),

@@ -16,7 +16,7 @@ from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import sustained
 from placeopt.serving.plan import Replicas, total_rate
 from placeopt.serving.problem import SECOND, TOKEN, Serving, Steps, build_serving
-from placeopt.serving.request_bounds import TimeBounds
+from placeopt.serving.request_bounds import ALL, TimeBounds
 from placeopt.serving.sites import one_site
 from tests.support.brute_force_serving import best_rate_of_replicas
 from tests.support.commandline import run
@@ -57,7 +57,7 @@ def test_unlike_nodes_have_replicas_of_their_own() -> None:
 def test_no_replicas_pass_more_than_the_bound(seed: int) -> None:
     problem = random_requests(seed)
     problem = replace(problem, replicas=min(1 + seed % 3, problem.n_nodes))
-    bound, prices = TimeBounds(problem.with_merged_kinds()).of_replicas(problem.replicas)
+    bound, _, prices = TimeBounds(problem.with_merged_kinds()).of_replicas(problem.replicas)
     # The reference does not round rates down to those of nodes and links.
     assert best_rate_of_replicas(problem) <= bound + 2 * problem.n_nodes + 2
     assert (prices >= 0).all()
@@ -65,6 +65,21 @@ def test_no_replicas_pass_more_than_the_bound(seed: int) -> None:
         result = po.replicated_serving(problem, time_limit=0.2, workers=1)
         assert po.verify_replicas(problem, result.replicas).feasible
         assert result.rate == total_rate(result.replicas) <= result.bound
+
+
+def test_a_replica_needs_nodes_for_all_layers() -> None:
+    """Twelve T4 hold the model once. By the prices of nodes, they are parts of replicas that hold it several times."""
+    device = {"like": "t4", "count": 12}
+    serving = {"layers": 80, "weights": "1712 MB", "cache": "4 KiB", "flops": "1712 MFLOP", "activation": "16 KiB"}
+    problem = po.load_serving({"placeopt": 1, "devices": {"t4": device}, "serving": {**serving, "replicas": 4}})
+    bounds = TimeBounds(problem)
+    bound, source, prices = bounds.of_replicas(4)
+    assert source == "divisions"
+    assert bound < 0.7 * float(prices @ problem.counts)
+    one, most = 0, bounds.shortest()
+    while (found := bounds.bound(most, 1.1 * most, ALL, 0, 1e-4)).bound > one or most < 1e12:
+        one, most = max(one, found.bound), 1.1 * most
+    assert one * 0.999 < bound < 1.05 * one
 
 
 def test_a_chain_of_equal_nodes_is_no_worse_than_equal_parts() -> None:
@@ -179,7 +194,7 @@ def test_commands(tmp_path: Path) -> None:
     path.write_text(json.dumps(DOCUMENT))
     out = run("solve", path, "--time-limit", "2s", "--out", plan, "--plot", picture).out
     assert "replicas" in out
-    assert "by prices of nodes" in out
+    assert "of nodes, gap" in out
     assert picture.exists()
     assert "replicas" in run("verify", path, plan).out
     assert "100.0% of the plan" in run("simulate", path, plan).out
