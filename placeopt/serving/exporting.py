@@ -70,8 +70,10 @@ def _petals(problem: Serving, plan: ServingPlan) -> str:
     lines = []
     for n in np.flatnonzero(plan.end > plan.begin).tolist():
         lines.append(f"# {problem.node_names[n]}")
-        blocks = f"{plan.begin[n]}:{plan.end[n]}"
-        lines.append(f"python -m petals.cli.run_server MODEL --block_indices {blocks} --initial_peers PEERS")
+        blocks, degree = f"{plan.begin[n]}:{plan.end[n]}", problem.degree[problem.kind[n]]
+        devices = "".join(f" cuda:{g}" for g in range(degree))
+        shared = f" --tensor_parallel_devices{devices}" if degree > 1 else ""
+        lines.append(f"python -m petals.cli.run_server MODEL --block_indices {blocks}{shared} --initial_peers PEERS")
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +82,14 @@ def _vllm(problem: Serving, plan: ServingPlan) -> str:
     for chain, rate in _chains(problem, plan, "vllm"):
         lines += _described(problem, plan, chain, rate)
         partition = ",".join(str(plan.end[n] - plan.begin[n]) for n in chain)
+        degrees = sorted({problem.degree[problem.kind[n]] for n in chain})
+        if len(degrees) > 1:
+            one, other = (next(n for n in chain if problem.degree[problem.kind[n]] == d) for d in degrees[:2])
+            names = f"{problem.node_names[one]} is {degrees[0]} GPUs and {problem.node_names[other]} is {degrees[1]}"
+            raise UsageError(f"--to vllm: {names}, but all stages share layers among the same number of GPUs")
         size = f"--pipeline-parallel-size {len(chain)}"
+        if degrees[0] > 1:
+            size = f"--tensor-parallel-size {degrees[0]} {size}"
         hosts = " --distributed-executor-backend ray" if len(chain) > 1 else ""
         requests = f" --max-num-seqs {_requests(plan, rate)}" if plan.groups else ""
         lines.append(f"VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL {size}{hosts}{requests}")
@@ -90,6 +99,9 @@ def _vllm(problem: Serving, plan: ServingPlan) -> str:
 def _llama_cpp(problem: Serving, plan: ServingPlan) -> str:
     lines = []
     for chain, rate in _chains(problem, plan, "llama.cpp"):
+        if several := [n for n in chain if problem.degree[problem.kind[n]] > 1]:
+            name = problem.node_names[several[0]]
+            raise UsageError(f"--to llama.cpp: {name} is several GPUs that share layers, but a server is one GPU")
         lines += _described(problem, plan, chain, rate)
         counts = [int(plan.end[n] - plan.begin[n]) for n in chain]
         counts[-1] += 1  # the output

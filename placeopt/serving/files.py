@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -27,6 +27,9 @@ from placeopt.model.arrays import Int
 from placeopt.model.units import size_text
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving, Steps, build_serving
 from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps, prompt_times, with_phases
+
+MOST_DEGREE = 1_024
+"""Limit of the number of GPUs that share a layer."""
 
 MOST_LAYERS = 1_000
 """Limit of the number of layers."""
@@ -79,6 +82,17 @@ class CoordinatorSpec(Strict):
     """Time of a token from the coordinator to a node, and back. Default: 0."""
 
 
+class SharingSpec(Strict):
+    """GPUs of a machine that share each layer."""
+
+    degree: Annotated[Whole, Field(ge=2, le=MOST_DEGREE)]
+    """Number of GPUs in a device."""
+    bandwidth: Bandwidth
+    """Bandwidth between two of them, in each direction."""
+    latency: Time = 0
+    """Latency between two of them. Default: 0."""
+
+
 class ServingSpec(Strict):
     """A model whose layers the devices hold, and the tokens that pass them."""
 
@@ -119,6 +133,9 @@ class ServingSpec(Strict):
     """Memory of each device that is neither for weights nor for requests."""
     precision: NumberFormat = "fp16"
     """Number format of `flops`."""
+    tensor_parallel: dict[Name, SharingSpec] = Field(default_factory=dict)
+    """Devices (names, keys or types) that are several GPUs of a machine, which share each layer: `devices` states the
+    figures and the price of one of them. Links join machines."""
     demand: Use | None = None
     """Tokens per second: the cheapest devices that pass them are wanted, by their `price`, and not the largest rate."""
     coordinator: CoordinatorSpec | None = None
@@ -170,17 +187,29 @@ def load_changed(source: Document, network: Document) -> Serving:
     checked = validate(source, ServingFile)
     if checked.model is None or checked.issues:
         raise SpecError(in_file_order(checked.issues))
-    kept = {key: value for key, value in source.data.items() if key not in keys}
-    document = Document({**kept, **keys})
+    document = Document({**{key: value for key, value in source.data.items() if key not in keys}, **keys})
     changed = validate(document, ServingFile)
     if changed.model is None or changed.issues:
         raise SpecError(in_file_order(changed.issues))
     file, serving = changed.model, changed.model.serving
-    if "serving" not in keys:  # rates of devices that are lost do not apply
+    if "serving" not in keys:  # what is stated of devices that are lost does not apply
         index = DeviceIndex(completed_devices(file.devices, Issues(document)), Issues(document))
-        rates = {key: rates for key, rates in serving.rates.items() if any(index.levels(key, None))}
-        file = file.model_copy(update={"serving": serving.model_copy(update={"rates": rates})})
+        kept = {
+            name: {key: each for key, each in getattr(serving, name).items() if any(index.levels(key, None))}
+            for name in ("rates", "tensor_parallel")
+        }
+        file = file.model_copy(update={"serving": serving.model_copy(update=kept)})
     return _Compilation(file, document).problem()
+
+
+class _Kind(NamedTuple):
+    """Whether rates of nodes are stated or computed, by which key of `rates` or for which key of `devices`, their
+    price, and their key of `tensor_parallel`."""
+
+    source: Literal["rates", "pool"]
+    name: str
+    price: Fraction | None
+    sharing: str | None
 
 
 class _Compilation:
@@ -217,15 +246,24 @@ class _Compilation:
             issues.add("expected 1 where prefill is separate", ("serving", "replicas"))
         if len(issues):
             raise issues.error()
-        tables: dict[Any, int] = {}
+        tables: dict[_Kind, int] = {}
         found: list[Int] = []  # entries of `Step`, and times of a prompt
-        kind = []
-        for device, key in zip(self.index.devices, self._measured(), strict=True):
-            same = ("rates", key, device.spec.price) if key is not None else ("pool", device.pool, device.spec.price)
-            if same not in tables:
+        kind, measured = [], dict[str, str]()  # devices with both keys, by that of `tensor_parallel`
+        for device, key, sharing in zip(
+            self.index.devices, self._measured(), self._applying("tensor_parallel"), strict=True
+        ):
+            same = _Kind("pool" if key is None else "rates", key or device.pool, device.spec.price, sharing)
+            if key is not None and sharing is not None:
+                measured.setdefault(sharing, device.name)
+            elif same not in tables:
                 tables[same] = len(found)
-                found.append(self._stated(key, layers) if key is not None else self._computed(device.pool, device.spec))
-            kind.append(tables[same])
+                found.append(
+                    self._computed(device.pool, device.spec, sharing) if key is None else self._stated(key, layers)
+                )
+            kind.append(tables.get(same, 0))
+        for sharing, name in measured.items():
+            what = f"{name} has measured rates, which are those of all its GPUs; expected none, or no such key"
+            issues.add(what, ("serving", "tensor_parallel", sharing), at_key=True)
         links = completed_links(self.stated.links, issues)
         arrays = link_arrays(links, self.index, self.scales, issues)
         if len(issues):
@@ -244,10 +282,10 @@ class _Compilation:
             for table in found
         ])  # fmt: skip
         if not any(table[0].any() for table in found):
-            issues.add(f"no device can hold a layer: {self._why_not()}", ("serving",), at_key=True)
+            issues.add(f"no device can hold a layer: {self._why_not(tables)}", ("serving",), at_key=True)
         if len(issues):
             raise issues.error()
-        computed = any(same[0] == "pool" for same in tables)
+        computed = any(same.source == "pool" for same in tables)
         steps = self._steps(stacked, arrays) if computed else None
         if not computed:
             self._check_measured(arrays)
@@ -258,7 +296,8 @@ class _Compilation:
             raise issues.error()
         return build_serving(
             layers=layers, node_names=[device.name for device in self.index.devices], kind=kind, rate=stacked[:, 0],
-            kind_names=[same[1] for same in tables], link=link, entry=entry, exit=entry,
+            kind_names=list(map(self._kind_name, tables)), degree=list(map(self._degree, tables)),
+            link=link, entry=entry, exit=entry,
             partial=serving.partial, runs=runs, steps=steps,
             price=self._prices(tables), demand=self._demand(), prompts=prompts,
             replicas=min(serving.replicas, len(self.index)), name=self.stated.name,
@@ -266,13 +305,16 @@ class _Compilation:
             notes=(*self.scales.notes, *self.notes),
         )  # fmt: skip
 
-    def _why_not(self) -> str:
+    def _why_not(self, kinds: Iterable[_Kind]) -> str:
         """Why no device can hold a layer."""
-        computed = {d.pool: d.spec for d, key in zip(self.index.devices, self._measured(), strict=True) if key is None}
+        computed = [same for same in kinds if same.source == "pool"]
         if not computed:
             return "all rates are 0"
         least = min(each.weights + each.cache * self.serving.context for each in self._layer_costs() or [])
-        most = max(self.scales.capacity(spec.memory or 0, ("devices", pool)) for pool, spec in computed.items())
+        most = max(
+            self.scales.capacity(self.devices[same.name].memory or 0, ("devices", same.name)) * self._degree(same)
+            for same in computed
+        )
         needs = f"its weights and one request need {size_text(least)}"
         reserve = size_text(self.scales.size(self.serving.reserve, ("serving", "reserve")))
         return f"{needs}, and the largest device has {size_text(most)}, of which {reserve} are reserved"
@@ -333,9 +375,16 @@ class _Compilation:
             raise self.issues.error()
         return math.ceil(stated * TOKEN)
 
-    def _prices(self, tables: Iterable[tuple[str, str, Fraction | None]]) -> list[int] | None:
+    def _degree(self, kind: _Kind) -> int:
+        """Number of GPUs that share each layer in a node of a kind."""
+        return 1 if kind.sharing is None else self.serving.tensor_parallel[kind.sharing].degree
+
+    def _kind_name(self, kind: _Kind) -> str:
+        return kind.name if kind.sharing is None else f"{kind.name} x{self._degree(kind)}"
+
+    def _prices(self, tables: Iterable[_Kind]) -> list[int] | None:
         """The price of each kind; None if no device has one, and an issue if only some have one."""
-        prices = {same[1]: same[2] for same in tables}
+        prices = {same.name: same.price for same in tables}
         lacking = [name for name, price in prices.items() if price is None]
         if len(lacking) == len(prices):
             return None
@@ -343,13 +392,17 @@ class _Compilation:
             self.issues.add("lacks a price; expected one, as other devices have one", ("devices", name), at_key=True)
         if lacking:
             raise self.issues.error()
-        return [int((same[2] or 0) * 10**6) for same in tables]
+        return [int((same.price or 0) * self._degree(same) * 10**6) for same in tables]
 
     def _measured(self) -> list[str | None]:
-        """The key of `rates` that applies to each device, the most specific one; None if there is none."""
+        """The key of `rates` that applies to each device."""
+        return self._applying("rates")
+
+    def _applying(self, name: str) -> list[str | None]:
+        """The key of a mapping that applies to each device, the most specific one; None if there is none."""
         found: list[tuple[int, str | None]] = [(-1, None)] * len(self.index)
-        for key in self.serving.rates:
-            for level, places in enumerate(self.index.levels(key, ("serving", "rates", key), at_key=True)):
+        for key in getattr(self.serving, name):
+            for level, places in enumerate(self.index.levels(key, ("serving", name, key), at_key=True)):
                 for d in places:
                     if level > found[d][0]:
                         found[d] = level, key
@@ -368,8 +421,9 @@ class _Compilation:
                 table[:2, 0, count - 1] = int(rate * TOKEN), UNLIMITED
         return table
 
-    def _computed(self, pool: str, device: DeviceSpec) -> Int:
-        """(7, 1 or L, L) entries of `Step`, and times of a prompt, from the figures of a device."""
+    def _computed(self, pool: str, device: DeviceSpec, sharing: str | None) -> Int:
+        """(7, 1 or L, L) entries of `Step`, and times of a prompt, from the figures of a device, or of several of them
+        as a key of `tensor_parallel` states."""
         serving, scales, place = self.serving, self.scales, ("devices", pool)
         costs = self._layer_costs()
         lacking = [
@@ -397,10 +451,20 @@ class _Compilation:
         capacity = scales.capacity(device.memory, (*place, "memory"))
         reserve = scales.size(serving.reserve, ("serving", "reserve"))
         hardware = Hardware(max(capacity - reserve, 0), speed, bandwidth, Fraction(overhead, TICKS))
+        if sharing is not None:
+            hardware = self._shared(hardware, sharing)
         requests = Requests(serving.context, serving.prompt, serving.batch, serving.prefill == "separate")
         steps = interval_steps(costs, hardware, requests)
         times = prompt_times(costs, hardware, requests) if serving.prompt else np.zeros_like(steps[0])
         return np.concatenate([steps, times[None]])
+
+    def _shared(self, hardware: Hardware, sharing: str) -> Hardware:
+        """The GPUs together of a device with a key of `tensor_parallel`, each of which is stated."""
+        stated, place = self.serving.tensor_parallel[sharing], ("serving", "tensor_parallel", sharing)
+        num, den = self.scales.bandwidth(stated.bandwidth, (*place, "bandwidth"))
+        latency = self.scales.ticks(stated.latency, (*place, "latency"), counts=False)
+        activation = self.scales.size(self.serving.activation, ("serving", "activation"))
+        return hardware.shared(stated.degree, activation, Fraction(den * TICKS, max(num, 1)), Fraction(latency, TICKS))
 
     def _with_prompt(self, size: int) -> int:
         """Bytes that pass for each token of an answer, where a token of the prompt or the answer takes `size`."""

@@ -158,6 +158,8 @@ class Serving:
         node holds layers of one half. `rate` and `link` remain tokens of answers.
     replicas
         The most complete copies of the model, each with its own nodes and groups of requests.
+    degree
+        (t,) number of GPUs that share each layer in a node of each kind.
     """
 
     layers: int
@@ -175,6 +177,7 @@ class Serving:
     demand: int | None = None
     prompts: Prompts | None = None
     replicas: int = 1
+    degree: tuple[int, ...] = ()
     name: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()
@@ -253,7 +256,7 @@ class Serving:
         number = np.array([firsts.index(rows.index(row)) for row in rows], dtype=np.int64)
         return replace(
             self, kind_names=tuple(self.kind_names[kind] for kind in firsts), kind=number[self.kind],
-            rate=self.rate[firsts], steps=steps, price=None,
+            degree=tuple(self.degree[kind] for kind in firsts), rate=self.rate[firsts], steps=steps, price=None,
             prompts=None if self.prompts is None else replace(self.prompts, time=self.prompts.time[firsts]),
         )  # fmt: skip
 
@@ -279,6 +282,7 @@ def build_serving(
     demand: int | None = None,
     prompts: Prompts | None = None,
     replicas: int = 1,
+    degree: Sequence[int] | None = None,
     name: str = "",
     description: str = "",
     notes: tuple[str, ...] = (),
@@ -321,5 +325,6 @@ def build_serving(
         kind=whole_numbers("kind", kind, (v,), "nodes", most=len(rates) - 1), rate=falling, link=links,
         entry=ends[0], exit=ends[1], partial=bool(partial), runs=tuple(runs),
         steps=steps, price=prices, demand=demand, prompts=prompts,
-        replicas=checked_whole("replicas", replicas, 1, v), name=name, description=description, notes=notes,
+        replicas=checked_whole("replicas", replicas, 1, v), degree=tuple(degree or [1] * len(rates)),
+        name=name, description=description, notes=notes,
     )  # fmt: skip

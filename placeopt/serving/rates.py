@@ -34,12 +34,28 @@ class LayerCosts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """Bytes for weights and requests, FLOP/s, bytes/s (None if nothing is read), and seconds added for each layer."""
+    """Bytes for weights and requests, FLOP/s, bytes/s (None if nothing is read), and seconds added for each layer, and
+    for each of its tokens."""
 
     memory: int
     speed: Fraction
     bandwidth: Fraction | None
     overhead: Fraction
+    exchange: Fraction = Fraction(0)
+
+    def shared(self, degree: int, activation: int, bandwidth: Fraction, latency: Fraction) -> Hardware:
+        """What as many GPUs are together that share each layer, with links of bytes/s and seconds between them.
+
+        They add up what they have computed twice a layer, after the attention and after the feed-forward part (M.
+        Shoeybi et al., Megatron-LM, 2019, arXiv:1909.08053), in rings: in each of 2 (k - 1) steps, a k-th of the bytes
+        passes a link (P. Patarasuk, X. Yuan, Journal of Parallel and Distributed Computing 2009,
+        doi:10.1016/j.jpdc.2008.09.002). That keys and values may not be divisible by k is left out.
+        """
+        steps = 4 * (degree - 1)
+        return Hardware(
+            self.memory * degree, self.speed * degree, None if self.bandwidth is None else self.bandwidth * degree,
+            self.overhead + steps * latency, steps * activation / (degree * bandwidth),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +161,13 @@ def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) 
         if hardware.bandwidth is None
         else (held.weights / hardware.bandwidth, kept / hardware.bandwidth)
     )
-    overhead = count * hardware.overhead
+    overhead, exchange = count * hardware.overhead, count * hardware.exchange
     work = held.flops / hardware.speed
     prompt = Fraction(0)
     if requests.prompt and not requests.separate:  # once for all tokens of the answer
         prompt = _prompt_seconds(held, count, hardware, requests)
     prefill = prompt / max(requests.context - requests.prompt, 1)
-    seconds = (read + overhead, cached + prefill, overhead, work + prefill)
+    seconds = (read + overhead, cached + prefill + exchange, overhead, work + prefill + exchange)
     times = [ceil(each * SECOND) for each in seconds]
     if max(*times, ceil(prompt * SECOND)) > LONGEST:  # no node holds such layers
         return Step()
@@ -164,4 +180,5 @@ def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) 
 def _prompt_seconds(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) -> Fraction:
     """Seconds of a prompt on `count` layers: a reading of the weights or the work, whichever takes longer."""
     read = Fraction(0) if hardware.bandwidth is None else held.weights / hardware.bandwidth
-    return max(read, requests.prompt * held.flops / hardware.speed) + count * hardware.overhead
+    added = count * (hardware.overhead + requests.prompt * hardware.exchange)
+    return max(read, requests.prompt * held.flops / hardware.speed) + added

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,18 @@ def test_a_chain() -> None:
     assert vllm[1].startswith("VLLM_PP_LAYER_PARTITION=4,2 vllm serve MODEL --pipeline-parallel-size 2")
     llama = po.export_serving(PROBLEM, CHAIN, "llama.cpp").splitlines()[1]
     assert "--rpc a:50052,c:50052 -ngl 7 --split-mode layer -ts 4,3" in llama  # the output is the seventh layer
+
+
+def test_gpus_that_share_layers() -> None:
+    shared, mixed = replace(PROBLEM, degree=(2, 2)), replace(PROBLEM, degree=(2, 4))
+    assert "--tensor-parallel-size 2 --pipeline-parallel-size 2" in po.export_serving(shared, CHAIN, "vllm")
+    assert (
+        "--tensor_parallel_devices cuda:0 cuda:1 --initial" in po.export_serving(mixed, CHAIN, "petals").splitlines()[1]
+    )
+    with pytest.raises(po.UsageError, match="a is 2 GPUs and c is 4, but all stages share layers"):
+        po.export_serving(mixed, CHAIN, "vllm")
+    with pytest.raises(po.UsageError, match="a is several GPUs that share layers, but a server is one GPU"):
+        po.export_serving(mixed, CHAIN, "llama.cpp")
 
 
 def test_helix_reads_the_layers_of_each_node() -> None:

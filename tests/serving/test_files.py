@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import placeopt as po
+from placeopt.io.document import Document
+from placeopt.serving.files import load_changed
 from placeopt.serving.plan import COORDINATOR
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED
-from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps
+from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps, prompt_times
 from placeopt.serving.sites import find_sites
 from tests.support.commandline import run
 from tests.support.random_serving import random_serving
@@ -59,6 +61,53 @@ def test_computed_rates_follow_the_roofline() -> None:
     unlike = interval_steps([LayerCosts(90, 1, 1), *layers[1:]], hardware, Requests(5))
     assert unlike.shape == (6, 3, 3)
     assert unlike[0, 0].tolist() == [2 * TOKEN, 0, 0]
+
+
+def test_gpus_that_share_layers() -> None:
+    """Two GPUs have twice the memory and speed. Of the two all-reduces of a layer, each has two steps of 0.25 s, and
+    0.5 s for a token of 10 bytes."""
+    layers = [LayerCosts(20, 1, 1)] * 3
+    hardware = Hardware(100, Fraction(6), Fraction(100), Fraction(1)).shared(2, 10, Fraction(10), Fraction(1, 4))
+    assert hardware == Hardware(200, Fraction(12), Fraction(200), Fraction(2), Fraction(2))
+    step = Step(*interval_steps(layers, hardware, Requests(5))[:, 0, 1].tolist())
+    assert step.room == 16
+    assert step[2:] == (SECOND * 42 // 10, SECOND * 405 // 100, 4 * SECOND, 4 * SECOND + -(-SECOND // 6))
+    assert prompt_times(layers, hardware, Requests(5, prompt=3))[0, 1] == 2 * (2 + 3 * 2) * SECOND + SECOND // 2
+
+
+def test_devices_of_several_gpus() -> None:
+    serving = {
+        "layers": 4, "activation": "8 KiB", "weights": "10 GB", "cache": "4 KiB", "flops": "10 GFLOP",
+        "tensor_parallel": {
+            "big": {"degree": 4, "bandwidth": "300 GB/s"}, "gpu": {"degree": 2, "bandwidth": "30 GB/s"},
+        },
+    }  # fmt: skip
+    devices = {
+        "big": {"like": "l4", "count": 2, "type": "gpu", "price": 1},
+        "small": {"like": "l4", "type": "gpu", "price": 1},
+        "cpu": {"like": "l4", "price": 1},
+    }  # fmt: skip
+    document = {"placeopt": 1, "devices": devices, "serving": serving}
+    problem = po.load_serving(document)
+    assert problem.kind_names == ("big x4", "small x2", "cpu")
+    assert problem.degree == (4, 2, 1)
+    assert problem.price is not None
+    assert problem.price.tolist() == [4 * 10**6, 2 * 10**6, 10**6]
+    assert [int(np.flatnonzero(row[0])[-1]) + 1 for row in problem.rate] == [4, 4, 2]
+    assert problem.with_merged_kinds().degree == (4, 2, 1)
+    fewer = {key: each for key, each in devices.items() if key != "big"}
+    assert load_changed(Document(document), Document({"devices": fewer})).kind_names == ("small x2", "cpu")
+    with pytest.raises(po.SpecError, match=r"tensor_parallel\.big: big0 has measured rates"):
+        po.load_serving({**document, "serving": {**serving, "rates": {"big": [9]}}})
+    wrong = {"tpu": {"degree": 1, "bandwidth": "1 GB/s"}}
+    with pytest.raises(po.SpecError, match="degree: 1 is too small; expected at least 2"):
+        po.load_serving({**document, "serving": {**serving, "tensor_parallel": wrong}})
+    wrong["tpu"]["degree"] = 2
+    with pytest.raises(po.SpecError, match='unknown device "tpu"'):
+        po.load_serving({**document, "serving": {**serving, "tensor_parallel": wrong}})
+    part = {"small": {"degree": 2, "bandwidth": "30 GB/s"}}
+    with pytest.raises(po.SpecError, match=r"the largest device has 48 GiB"):
+        po.load_serving({**document, "serving": {**serving, "weights": "1 TB", "tensor_parallel": part}})
 
 
 def test_prompts() -> None:
