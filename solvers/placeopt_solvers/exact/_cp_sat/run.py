@@ -233,7 +233,8 @@ class CpSatRun(ExactRun["Expression"]):
         limit = self.options.time_limit
         if stopped:
             return Termination.INTERRUPTED
-        if limit is not None and self.clock.elapsed > limit * AT_LIMIT:
+        # Without a limit of work, only its time limit ends CP-SAT then, sometimes a little early.
+        if limit is not None and (self.settings.work is None or self.clock.elapsed > limit * AT_LIMIT):
             return Termination.TIME_LIMIT
         if self.best.schedule is None:
             self.message = "CP-SAT ended without a schedule or a proof"
