@@ -691,7 +691,7 @@ class Spec(Strict):
         return repr(self)
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a problem document."""
-    schema = Spec.model_json_schema(mode="validation", by_alias=True)
+def json_schema(of: type[Strict] = Spec) -> dict[str, Any]:
+    """The JSON Schema of a problem document, or of another one."""
+    schema = of.model_json_schema(mode="validation", by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from placeopt.errors import SpecError, counted, in_file_order, listing
 from placeopt.io.compiler import document_of
@@ -147,6 +147,8 @@ class ServingSpec(Strict):
 
 class ServingFile(Strict):
     """A serving problem."""
+
+    model_config = ConfigDict(title="placeopt serving problem", json_schema_extra={"patternProperties": {"^x-": {}}})
 
     placeopt: Version
     name: str = ""

@@ -506,6 +506,7 @@ class TestCatalog:
 
     def test_schema(self) -> None:
         assert json.loads(run("schema").out)["title"] == "placeopt problem"
+        assert json.loads(run("schema", "--serving").out)["title"] == "placeopt serving problem"
 
     def test_version(self) -> None:
         assert run("--version").out.startswith("placeopt 0.")

@@ -13,7 +13,9 @@ import pytest
 
 import placeopt as po
 from placeopt.io.document import Document
-from placeopt.serving.files import load_changed
+from placeopt.io.formats.documents import MODELINE
+from placeopt.io.spec import json_schema
+from placeopt.serving.files import ServingFile, load_changed
 from placeopt.serving.plan import COORDINATOR
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED
 from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps, prompt_times
@@ -141,6 +143,18 @@ def test_catalogue_devices_and_unlike_layers() -> None:
     assert problem.layers == 4
     assert problem.rate_of(0, 0, 4) > 0
     assert problem.rate[0, 0].tolist() != problem.rate[0, 1].tolist()
+
+
+def test_stored_problems_name_their_schema() -> None:
+    """Made by `placeopt schema --serving > problems/serving/serving.schema.json`."""
+    folder = ROOT / "problems" / "serving"
+    schema = json_schema(ServingFile)
+    assert (folder / "serving.schema.json").read_text(encoding="utf-8") == json.dumps(schema, indent=1) + "\n"
+    assert schema["required"] == ["placeopt", "devices", "serving"]
+    problems = list(folder.glob("*.yaml"))
+    assert problems
+    for path in problems:
+        assert path.read_text(encoding="utf-8").startswith(MODELINE.format(schema="serving.schema.json"))
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,11 @@ def _print_cards(
         print_one(stdout_console(), cards[0])
 
 
-def schema() -> None:
+def schema(
+    serving: Annotated[bool, Option("--serving", help="Print that of serving problems.")] = False,
+) -> None:
     """Print the JSON Schema of problem files, for editors."""
-    from placeopt.io.spec import json_schema
+    from placeopt.io.spec import Spec, json_schema
+    from placeopt.serving.files import ServingFile
 
-    print_json(json_schema())
+    print_json(json_schema(ServingFile if serving else Spec))
