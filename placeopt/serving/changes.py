@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from ortools.graph.python import linear_sum_assignment
@@ -13,11 +14,12 @@ from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.in_flight import best_groups, with_token_time
-from placeopt.serving.plan import ServingPlan, without_idle
+from placeopt.serving.plan import Replica, Replicas, ServingPlan, without_idle
 from placeopt.serving.prefill import routed
 from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.replicas import replicated_serving
 from placeopt.serving.request_bounds import TimeBounds
-from placeopt.serving.result import ServingResult
+from placeopt.serving.result import ReplicatedResult, ServingResult
 from placeopt.serving.sites import find_sites
 from placeopt.serving.solving import DEFAULT_GAP, solve_serving
 
@@ -37,7 +39,7 @@ class ServingGain:
     """
 
     change: str
-    result: ServingResult
+    result: ServingResult | ReplicatedResult
     least: float | None
     most: float | None
 
@@ -63,15 +65,21 @@ def whatif_serving(
         If an argument is out of range.
     """
 
-    def solved(changed: Serving, known: ServingResult | None) -> ServingResult:
-        plan = None if known is None else known.plan
-        return solve_serving(
+    def solved(changed: Serving, known: ServingResult | ReplicatedResult | None) -> ServingResult | ReplicatedResult:
+        solve = replicated_serving if problem.replicas > 1 else solve_serving
+        start: Any = None
+        if isinstance(known, ReplicatedResult):
+            start = _replicas_of(changed, known)
+        elif known is not None and known.plan is not None:
+            start = _intervals_of(changed, known.problem, known.plan)
+        return solve(
             changed, time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers, should_stop=should_stop,
-            start=None if known is None or plan is None else _intervals_of(changed, known.problem, plan),
+            start=start,
         )  # fmt: skip
 
-    found: dict[str, ServingResult] = {}
+    found: dict[str, ServingResult | ReplicatedResult] = {}
     for change, changed in _changes(problem, factor):
+        changed = replace(changed, replicas=min(problem.replicas, changed.n_nodes))
         found[change] = solved(changed, found.get("none"))
         if found[change].rate > found["none"].rate and changed.n_nodes < problem.n_nodes:
             found["none"] = solved(problem, found[change])  # a plan of fewer nodes is one of all
@@ -92,6 +100,17 @@ def _intervals_of(changed: Serving, problem: Serving, plan: ServingPlan) -> tupl
     held = {name: (int(plan.begin[n]), int(plan.end[n])) for n, name in enumerate(problem.node_names)}
     now = np.array([held.get(name, (0, 0)) for name in changed.node_names], dtype=np.int64)
     return now[:, 0], now[:, 1]
+
+
+def _replicas_of(changed: Serving, known: ReplicatedResult) -> Replicas:
+    """The known replicas whose nodes a changed problem has."""
+    number = {name: n for n, name in enumerate(changed.node_names)}
+    numbers = [[number.get(known.problem.node_names[n]) for n in each.nodes.tolist()] for each in known.replicas]
+    return tuple(
+        Replica(np.array(nodes, dtype=np.int64), each.plan)
+        for nodes, each in zip(numbers, known.replicas, strict=True)
+        if None not in nodes
+    )
 
 
 def _changes(problem: Serving, factor: int) -> Iterator[tuple[str, Serving]]:

@@ -58,8 +58,14 @@ def replicated_serving(
     seed: int = 0,
     workers: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    start: Replicas | None = None,
 ) -> ReplicatedResult:
     """Find replicas that pass many tokens together, at most `problem.replicas`, and prove a bound.
+
+    Parameters
+    ----------
+    start
+        Replicas with which the search starts, if they keep all rules.
 
     Raises
     ------
@@ -70,7 +76,10 @@ def replicated_serving(
     if problem.steps is None or problem.prefill_layers:
         why = "all rates are measured, and say nothing of requests" if problem.steps is None else "prefill is separate"
         raise UsageError(f"the problem has no replicas: {why}")
-    return _Search(problem, SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop)).run()
+    search = _Search(problem, SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop))
+    if start and verify_replicas(problem, start).feasible:
+        search.best = start
+    return search.run()
 
 
 class _Search:

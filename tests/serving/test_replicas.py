@@ -17,6 +17,7 @@ from placeopt.serving.in_flight import sustained
 from placeopt.serving.plan import Replicas, total_rate
 from placeopt.serving.problem import SECOND, TOKEN, Serving, Steps, build_serving
 from placeopt.serving.request_bounds import ALL, TimeBounds
+from placeopt.serving.result import ReplicatedResult
 from placeopt.serving.sites import one_site
 from tests.support.brute_force_serving import best_rate_of_replicas
 from tests.support.commandline import run
@@ -181,6 +182,31 @@ def test_files_that_allow_no_replicas(serving: dict[str, object], message: str) 
         po.load_serving({**DOCUMENT, "serving": {**DOCUMENT["serving"], **serving}})
 
 
+def test_changes_of_replicas() -> None:
+    """Without b, the other replica is left; a further b is a third one, if the problem allows it."""
+    problem = two_nodes(2)
+    found = {each.change: each for each in po.whatif_serving(problem, time_limit=1, workers=1)}
+    rates = {change: each.result.rate for change, each in found.items()}
+    assert rates == {
+        "none": 5 * TOKEN, f"one {problem.kind_names[0]} less": TOKEN, f"one {problem.kind_names[1]} less": 4 * TOKEN,
+        f"one {problem.kind_names[0]} more": 8 * TOKEN, f"one {problem.kind_names[1]} more": 5 * TOKEN,
+    }  # fmt: skip
+    for each in found.values():
+        assert isinstance(each.result, ReplicatedResult)
+        assert len(each.result.replicas) <= 2
+        assert each.least is not None
+        assert each.most is not None
+        assert each.least <= each.result.rate / (5 * TOKEN) - 1 <= each.most
+
+
+def test_a_search_begins_with_known_replicas() -> None:
+    problem = two_nodes(2)
+    known = po.replicated_serving(problem, time_limit=1).replicas
+    assert po.replicated_serving(problem, time_limit=0.001, start=known).rate == 5 * TOKEN
+    broken = (known[0]._replace(nodes=known[1].nodes), known[1])
+    assert po.replicated_serving(problem, time_limit=1, start=broken).rate == 5 * TOKEN
+
+
 def test_functions_for_one_replica() -> None:
     with pytest.raises(po.UsageError, match="allows 3 replicas"):
         po.solve_serving(po.load_serving(DOCUMENT), time_limit=1)
@@ -202,6 +228,7 @@ def test_commands(tmp_path: Path) -> None:
     refused = run("export", path, plan, "--to", "helix")
     assert refused.code == 2
     assert "a solution has one replica" in refused.err
-    assert "allows 3 replicas" in run("whatif", path, "--time-limit", "1s").err
+    assert "one " in run("whatif", path, "--time-limit", "300ms").out
+    assert "expected the plan of one" in run("replace", path, plan, "--devices", path).err
     stated = json.loads(run("solve", path, "--time-limit", "1s", "--json").out)
     assert len(stated["plan"]["replicas"]) > 1
