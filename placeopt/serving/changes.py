@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from ortools.graph.python import linear_sum_assignment
 
+from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.in_flight import best_groups, with_token_time
-from placeopt.serving.plan import Replica, Replicas, ServingPlan, without_idle
+from placeopt.serving.plan import Replica, Replicas, ServingPlan, total_rate, without_idle
 from placeopt.serving.prefill import routed
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.replicas import replicated_serving
@@ -22,6 +23,7 @@ from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ReplicatedResult, ServingResult
 from placeopt.serving.sites import find_sites
 from placeopt.serving.solving import DEFAULT_GAP, solve_serving
+from placeopt.serving.verification import verify_replicas
 
 RELUCTANCE = (1.0, 0.3, 0.1, 0.03)
 """What loading a layer costs in a search for a new plan, as shares of the wanted rate."""
@@ -69,7 +71,7 @@ def whatif_serving(
         solve = replicated_serving if problem.replicas > 1 else solve_serving
         start: Any = None
         if isinstance(known, ReplicatedResult):
-            start = _replicas_of(changed, known)
+            start = _replicas_of(changed, known.problem, known.replicas)
         elif known is not None and known.plan is not None:
             start = _intervals_of(changed, known.problem, known.plan)
         return solve(
@@ -102,13 +104,13 @@ def _intervals_of(changed: Serving, problem: Serving, plan: ServingPlan) -> tupl
     return now[:, 0], now[:, 1]
 
 
-def _replicas_of(changed: Serving, known: ReplicatedResult) -> Replicas:
-    """The known replicas whose nodes a changed problem has."""
+def _replicas_of(changed: Serving, problem: Serving, replicas: Replicas) -> Replicas:
+    """The replicas of a problem all of whose nodes a changed problem has."""
     number = {name: n for n, name in enumerate(changed.node_names)}
-    numbers = [[number.get(known.problem.node_names[n]) for n in each.nodes.tolist()] for each in known.replicas]
+    numbers = [[number.get(problem.node_names[n]) for n in each.nodes.tolist()] for each in replicas]
     return tuple(
         Replica(np.array(nodes, dtype=np.int64), each.plan)
-        for nodes, each in zip(numbers, known.replicas, strict=True)
+        for nodes, each in zip(numbers, replicas, strict=True)
         if None not in nodes
     )
 
@@ -162,30 +164,51 @@ def _joined(rates: Int, node: int) -> Int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replanned:
-    """A plan after a change, and the number of layers that nodes load for it, summed over the nodes."""
+    """Replicas after a change, and the number of layers that nodes load for them, summed over the nodes."""
 
-    plan: ServingPlan
+    replicas: Replicas
     loaded: int
+
+    @property
+    def rate(self) -> int:
+        """The rate of all replicas, in millionths of a token per second."""
+        return total_rate(self.replicas)
+
+    @property
+    def plan(self) -> ServingPlan:
+        """The plan of the only replica.
+
+        Raises
+        ------
+        UsageError
+            If the problem allows several.
+        """
+        if len(self.replicas) != 1:
+            raise UsageError(f"there are {len(self.replicas)} replicas; expected one, or use replicas")
+        return self.replicas[0].plan
 
 
 def replace_serving(
     problem: Serving,
     before: Serving,
-    plan: ServingPlan,
+    plan: ServingPlan | Replicas,
     *,
     time_limit: float = 30.0,
     seed: int = 0,
     workers: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> tuple[list[Replanned], ServingResult]:
+) -> tuple[list[Replanned], ServingResult | ReplicatedResult]:
     """Plans for a changed cluster, from few layers to load to a large rate, and the result of a solve without them.
+
+    Replicas whose nodes are all left stay as they are, and each of the others is planned again for the nodes that it
+    has left; the last plan may be another one.
 
     Parameters
     ----------
     problem
         The cluster after the change, with the same layers. Nodes of the same name hold what they held.
     before, plan
-        The cluster before the change, and its plan.
+        The cluster before the change, and its plan, or its replicas if it allows several.
 
     Raises
     ------
@@ -193,23 +216,34 @@ def replace_serving(
         If an argument is out of range.
     """
     make_options(time_limit=time_limit, gap_limit=None, seed=seed, workers=workers)
-    until = time.monotonic() + time_limit
+    options = _Options(time_limit, seed, workers, should_stop)
+    if isinstance(plan, ServingPlan):
+        return _replaced_plan(problem, before, plan, options)
+    return _replaced_replicas(problem, before, plan, options)
+
+
+class _Options(NamedTuple):
+    time_limit: float
+    seed: int
+    workers: int | None
+    should_stop: Callable[[], bool]
+
+
+def _replaced_plan(
+    problem: Serving, before: Serving, plan: ServingPlan, options: _Options
+) -> tuple[list[Replanned], ServingResult]:
+    until, seed = time.monotonic() + options.time_limit, options.seed
 
     def stopped() -> bool:
-        return should_stop() or time.monotonic() > until
+        return options.should_stop() or time.monotonic() > until
 
     now = np.stack(_intervals_of(problem, before, plan), axis=1)
-    result = solve_serving(
-        problem,
-        time_limit=time_limit / 2,
-        seed=seed,
-        workers=workers,
-        should_stop=should_stop,
-        start=(now[:, 0], now[:, 1]),
-    )
+    half = options._replace(time_limit=options.time_limit / 2)
+    result = solve_serving(problem, start=(now[:, 0], now[:, 1]), **half._asdict())
     tried = [(now[:, 0], now[:, 1])]
     if result.plan is not None:
-        tried += [(result.plan.begin, result.plan.end), _moved_least(problem, now, result.plan)]
+        place = _least_loaded(problem, now, result.plan.begin, result.plan.end)
+        tried += [(result.plan.begin, result.plan.end), (result.plan.begin[place], result.plan.end[place])]
     plain = problem
     if problem.steps is not None and result.plan is not None:
         time_between = result.plan.token_time
@@ -225,12 +259,62 @@ def replace_serving(
                 )
                 tried.append((begin, end))
     plans = [without_idle(routed(problem, best_groups(problem, begin, end))) for begin, end in tried]
-    replanned = [Replanned(each, loaded_layers(now, each, problem.prefill_layers)) for each in plans]
-    found: list[Replanned] = []
-    for each in sorted(replanned, key=lambda x: (x.loaded, -x.plan.rate)):
-        if each.plan.rate > (found[-1].plan.rate if found else 0):
-            found.append(each)
-    return found, result
+    every = np.arange(problem.n_nodes)
+    found = _ascending([_replanned(problem, now, (Replica(every, each),)) for each in plans])
+    return [each for each in found if each.rate], result
+
+
+def _replaced_replicas(
+    problem: Serving, before: Serving, replicas: Replicas, options: _Options
+) -> tuple[list[Replanned], ReplicatedResult]:
+    number = {name: n for n, name in enumerate(problem.node_names)}
+    now = np.zeros((problem.n_nodes, 2), dtype=np.int64)
+    lost: list[tuple[Int, Replica]] = []  # nodes that are left of replicas that lose some
+    for each in replicas:
+        names = [before.node_names[n] for n in each.nodes.tolist()]
+        left = [(number[name], k) for k, name in enumerate(names) if name in number]
+        nodes, places = np.array(left, dtype=np.int64).reshape(-1, 2).T
+        now[nodes, 0], now[nodes, 1] = each.plan.begin[places], each.plan.end[places]
+        if 0 < len(nodes) < len(names):
+            lost.append((nodes, each))
+    found = [Replanned(_replicas_of(problem, before, replicas), 0)]
+    for nodes, each in lost:
+        asked = options._replace(time_limit=options.time_limit / 4 / len(lost))
+        plans, _ = _replaced_plan(problem.part(nodes), before.part(each.nodes), each.plan, asked)
+        found = _ascending([
+            *found,
+            *(
+                Replanned((*known.replicas, Replica(nodes, new.plan)), known.loaded + new.loaded)
+                for known in found
+                for new in plans
+            ),
+        ])  # fmt: skip
+    half = options._replace(time_limit=options.time_limit / 2)
+    result = replicated_serving(problem, start=found[-1].replicas, **half._asdict())
+    whole = [result.replicas]
+    begin, end = np.zeros((2, problem.n_nodes), dtype=np.int64)
+    for nodes, plan in result.replicas:
+        begin[nodes], end[nodes] = plan.begin, plan.end
+    node = np.argsort(_least_loaded(problem, now, begin, end))
+    moved = tuple(Replica(node[nodes], plan) for nodes, plan in result.replicas)
+    if verify_replicas(problem, moved).feasible:
+        whole.append(moved)
+    found = _ascending([*found, *(_replanned(problem, now, each) for each in whole)])
+    return [each for each in found if each.rate], result
+
+
+def _replanned(problem: Serving, now: Int, replicas: Replicas) -> Replanned:
+    loaded = sum(loaded_layers(now[nodes], plan, problem.prefill_layers) for nodes, plan in replicas)
+    return Replanned(replicas, loaded)
+
+
+def _ascending(found: Sequence[Replanned]) -> list[Replanned]:
+    """Those with a larger rate than all that load no more layers."""
+    kept: list[Replanned] = []
+    for each in sorted(found, key=lambda x: (x.loaded, -x.rate)):
+        if not kept or each.rate > kept[-1].rate:
+            kept.append(each)
+    return kept
 
 
 def loaded_layers(now: Int, plan: ServingPlan, prefill_layers: int = 0) -> int:
@@ -249,9 +333,9 @@ def _common(one: Int, other: Int, prefill_layers: int) -> Int:
     return np.maximum(common, 0)
 
 
-def _moved_least(problem: Serving, now: Int, plan: ServingPlan) -> tuple[Int, Int]:
-    """The intervals of a plan, distributed among nodes of the same kind and site so that few layers are loaded."""
-    begin, end = plan.begin.copy(), plan.end.copy()
+def _least_loaded(problem: Serving, now: Int, begin: Int, end: Int) -> Int:
+    """(v,) for each node, the node of the same kind and site whose intervals it takes so that few layers are loaded."""
+    place = np.arange(problem.n_nodes)
     groups = np.stack([problem.kind, find_sites(problem).of_node], axis=1)
     for group in np.unique(groups, axis=0):
         nodes = np.flatnonzero((groups == group).all(axis=1))
@@ -261,6 +345,5 @@ def _moved_least(problem: Serving, now: Int, plan: ServingPlan) -> tuple[Int, In
         left, right = (index.reshape(-1) for index in np.indices(common.shape))
         assignment.add_arcs_with_cost(left, right, -common.reshape(-1))
         if assignment.solve() == assignment.OPTIMAL:
-            order = [assignment.right_mate(k) for k in range(len(nodes))]
-            begin[nodes], end[nodes] = begin[nodes][order], end[nodes][order]
-    return begin, end
+            place[nodes] = nodes[[assignment.right_mate(k) for k in range(len(nodes))]]
+    return place

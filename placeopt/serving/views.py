@@ -209,12 +209,15 @@ def gains_grid(found: Sequence[ServingGain]) -> Grid:
     return Grid(("change", "tokens/s", "at most", "gain at least", "gain at most"), tuple(rows), left=1)
 
 
-def replaced_grid(before: ServingPlan, found: Sequence[Replanned], result: ServingResult) -> Grid:
+def replaced_grid(
+    before: ServingPlan | Replicas, found: Sequence[Replanned], result: ServingResult | ReplicatedResult
+) -> Grid:
     """Plans after a change: layers to load, rates, shares of the bound and of the rate before."""
+    known = before.rate if isinstance(before, ServingPlan) else total_rate(before)
     rows = [
         (
-            f"{each.loaded:,}", f"{each.plan.rate / TOKEN:,.1f}", f"{each.plan.rate / result.bound:.1%}",
-            f"{each.plan.rate / before.rate:.1%}" if before.rate else "-",
+            f"{each.loaded:,}", f"{each.rate / TOKEN:,.1f}", f"{each.rate / result.bound:.1%}",
+            f"{each.rate / known:.1%}" if known else "-",
         )
         for each in found
     ]  # fmt: skip

@@ -185,7 +185,7 @@ def test_files_that_allow_no_replicas(serving: dict[str, object], message: str) 
 def test_changes_of_replicas() -> None:
     """Without b, the other replica is left; a further b is a third one, if the problem allows it."""
     problem = two_nodes(2)
-    found = {each.change: each for each in po.whatif_serving(problem, time_limit=1, workers=1)}
+    found = {each.change: each for each in po.whatif_serving(problem, time_limit=2, gap_limit=0.01, workers=1)}
     rates = {change: each.result.rate for change, each in found.items()}
     assert rates == {
         "none": 5 * TOKEN, f"one {problem.kind_names[0]} less": TOKEN, f"one {problem.kind_names[1]} less": 4 * TOKEN,
@@ -205,6 +205,27 @@ def test_a_search_begins_with_known_replicas() -> None:
     assert po.replicated_serving(problem, time_limit=0.001, start=known).rate == 5 * TOKEN
     broken = (known[0]._replace(nodes=known[1].nodes), known[1])
     assert po.replicated_serving(problem, time_limit=1, start=broken).rate == 5 * TOKEN
+
+
+def test_replicas_without_lost_nodes_stay() -> None:
+    devices = {**DOCUMENT["devices"], "small": {**DOCUMENT["devices"]["small"], "count": 6}}
+    problem = po.load_serving({**DOCUMENT, "devices": devices})
+    replicas = po.replicated_serving(problem, time_limit=2, workers=1).replicas
+    assert len(replicas) > 1
+    lost = int(replicas[-1].nodes[0])
+    left = replace(problem.part(np.delete(np.arange(problem.n_nodes), lost)), replicas=problem.replicas)
+    found, result = po.replace_serving(left, problem, replicas, time_limit=2, workers=1)
+    assert found[0].loaded == 0
+    assert found[0].rate == total_rate(replicas[:-1])
+    assert [each.loaded for each in found] == sorted(each.loaded for each in found)
+    assert found[0].rate < found[-1].rate
+    assert found[-1].rate >= result.rate
+    for each in found:
+        report = po.verify_replicas(left, each.replicas)
+        assert report.feasible
+        assert report.rate == each.rate <= result.bound
+    with pytest.raises(po.UsageError, match=r"there are \d+ replicas; expected one"):
+        _ = found[-1].plan
 
 
 def test_functions_for_one_replica() -> None:
@@ -229,6 +250,12 @@ def test_commands(tmp_path: Path) -> None:
     assert refused.code == 2
     assert "a solution has one replica" in refused.err
     assert "one " in run("whatif", path, "--time-limit", "300ms").out
-    assert "expected the plan of one" in run("replace", path, plan, "--devices", path).err
+    after = tmp_path / "after.json"
+    after.write_text(
+        json.dumps({"devices": {**DOCUMENT["devices"], "small": {**DOCUMENT["devices"]["small"], "count": 3}}})
+    )
+    new = tmp_path / "new.json"
+    assert "layers to load" in run("replace", path, plan, "--devices", after, "--time-limit", "2s", "--out", new).out
+    assert json.loads(new.read_text())["replicas"]
     stated = json.loads(run("solve", path, "--time-limit", "1s", "--json").out)
     assert len(stated["plan"]["replicas"]) > 1

@@ -209,22 +209,22 @@ def replace_serving_file(
     from placeopt.io.compiler import document_of
     from placeopt.serving.changes import replace_serving
     from placeopt.serving.files import load_changed, load_serving
-    from placeopt.serving.plan_files import read_serving_plan, serving_plan_document, write_serving_plan
+    from placeopt.serving.plan_files import read_replicas, read_serving_plan, replicas_document, write_replicas
     from placeopt.serving.views import problem_line, replaced_grid
 
     before = load_serving(document)
     problem = load_changed(document, document_of(input_path(devices)))
     print_notes(*problem.notes)
-    read = read_serving_plan(plan, before)
+    known = read_replicas(plan, before) if before.replicas > 1 else read_serving_plan(plan, before)
     with on_interrupt() as stop:
         found, result = replace_serving(
-            problem, before, read, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set
+            problem, before, known, time_limit=limit, seed=seed, workers=workers, should_stop=stop.is_set
         )
-    done = not found or written(out, lambda path: write_serving_plan(path, problem, found[-1].plan))
+    done = not found or written(out, lambda path: write_replicas(path, problem, found[-1].replicas))
     if as_json:
-        plans = [{"layers_loaded": each.loaded, **serving_plan_document(problem, each.plan)} for each in found]
+        plans = [{"layers_loaded": each.loaded, **replicas_document(problem, each.replicas)} for each in found]
         print_json({"bound": result.to_dict()["bound"], "plans": plans})
     else:
         stdout_console().print(problem_line(problem), markup=False)
-        print_grid(stdout_console(), replaced_grid(read, found, result))
+        print_grid(stdout_console(), replaced_grid(known, found, result))
     raise typer.Exit(stop.code if stop.is_set() else 1 if not found else 0 if done else 2)
