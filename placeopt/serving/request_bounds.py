@@ -199,26 +199,39 @@ class TimeBounds:
 
     def _price_ranges(self) -> Iterator[_PriceRange]:
         """Ranges that together have all times of replicas."""
-        single, at, layers = 0.0, self.shortest(), self.problem.layers
-        number, factors = 0, np.array(FACTORS)
+        single, at, number = 0.0, self.shortest(), 0
         while at <= self.most_time and np.isfinite(at):
-            longest = min(at * STEP, self.most_time)
-            limit = self._limits(at, longest, ALL)
-            price = factors * longest / layers
-            gains = self._gains(limit, price[:, None, None], _least_period(at, ALL))
-            rows = gains * (PER / (price * layers - longest))[:, None] * _SAFE
-            found = self._price_range(at, longest, limit, np.concatenate([self._layer_rates(limit)[None], rows]))
+            found = self._price_range(at, min(at * STEP, self.most_time))
             yield found
             single, number, at = max(single, found.bound), number + 1, at * STEP
-            limit = self._limits(at, np.inf, ALL)
-            rest = self._price_range(at, np.inf, limit, self._layer_rates(limit)[None])
+            rest = self._price_range(at, np.inf)
             if number == MOST_RANGES or float((rest.prices @ self._counts).min()) <= NEGLIGIBLE * single:
                 yield rest
                 return
 
-    def _price_range(self, least: float, most: float, limit: Floats, prices: Floats) -> _PriceRange:
+    def _price_range(self, least: float, most: float) -> _PriceRange:
+        """Prices for a range of times. No node passes more than a replica of all nodes does."""
+        limit = self._limits(least, most, ALL)
         requests = self.most_requests * PER / least * _SAFE
-        return _PriceRange(least, most, limit, prices, min(float((prices @ self._counts).min()), requests))
+        prices = self._prices(least, most, limit)
+        found = _PriceRange(least, most, limit, prices, min(float((prices @ self._counts).min()), requests))
+        if not np.isfinite(most):
+            return found
+        low, high = 0.0, found.bound
+        while high - low > RATE_STEP * high and high > LEAST_RATE * found.bound:
+            rate = (low + high) / 2
+            low, high = (low, rate) if self._refuted_for(self._counts[None], rate, found)[0] else (rate, high)
+        limit = np.minimum(limit, high * _SAFE)
+        return _PriceRange(least, most, limit, self._prices(least, most, limit), high)
+
+    def _prices(self, least: float, most: float, limit: Floats) -> Floats:
+        """(p, t) prices of nodes, one of layers alone, and others for prices of requests."""
+        rows = [self._layer_rates(limit)[None]]
+        if np.isfinite(most):
+            price = np.array(FACTORS) * most / self.problem.layers
+            gains = self._gains(limit, price[:, None, None], _least_period(least, ALL))
+            rows.append(gains * (PER / (price * self.problem.layers - most))[:, None] * _SAFE)
+        return np.concatenate(rows)
 
     def _of_divisions(self, ranges: Sequence[_PriceRange], most: int, should_stop: Callable[[], bool]) -> float:
         """The largest sum of bounds of replicas over all divisions of the nodes among at most `most` of them."""
