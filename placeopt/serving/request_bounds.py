@@ -15,13 +15,16 @@ These bounds are not from the literature.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from math import prod, sqrt
+from typing import TypeAlias
 
 import numpy as np
 from ortools.math_opt.python import mathopt
 
-from placeopt.model.arrays import Bool
+from placeopt.model.arrays import Bool, Int
 from placeopt.serving.bounds import COARSE, REQUEST_STEPS, InFlight, PatternBound, kind_groups, layer_classes
 from placeopt.serving.in_flight import MOST_GROUPS, PER, Floats, best_rates, best_rates_of_groups, step_requests
 from placeopt.serving.prefill import least_prompt_time
@@ -55,11 +58,18 @@ RATE_STEP, LEAST_RATE = 0.02, 1e-4
 """Step between rates that are tried to be refuted for numbers of nodes, as a share of the largest one, and the least of
 them. Steps shrink with the root of the rate."""
 
+NARROW, PRECISION = 1.01, 2e-3
+"""Ranges of times are divided down to this factor for the bound of a replica by patterns, which has this precision."""
+
 NEGLIGIBLE = 1e-2
 """Share of a bound below which longer times are not divided into ranges."""
 
 _TRIES = 40
 """Steps of the search for the price of a request."""
+
+
+Place: TypeAlias = tuple[int, ...]
+"""Numbers of nodes of each kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,30 +244,49 @@ class TimeBounds:
         return np.concatenate(rows)
 
     def _of_divisions(self, ranges: Sequence[_PriceRange], most: int, should_stop: Callable[[], bool]) -> float:
-        """The largest sum of bounds of replicas over all divisions of the nodes among at most `most` of them."""
+        """The largest sum of bounds of replicas over all divisions of the nodes among at most `most` of them.
+
+        Replicas of the division with the largest sum are bounded by patterns of layers, which bound all replicas of
+        fewer nodes, too; until this changes nothing, or the time is over.
+        """
         shape = tuple(count + 1 for count in self.problem.counts.tolist())
         nodes = np.indices(shape).reshape(len(shape), -1).T.astype(np.float64)
         one, most_of_all = np.zeros(len(nodes)), max((each.bound for each in ranges), default=0.0)
         for each in ranges:
             one = np.maximum(one, self._of_nodes(nodes, each, one, most_of_all, should_stop))
-        one = one.reshape(shape)
-        best, some = one, [place for place in np.ndindex(shape) if one[place] > 0]
-        for _ in range(most - 1):
-            joined = best.copy()
-            for place in some:  # a further replica with these nodes
-                if should_stop():
-                    return np.inf
-                whole, rest = (
-                    tuple(slice(*ends) for ends in pairs)
-                    for pairs in (
-                        [(n, None) for n in place], [(None, size - n) for n, size in zip(place, shape, strict=True)]
-                    )
-                )  # fmt: skip
-                joined[whole] = np.maximum(joined[whole], best[rest] + one[place])
-            if np.array_equal(joined, best):
+        one, best, known = one.reshape(shape), np.inf, set[Place]()
+        while (found := _best_division(one, most, should_stop)) is not None:
+            best = min(best, found[0])
+            # First of all, a replica of all nodes: its bound holds for all numbers of them.
+            parts = found[1] if known else [tuple(size - 1 for size in shape)]
+            unknown = [part for part in parts if part not in known]
+            if not unknown or should_stop():
                 break
-            best = joined
-        return float(best.max())
+            place = max(unknown, key=lambda part: float(one[part]))
+            known.add(place)
+            fewer = tuple(slice(n + 1) for n in place)
+            one[fewer] = np.minimum(one[fewer], self._of_counts(np.array(place), should_stop))
+        return best
+
+    def _of_counts(self, counts: Int, should_stop: Callable[[], bool]) -> float:
+        """A bound of a replica with numbers of nodes of each kind, by patterns of layers for short ranges of times."""
+        part = copy(self)
+        of_kind = [np.flatnonzero(self.problem.kind == kind)[:count] for kind, count in enumerate(counts.tolist())]
+        part.problem, part._counts = self.problem.part(np.concatenate(of_kind)), counts.astype(np.float64)
+        left = [(-each.bound, each.least, each.most, False) for each in part._price_ranges()]
+        heapify(left)
+        while left and not should_stop():
+            bound, least, most, exact = heappop(left)
+            if not exact:
+                times = part.by_patterns(TimeRange(least, most, ALL, int(-bound) + 1, 0.0), 0, PRECISION, should_stop)
+                heappush(left, (max(bound, -float(times.bound)), least, most, True))
+            elif most > NARROW * least and np.isfinite(most):
+                for ends in ((least, sqrt(least * most)), (sqrt(least * most), most)):
+                    heappush(left, (max(bound, -part._price_range(*ends).bound), *ends, False))
+            else:
+                heappush(left, (bound, least, most, True))
+                break
+        return -left[0][0] if left else 0.0
 
     def _of_nodes(
         self, nodes: Floats, given: _PriceRange, above: Floats, top: float, should_stop: Callable[[], bool]
@@ -411,6 +440,34 @@ class TimeBounds:
         gain = np.where((self._rate > 0) & (gain > 0), gain, 0.0)
         found: Floats = gain.max(axis=-1)
         return found
+
+
+def _best_division(one: Floats, most: int, should_stop: Callable[[], bool]) -> tuple[float, list[Place]] | None:
+    """The largest sum for at most `most` replicas, with the numbers of nodes of each, given the bound of one with any
+    numbers; None if stopped."""
+    shape = one.shape
+    some = [place for place in np.ndindex(shape) if one[place] > 0]
+    sums = [one]
+    for _ in range(most - 1):
+        joined = sums[-1].copy()
+        for place in some:  # a further replica with these nodes
+            if should_stop():
+                return None
+            whole = tuple(slice(n, None) for n in place)
+            rest = tuple(slice(size - n) for n, size in zip(place, shape, strict=True))
+            joined[whole] = np.maximum(joined[whole], sums[-1][rest] + one[place])
+        if np.array_equal(joined, sums[-1]):
+            break
+        sums.append(joined)
+    left, parts = tuple(size - 1 for size in shape), list[Place]()
+    for k in range(len(sums) - 1, 0, -1):
+        for place in some:
+            rest_of = tuple(n - taken for n, taken in zip(left, place, strict=True))
+            if min(rest_of) >= 0 and sums[k - 1][rest_of] + one[place] == sums[k][left] > sums[k - 1][left]:
+                left = rest_of
+                parts.append(place)
+                break
+    return float(sums[-1].max()), [*parts, left]
 
 
 def _least_period(least: float, groups: tuple[int, int]) -> float:
