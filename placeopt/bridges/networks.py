@@ -142,7 +142,11 @@ def _read(path: StrPath) -> dict[str, Any]:
     except DocumentError as error:
         raise SpecError(error.issues) from None
     data = document.data
-    problem = isinstance(data, dict) and ("tasks" in data or "graph" in data) and "placeopt_plan" not in data
+    problem = (
+        isinstance(data, dict)
+        and any(key in data for key in ("tasks", "graph", "serving"))
+        and "placeopt_plan" not in data
+    )
     if problem and "devices" not in data:
         message = "devices is missing: this looks like a graph file or a profile, expected a file with devices"
         raise SpecError([document.issue(message, ())])

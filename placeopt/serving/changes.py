@@ -15,7 +15,7 @@ from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.in_flight import best_groups, with_token_time
-from placeopt.serving.plan import Replica, Replicas, ServingPlan, total_rate, without_idle
+from placeopt.serving.plan import Replica, Replicas, ServingPlan, node_rates, total_rate, without_idle
 from placeopt.serving.prefill import routed
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.replicas import replicated_serving
@@ -36,8 +36,8 @@ SHARES = (0.999, 0.98, 0.95, 0.9, 0.8)
 class ServingGain:
     """A change of a cluster, and the best plan found after it.
 
-    `least` and `most` are the proved range of the relative gain: 0.1 for 10% more tokens per second. They are None
-    without a plan before the change.
+    `least` and `most` are the proved range of the relative gain: 0.1 for 10% more tokens per second. A node less gains
+    nothing, and any other change loses nothing. They are None without a plan before the change.
     """
 
     change: str
@@ -87,14 +87,16 @@ def whatif_serving(
             found["none"] = solved(problem, found[change])  # a plan of fewer nodes is one of all
         if should_stop():
             break
-    first = found["none"]
-    return [
-        ServingGain(
-            change, result, result.rate / first.bound - 1 if first.bound else None,
-            result.bound / first.rate - 1 if first.rate else None,
-        )
-        for change, result in found.items()
-    ]  # fmt: skip
+    first, gains = found["none"], []
+    for change, result in found.items():
+        least = result.rate / first.bound - 1 if first.bound else None
+        most = result.bound / first.rate - 1 if first.rate else None
+        if result.problem.n_nodes < problem.n_nodes:
+            most = None if most is None else min(most, 0.0)
+        else:
+            least = None if least is None else max(least, 0.0)
+        gains.append(ServingGain(change, result, least, most))
+    return gains
 
 
 def _intervals_of(changed: Serving, problem: Serving, plan: ServingPlan) -> tuple[Int, Int]:
@@ -102,6 +104,11 @@ def _intervals_of(changed: Serving, problem: Serving, plan: ServingPlan) -> tupl
     held = {name: (int(plan.begin[n]), int(plan.end[n])) for n, name in enumerate(problem.node_names)}
     now = np.array([held.get(name, (0, 0)) for name in changed.node_names], dtype=np.int64)
     return now[:, 0], now[:, 1]
+
+
+def _able(problem: Serving, now: Int) -> tuple[Int, Int]:
+    """Intervals (v, 2) without those that their nodes cannot hold, after a change."""
+    return now[:, 0], np.where(node_rates(problem, now[:, 0], now[:, 1]) > 0, now[:, 1], now[:, 0])
 
 
 def _replicas_of(changed: Serving, problem: Serving, replicas: Replicas) -> Replicas:
@@ -238,9 +245,10 @@ def _replaced_plan(
         return options.should_stop() or time.monotonic() > until
 
     now = np.stack(_intervals_of(problem, before, plan), axis=1)
+    able = _able(problem, now)
     half = options._replace(time_limit=options.time_limit / 2)
-    result = solve_serving(problem, start=(now[:, 0], now[:, 1]), **half._asdict())
-    tried = [(now[:, 0], now[:, 1])]
+    result = solve_serving(problem, start=able, **half._asdict())
+    tried = [able]
     if result.plan is not None:
         place = _least_loaded(problem, now, result.plan.begin, result.plan.end)
         tried += [(result.plan.begin, result.plan.end), (result.plan.begin[place], result.plan.end[place])]
@@ -254,9 +262,7 @@ def _replaced_plan(
             if not stopped():
                 wanted = max(int(share * result.rate), 1)
                 steps = 200 * problem.n_nodes
-                begin, end, _ = search.search(
-                    now[:, 0], now[:, 1], wanted, steps, stopped, stay=(now, int(reluctance * wanted) + 1)
-                )
+                begin, end, _ = search.search(*able, wanted, steps, stopped, stay=(now, int(reluctance * wanted) + 1))
                 tried.append((begin, end))
     plans = [without_idle(routed(problem, best_groups(problem, begin, end))) for begin, end in tried]
     every = np.arange(problem.n_nodes)

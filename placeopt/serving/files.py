@@ -69,6 +69,8 @@ class LayerSpec(Strict):
     """Bytes that a layer keeps for each token of a request: its keys and values."""
     flops: Work | None = None
     """Work of a layer for a token."""
+    tables: Memory = 0
+    """Bytes of tables of which a token needs one row, such as embeddings: they take memory, and are not read."""
 
 
 class CoordinatorSpec(Strict):
@@ -194,12 +196,20 @@ def load_changed(source: Document, network: Document) -> Serving:
     if changed.model is None or changed.issues:
         raise SpecError(in_file_order(changed.issues))
     file, serving = changed.model, changed.model.serving
-    if "serving" not in keys:  # what is stated of devices that are lost does not apply
-        index = DeviceIndex(completed_devices(file.devices, Issues(document)), Issues(document))
-        kept = {
-            name: {key: each for key, each in getattr(serving, name).items() if any(index.levels(key, None))}
-            for name in ("rates", "tensor_parallel")
-        }
+    if "serving" not in keys:
+        former, now = _Compilation(checked.model, source), _Compilation(file, document)
+        kept = {}
+        for name in ("rates", "tensor_parallel"):
+            stated = getattr(serving, name)
+            # What is stated of devices that are lost does not apply. Nodes of the same name keep what applied to them.
+            kept[name] = {key: each for key, each in stated.items() if any(now.index.levels(key, None))}
+            applied = {
+                device.name: key for device, key in zip(former.index.devices, former.applying(name), strict=True) if key
+            }
+            for device in now.index.devices:
+                keys_of = (device.name, device.pool, device.spec.type or device.pool)
+                if device.name in applied and not any(key in kept[name] for key in keys_of):
+                    kept[name][device.name] = stated[applied[device.name]]
         file = file.model_copy(update={"serving": serving.model_copy(update=kept)})
     return _Compilation(file, document).problem()
 
@@ -252,7 +262,7 @@ class _Compilation:
         found: list[Int] = []  # entries of `Step`, and times of a prompt
         kind, measured = [], dict[str, str]()  # devices with both keys, by that of `tensor_parallel`
         for device, key, sharing in zip(
-            self.index.devices, self._measured(), self._applying("tensor_parallel"), strict=True
+            self.index.devices, self._measured(), self.applying("tensor_parallel"), strict=True
         ):
             same = _Kind("pool" if key is None else "rates", key or device.pool, device.spec.price, sharing)
             if key is not None and sharing is not None:
@@ -287,6 +297,9 @@ class _Compilation:
             issues.add(f"no device can hold a layer: {self._why_not(tables)}", ("serving",), at_key=True)
         if len(issues):
             raise issues.error()
+        for same, table in zip(tables, found, strict=True):
+            if same.source == "pool" and not table[0].any():
+                self.notes.append(f"{same.name} holds no layer and one request next to it")
         computed = any(same.source == "pool" for same in tables)
         steps = self._steps(stacked, arrays) if computed else None
         if not computed:
@@ -312,7 +325,8 @@ class _Compilation:
         computed = [same for same in kinds if same.source == "pool"]
         if not computed:
             return "all rates are 0"
-        least = min(each.weights + each.cache * self.serving.context for each in self._layer_costs() or [])
+        costs = self._layer_costs() or []
+        least = min(each.weights + each.tables + each.cache * self.serving.context for each in costs)
         most = max(
             self.scales.capacity(self.devices[same.name].memory or 0, ("devices", same.name)) * self._degree(same)
             for same in computed
@@ -398,9 +412,9 @@ class _Compilation:
 
     def _measured(self) -> list[str | None]:
         """The key of `rates` that applies to each device."""
-        return self._applying("rates")
+        return self.applying("rates")
 
-    def _applying(self, name: str) -> list[str | None]:
+    def applying(self, name: str) -> list[str | None]:
         """The key of a mapping that applies to each device, the most specific one; None if there is none."""
         found: list[tuple[int, str | None]] = [(-1, None)] * len(self.index)
         for key in getattr(self.serving, name):
@@ -489,7 +503,8 @@ class _Compilation:
                     self.issues.add(f"{key} is missing; expected {what}", ("serving",), at_key=True)
                     return None
                 amounts.append(self._amount(key, stated, path))
-            found += [LayerCosts(*amounts)] * part.count
+            tables = self.scales.size(part.tables, ("serving", "layers", k, "tables"))
+            found += [LayerCosts(amounts[0], amounts[1], amounts[2], tables)] * part.count
         return found
 
     def _amount(self, key: str, stated: Any, path: Path) -> int:

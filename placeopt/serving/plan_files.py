@@ -216,6 +216,10 @@ class _Reader:
 
     def finish(self) -> None:
         """Raise a PlanError if there are issues."""
+        named = self.document.data.get("problem")
+        if self.issues and isinstance(named, str) and named != self.problem.name:
+            what = f"the plan is of the problem {shown(named)}, and this one is {shown(self.problem.name)}"
+            raise PlanError([self.document.issue(what, ("problem",)), *in_file_order(self.issues)[:1]])
         if self.issues:
             raise PlanError(in_file_order(self.issues))
 

@@ -25,11 +25,13 @@ LARGEST_BATCH = 100_000
 
 
 class LayerCosts(NamedTuple):
-    """Bytes of weights, bytes kept for each token of a request, and FLOP for a token, of one layer."""
+    """Bytes of weights, bytes kept for each token of a request, FLOP for a token, and bytes of tables of which a token
+    needs one row, of one layer."""
 
     weights: int
     cache: int
     flops: int
+    tables: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def prompt_times(layers: Sequence[LayerCosts], hardware: Hardware, requests: Req
     table = np.zeros((1 if len(set(layers)) == 1 else size, size), dtype=np.int64)
     for first, intervals in _intervals(layers):
         for count, held in intervals:
-            if held.weights + held.cache * requests.prompt > hardware.memory:
+            if held.weights + held.tables + held.cache * requests.prompt > hardware.memory:
                 break
             time = ceil(_prompt_seconds(held, count, hardware, requests) * SECOND)
             if time > LONGEST:
@@ -152,7 +154,7 @@ def _intervals(layers: Sequence[LayerCosts]) -> Iterator[tuple[int, Iterator[tup
 
 def _step(held: LayerCosts, count: int, hardware: Hardware, requests: Requests) -> Step:
     """The steps with the summed costs of `count` layers."""
-    free, kept = hardware.memory - held.weights, held.cache * requests.context
+    free, kept = hardware.memory - held.weights - held.tables, held.cache * requests.context
     if free < 0 or free < kept:
         return Step()
     room = min(free // kept, LARGEST_BATCH) if kept else LARGEST_BATCH

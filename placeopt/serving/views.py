@@ -35,11 +35,7 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
     """The rate, its bound, and the nodes of a result."""
     facts = []
     if result.plan is None:
-        held = int(((result.problem.rate > 0).any(axis=1).sum(axis=1) * result.problem.counts).sum())
-        lack = f"the nodes hold at most {held:,} of {result.problem.layers:,} layers"
-        if held >= result.problem.layers:
-            lack = "no plan was found" if result.bound else _why_none(result.problem)
-        facts.append(("rate", lack))
+        facts.append(("rate", why_none(result)))
     else:
         facts.append(("rate", tokens_text(result.rate)))
     how = {
@@ -76,7 +72,7 @@ def replicas_facts(result: ReplicatedResult) -> list[tuple[str, str]]:
     requests = sum(each.plan.requests for each in result.replicas)
     first = [] if result.first_token is None else [_first_token_fact(result.first_token)]
     return [
-        ("rate", tokens_text(result.rate) if result.replicas else "no plan was found"),
+        ("rate", tokens_text(result.rate) if result.replicas else why_none(result)),
         ("bound", f"at most {tokens_text(result.bound)} by {result.source} of nodes{gap}"),
         ("replicas", f"{len(result.replicas):,}, with {requests:,} requests in flight"),
         *first,
@@ -103,16 +99,23 @@ def _first_token_fact(time: int) -> tuple[str, str]:
     return "first token", f"{time / SECOND:,.3f} s, without queues"
 
 
-def _why_none(problem: Serving) -> str:
+def why_none(result: ServingResult | ReplicatedResult) -> str:
+    """Why a result has no plan."""
+    problem = result.problem
+    held = int(((problem.rate > 0).any(axis=1).sum(axis=1) * problem.counts).sum())
+    if held < problem.layers:
+        return f"the nodes hold at most {held:,} of {problem.layers:,} layers"
+    if result.bound:
+        return "no plan was found"
     if problem.steps is None:
         return "no plan exists"
     prompts, shortest = problem.prompts, TimeBounds(problem).shortest() / SECOND
+    if problem.steps.token_time is not None and shortest * SECOND > problem.steps.token_time:
+        return f"no plan exists: a token needs at least {shortest * 1e3:,.3g} ms"
     if prompts is not None and prompts.limit is not None:
         shortest += least_prompt_time(problem, prompts) / SECOND
         return f"no plan exists: the first token needs at least {shortest:,.3g} s"
-    if problem.steps.token_time is None:
-        return "no plan exists"
-    return f"no plan exists: a token needs at least {shortest * 1e3:,.3g} ms"
+    return "no plan exists"
 
 
 def _requests_text(plan: ServingPlan) -> str:

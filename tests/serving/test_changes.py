@@ -89,6 +89,14 @@ def test_a_solved_plan_goes_to_the_nodes_that_hold_its_layers() -> None:
     assert result.bound == 9
 
 
+def test_a_node_that_holds_less_now_begins_without_layers() -> None:
+    before = po.build_serving(layers=3, node_names=list("ab"), kind=[0, 1], rate=[[[9, 9, 9]], [[9, 9, 0]]])
+    held = ServingPlan(np.array([0, 0]), np.array([3, 0]), np.array([[-1, 0], [0, -1]]), np.full(2, 9))
+    changed = po.build_serving(layers=3, node_names=list("ab"), kind=[0, 1], rate=[[[9, 0]], [[9, 9]]])
+    found, _ = po.replace_serving(changed, before, held, time_limit=1)
+    assert [(each.loaded, each.rate) for each in found] == [(2, 9)]
+
+
 def test_commands(tmp_path: Path) -> None:
     problem, plan, after = tmp_path / "p.yaml", tmp_path / "plan.json", tmp_path / "after.yaml"
     problem.write_text(FILE)
@@ -108,6 +116,10 @@ def test_commands(tmp_path: Path) -> None:
     after.write_text("devices: {slow: {count: 3}}")  # the rates of the lost kind remain in the problem file
     assert "layers to load" in run("replace", problem, plan, "--devices", after, "-t", "2s").out
     assert "does not apply to serving problems" in run("whatif", problem, "-c", "devices").err
+    after.write_text("devices: {slow: {count: 1}}")
+    none = run("replace", problem, plan, "--devices", after, "-t", "1s")
+    assert none.code == 1
+    assert "the nodes hold at most" in none.out
     wrong = run("replace", problem, plan, "--devices", "l4:2")
     assert wrong.err == (
         "placeopt: --devices l4:2: nodes of the same name keep their layers, so that serving problems need a file with "

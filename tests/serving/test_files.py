@@ -97,6 +97,9 @@ def test_devices_of_several_gpus() -> None:
     assert problem.price.tolist() == [4 * 10**6, 2 * 10**6, 10**6]
     assert [int(np.flatnonzero(row[0])[-1]) + 1 for row in problem.rate] == [4, 4, 2]
     assert problem.with_merged_kinds().degree == (4, 2, 1)
+    named = {"big1": {"like": "l4", "price": 1}, "cpu": devices["cpu"]}
+    kept = load_changed(Document(document), Document({"devices": named}))
+    assert kept.kind_names == ("big1 x4", "cpu")  # nodes keep their name, and are the same
     fewer = {key: each for key, each in devices.items() if key != "big"}
     assert load_changed(Document(document), Document({"devices": fewer})).kind_names == ("small x2", "cpu")
     with pytest.raises(po.SpecError, match=r"tensor_parallel\.big: big0 has measured rates"):

@@ -210,7 +210,7 @@ def replace_serving_file(
     from placeopt.serving.changes import replace_serving
     from placeopt.serving.files import load_changed, load_serving
     from placeopt.serving.plan_files import read_replicas, read_serving_plan, replicas_document, write_replicas
-    from placeopt.serving.views import problem_line, replaced_grid
+    from placeopt.serving.views import problem_line, replaced_grid, why_none
 
     before = load_serving(document)
     problem = load_changed(document, document_of(input_path(devices)))
@@ -226,5 +226,8 @@ def replace_serving_file(
         print_json({"bound": result.to_dict()["bound"], "plans": plans})
     else:
         stdout_console().print(problem_line(problem), markup=False)
-        print_grid(stdout_console(), replaced_grid(known, found, result))
+        if found:
+            print_grid(stdout_console(), replaced_grid(known, found, result))
+        else:
+            stdout_console().print(why_none(result), markup=False)
     raise typer.Exit(stop.code if stop.is_set() else 1 if not found else 0 if done else 2)

@@ -398,11 +398,16 @@ def _check_teams(options: ImportOptions, level: str, devices: int) -> None:
 
 
 class LayerCosts(NamedTuple):
-    """Bytes of the weights, bytes kept for a token, and FLOP for a token."""
+    """Bytes of the weights, bytes kept for a token, FLOP for a token, and bytes of tables of which it needs a row."""
 
     weights: int
     cache: int
     flops: int
+    tables: int = 0
+
+    def stated(self) -> dict[str, int]:
+        """The keys of a layer in a file."""
+        return {key: value for key, value in self._asdict().items() if value or key != "tables"}
 
 
 def serving_document(
@@ -415,11 +420,13 @@ def serving_document(
     """
     before, *layers, after = costs
     table = model.embedding[0].size if model.tied and len(layers) > 1 else 0
+    if not model.tied or len(layers) > 1:
+        before = before._replace(weights=0, tables=before.weights)
     layers[0] = _sum(layers[0], before)
     layers[-1] = _sum(layers[-1], after._replace(weights=after.weights + table))
     alike = [(layer, len(list(group))) for layer, group in groupby(layers)]
     serving = {
-        "layers": [{"count": count, **layer._asdict()} for layer, count in alike],
+        "layers": [{"count": count, **layer.stated()} for layer, count in alike],
         "activation": model.hidden * model.activation,
         "precision": model.precision,
         **keys,
