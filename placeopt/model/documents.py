@@ -172,10 +172,8 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
         entry["migration"] = {"startup": {problem.device_names[d]: int(problem.relocation[i, d]) for d in moved}}
     if problem.forward[i] != i:
         entry["backward_of"] = problem.task_names[problem.forward[i]]
-    if problem.setups is not None and (family := problem.setups.label(int(problem.setups.family[i]))) is not None:
-        entry["family"] = family
-    if problem.pipeline is not None:
-        entry["gradient"] = int(problem.pipeline.gradient[i])
+    for rule in problem.stated.values():
+        entry |= rule.task_keys(i)
     if problem.resources is not None and (uses := _uses(problem, problem.resources, i)):
         entry["uses"] = uses
     return entry
@@ -203,21 +201,11 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
         entry["memory"] = int(first)
     if problem.tiers is not None and (further := problem.tiers.further(d)):
         entry["tiers"] = [_tier(*tier) for tier in further]
-    if problem.unavailable is not None and (windows := problem.unavailable.of(d)):
-        entry["unavailable"] = [{"from": begin, "to": end} for begin, end in windows]
-    if problem.layout is not None and (regions := problem.layout.reserved(d)):
-        entry["reserved"] = [{"from": begin, "to": end} for begin, end in regions]
-    if problem.setups is not None and (changes := problem.setups.changes(d)):
-        entry["setup"] = changes
-        if (loaded := problem.setups.label(int(problem.setups.initial[d]))) is not None:
-            entry["initial_family"] = loaded
-    if problem.resources is not None and problem.resources.parallel[d]:
-        entry["parallel"] = True
+    for rule in problem.stated.values():
+        entry |= rule.device_keys(d)
     if problem.power_num[d] or "energy" in problem.objective.metrics:
         watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
         entry["power"] = f"{decimal(watts)} W"
-    if problem.pipeline is not None:
-        entry["pipeline"] = _stages(problem.pipeline, d)
     return entry
 
 
@@ -231,21 +219,6 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
     """What holds for the whole pipeline."""
     keys = ("multicast", "replicas", "in_flight", "microbatches", "recompute")
     return {key: getattr(pipeline, key) for key in keys}
-
-
-def _stages(pipeline: Pipeline, d: int) -> dict[str, Any]:
-    """What holds for one device of a pipeline."""
-    entry: dict[str, Any] = {
-        "overlap": bool(pipeline.overlap[d]),
-        "duplex": "full" if pipeline.full_duplex[d] else "half",
-        "transfers": "free" if pipeline.free_transfers[d] else "counted",
-        "launch": int(pipeline.launch[d]),
-    }
-    if pipeline.machines is not None:
-        entry["machines"] = list(pipeline.machines[d])
-    if pipeline.segments[d] != UNBOUNDED:
-        entry["segments"] = int(pipeline.segments[d])
-    return entry
 
 
 def _links(problem: Problem) -> list[dict[str, Any]]:

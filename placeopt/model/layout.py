@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Int, Record, whole_numbers
+from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.rules import Timeless
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout(Record):
+class Layout(Timeless):
     """Which outputs may share bytes, and which bytes of the devices are reserved.
 
     Attributes
@@ -88,6 +89,19 @@ class Layout(Record):
         """Return the end of the last reserved region of a device, rounded up to a multiple of the alignment."""
         last = int(self.end[self.row[d + 1] - 1]) if self.row[d + 1] > self.row[d] else 0
         return -(-last // alignment) * alignment
+
+    def kinds(self, field: str) -> tuple[str, ...]:
+        """None: it only matters for addresses."""
+        return ()
+
+    def columns(self, d: int) -> tuple[Any, ...]:
+        """The reserved regions of a device."""
+        return tuple(self.reserved(d))
+
+    def device_keys(self, d: int) -> dict[str, Any]:
+        """The reserved regions of a device."""
+        found = [{"from": begin, "to": end} for begin, end in self.reserved(d)]
+        return {"reserved": found} if found else {}
 
     def part(self, tasks: Int, devices: Int) -> Layout | None:
         """Return the layout of some tasks and devices, by their ascending indices; None if it is a plain one."""

@@ -6,10 +6,18 @@ port, d. Without port contention, transfers do not occupy them. Port 2m + c is c
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
+
+FIELDS = ("contention", "shared_links")
+"""The fields of a problem that decide which ports there are."""
+
+PORTLESS: dict[str, Any] = {"contention": "none", "shared_links": None}
+"""Their values without ports."""
 
 
 def n_ports(problem: Problem) -> int:

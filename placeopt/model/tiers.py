@@ -26,14 +26,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, Record, whole_numbers
+from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.rules import Rule
 
 ENDLESS = int(np.iinfo(np.int64).max)
 """End of a tier without a limit: the capacity of a device without one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tiers(Record):
+class Tiers(Rule):
     """The memory tiers of m devices, k at most; devices with fewer have empty ones at the end.
 
     Attributes
@@ -53,7 +54,23 @@ class Tiers(Record):
         """(m,) bytes of all tiers; ENDLESS without a limit."""
         return self.end[:, -1]
 
-    def part(self, devices: Int) -> Tiers | None:
+    def hashed(self, field: str) -> dict[str, Any]:
+        """What the fingerprint of a problem contains of them."""
+        return {f"tier_{name}": value for name, value in self.parts().items()}
+
+    def counts(self) -> dict[str, int]:
+        """The number of devices."""
+        return {"devices": len(self.end)}
+
+    def merged(self, sequence: Int, first: Int) -> Tiers:
+        """The same: they depend on devices only."""
+        return self
+
+    def kept(self, device: Int, start: Int, end: Int) -> bool:
+        """True: `placeopt.model.memory.earliest_starts` counts swap times, which depend on what devices hold."""
+        return True
+
+    def part(self, tasks: Int, devices: Int) -> Tiers | None:
         """The tiers of some devices, by their indices; None if each has one only."""
         further = [self.further(d) for d in devices.tolist()]
         return build_tiers(self.end[devices, 0], further) if any(further) else None

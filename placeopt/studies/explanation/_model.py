@@ -33,7 +33,6 @@ from ortools.sat.python import cp_model
 
 from placeopt.bounding.engines import cp_sat
 from placeopt.model.arrays import Int
-from placeopt.model.unavailability import last_end
 from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 
 LITERALS = 400_000
@@ -280,5 +279,4 @@ def _horizon(system: System) -> int:
     slowest = 0
     for payload, edges in zip(*(part.tolist() for part in np.unique(problem.payload, return_counts=True)), strict=True):
         slowest += edges * int(problem.transfer(payload, everywhere[:, None], everywhere[None, :]).max(initial=0))
-    last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))
-    return last + int(system.ticks.max(axis=1, initial=0).sum()) + slowest
+    return problem.latest_opening + int(system.ticks.max(axis=1, initial=0).sum()) + slowest

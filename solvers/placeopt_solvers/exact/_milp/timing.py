@@ -12,7 +12,6 @@ from placeopt.model.arrays import Bool
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.setups import Setups
-from placeopt.model.unavailability import last_end
 
 from ..._runs.exact_run import View, counted
 from ..._runs.linear import Linear, total
@@ -69,15 +68,17 @@ def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value
     moving = np.asarray(problem.transfer(problem.payload[:, None, None], devices[:, None], devices[None, :]))
     may_run = allowed[problem.group]
     durations = problem.duration[may_run].tolist()
-    windows = [] if problem.unavailable is None else problem.unavailable.end.tolist()
+    ruled = [tick for rule in problem.stated.values() for each in rule.times() for tick in each.ravel().tolist()]
     due = problem.due[problem.due != UNLIMITED].tolist() if "tardiness" in counted(problem) else []
-    setups = [] if problem.setups is None else problem.setups.ticks.ravel().tolist()
-    unit = math.gcd(*durations, *setups, *moving.ravel().tolist(), *problem.release.tolist(), *windows, *due) or 1
+    unit = math.gcd(*durations, *ruled, *moving.ravel().tolist(), *problem.release.tolist(), *due) or 1
 
     longest = np.where(may_run, problem.duration, 0).max(axis=1, initial=0)
-    last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))
-    setting_up = [] if problem.setups is None else problem.setups.most(may_run).tolist()
-    ticks = last + sum(setting_up) + sum(longest.tolist()) + sum(moving.max(axis=(1, 2), initial=0).tolist())
+    ticks = (
+        problem.latest_opening
+        + sum(problem.delays(may_run).tolist())
+        + sum(longest.tolist())
+        + sum(moving.max(axis=(1, 2), initial=0).tolist())
+    )
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
     if incumbent is not None and weight > 0:
         ticks = min(ticks, int(incumbent / weight))
