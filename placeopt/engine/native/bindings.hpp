@@ -81,6 +81,14 @@ struct Owning {
         found.parallel = keep<bool>("resources.parallel", given.attr("parallel"), {m});
         return found;
     }
+    // Checks the rules of a problem.
+    void keep_rules(ExecutionRules& rules, nb::handle of, Int n, Int m) {
+        rules.unavailable = keep_unavailability(of, m);
+        rules.setups = keep_setups(of, n, m);
+        rules.resources = keep_resources(of, n, m);
+        rules.ports = keep_ports(of, m);
+        rules.check_rules(m);
+    }
     // The attribute `budgets`, which is None if there are none.
     Budgets keep_budgets(nb::handle of, Int g, Int m) {
         const nb::object given = of.attr("budgets");
@@ -123,10 +131,7 @@ struct BoundProblem : Owning<Problem> {
             p.tier_num = keep<Int>("tiers.byte_ticks_num", tiers.attr("byte_ticks_num"), {m, p.t});
             p.tier_den = keep<Int>("tiers.byte_ticks_den", tiers.attr("byte_ticks_den"), {m, p.t});
         }
-        p.unavailable = keep_unavailability(of, m);
-        p.setups = keep_setups(of, n, m);
-        p.resources = keep_resources(of, n, m);
-        p.ports = keep_ports(of, m);
+        keep_rules(p, of, n, m);
         p.prepare();
     }
 };

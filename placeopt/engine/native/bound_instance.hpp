@@ -84,14 +84,7 @@ struct BoundInstance : Owning<SearchProblem> {
             check_range("tiers.den", p.tier_den, 1, INT64_MAX);
             check_ratios("tiers.num", p.tier_num, p.tier_den);
         }
-        p.unavailable = keep_unavailability(of, m);
-        check_unavailability(p.unavailable, m);
-        p.setups = keep_setups(of, n, m);
-        check_setups(p.setups);
-        p.resources = keep_resources(of, n, m);
-        check_resources(p.resources);
-        p.ports = keep_ports(of, m);
-        check_ports(p.ports);
+        keep_rules(p, of.attr("problem"), n, m);
         p.budgets = keep_budgets(of, g, m);
         p.budget_bytes = keep<double>("budget_bytes", of.attr("budget_bytes"), {static_cast<Int>(p.budgets.left.size())});
         p.charge = keep<double>("charge", of.attr("charge"), {n, m});
