@@ -21,7 +21,6 @@ from placeopt.model.objective import shared_out
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import NANO, PARTS, UNLIMITED, Problem
 from placeopt.model.resources import Resources
-from placeopt.model.shared_links import SharedLink
 from placeopt.model.units import exact
 
 DIGITS = 60
@@ -113,8 +112,7 @@ def problem_header(problem: Problem) -> dict[str, Any]:
                 document[key] = {resources.names[r]: resources.stated(r, int(resources.capacity[r])) for r in places}
     document["links"] = {"overrides": _links(problem)}
     if problem.shared_links is not None:
-        links = problem.shared_links.links()
-        document["links"]["shared"] = {name: _shared_link(problem, link) for name, link in links.items()}
+        document["links"]["shared"] = problem.shared_links.documents(problem.device_names)
     runs = problem.runs_before_next_change
     if problem.relocation.any() or runs != 1 or "relocation" in problem.objective.metrics:
         document["current"] = {"runs_before_next_change": number(runs), "migration": 0}
@@ -241,12 +239,6 @@ def _links(problem: Problem) -> list[dict[str, Any]]:
             if len(link) > 2:
                 rows.append(link)
     return rows
-
-
-def _shared_link(problem: Problem, link: SharedLink) -> dict[str, Any]:
-    devices = [problem.device_names[d] for d in link.devices]
-    duplex = {"duplex": "half"} if link.half and not link.medium else {}
-    return {"between" if link.medium else "uplink_of": devices, **duplex}
 
 
 def _tasks(problem: Problem) -> dict[str, dict[str, Any]]:

@@ -221,14 +221,14 @@ def tier_bytes(problem: Problem, device: Int) -> Int:
 def earliest_starts(problem: Problem, device: Int) -> Int:
     """(n,) ticks before which no task of a placement may start: its release time, and the swap time of its device.
 
-    If the task lasts, so does the time to set up the device for it at tick 0.
+    Other rules may forbid earlier starts, too (`Rule.first_starts`).
     """
     found = (
         problem.release if problem.tiers is None else np.maximum(problem.release, swap_times(problem, device)[device])
     )
-    if problem.setups is not None:
-        tasks = np.arange(problem.n_tasks)
-        found = np.maximum(found, problem.setups.first(device, tasks) * (problem.duration[tasks, device] > 0))
+    for rule in problem.stated.values():
+        first = rule.first_starts(device, problem.duration[np.arange(problem.n_tasks), device])
+        found = found if first is None else np.maximum(found, first)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -199,6 +199,26 @@ def _term_text(term: Term) -> str:
         return f"{term.metric} / {term.weight.denominator}"
     return f"{float(term.weight):g} {term.metric}"
 
+
+class Kind(NamedTuple):
+    """A rule that solvers may support: what messages call it, and whether it only causes delays."""
+
+    text: str
+    delays: bool = True
+
+
+KINDS: Mapping[str, Kind] = {
+    "tiers": Kind("memory tiers"),
+    "unavailable": Kind("devices that are unavailable for a time"),
+    "setups": Kind("setup times"),
+    "shared_links": Kind("shared links"),
+    "machines": Kind("modes and teams in a pipeline", delays=False),
+    "resources": Kind("resources"),
+    "budgets": Kind("budgets", delays=False),
+    "parallel": Kind("devices that run several tasks at once"),
+    "limits": Kind("limits of metrics", delays=False),
+}
+"""Rules by their names in `Problem.rules`."""
 
 RULES = ("pipeline", "tiers", "unavailable", "setups", "shared_links", "resources", "layout")
 """The fields of `Problem` that are rules of execution (`placeopt.model.rules`)."""
@@ -429,7 +449,7 @@ class Problem:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules that hold besides those of tasks, links and memory (`placeopt.protocol.RULES`)."""
+        """The names of the rules that hold besides those of tasks, links and memory (`KINDS`)."""
         found = [kind for name, rule in self.stated.items() for kind in rule.kinds(name)]
         return (*found, "limits") if self.limits else tuple(found)
 

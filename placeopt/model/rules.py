@@ -58,6 +58,10 @@ class Rule(Record):
         """Ticks on which starts of tasks depend."""
         return ()
 
+    def first_starts(self, device: Int, ticks: Int) -> Int | None:
+        """(n,) ticks before which tasks that take `ticks` (n,) on devices (n,) cannot start; None for tick 0."""
+        return None
+
     def over(self) -> int:
         """The tick from which it closes no device."""
         return 0
@@ -66,9 +70,9 @@ class Rule(Record):
         """(n,) ticks that it adds before each task at most, on the devices (n, m) that may run it; None if none."""
         return None
 
-    def closed(self, device: Int, start: Int, end: Int) -> tuple[Int, Int, Int]:
-        """Devices, begins and ends of the times in which it keeps devices from running tasks; those of `kept`."""
-        return (device[:0],) * 3
+    def closed(self, device: Int, start: Int, end: Int) -> tuple[str, Int, Int, Int] | None:
+        """Times in which it keeps devices from running tasks, those of `kept`: a word, devices, begins, ends."""
+        return None
 
     def task_keys(self, i: int) -> dict[str, Any]:
         """Keys of a task in a document."""

@@ -120,16 +120,20 @@ class Setups(Rule):
         """Ticks of setups."""
         return (self.ticks,)
 
+    def first_starts(self, device: Int, ticks: Int) -> Int:
+        """(n,) ticks of the setup at tick 0, where tasks last."""
+        return self.first(device, np.arange(len(device))) * (ticks > 0)
+
     def kept(self, device: Int, start: Int, end: Int) -> bool:
         """Whether there is time for each setup."""
         last, needed = self.before(device, start, end - start)
         return bool((start >= np.where(last < 0, 0, end[last]) + needed)[needed > 0].all())
 
-    def closed(self, device: Int, start: Int, end: Int) -> tuple[Int, Int, Int]:
+    def closed(self, device: Int, start: Int, end: Int) -> tuple[str, Int, Int, Int]:
         """The setups, each right before its task."""
         _, needed = self.before(device, start, end - start)
         tasks = np.flatnonzero(needed)
-        return device[tasks], start[tasks] - needed[tasks], start[tasks]
+        return "setup", device[tasks], start[tasks] - needed[tasks], start[tasks]
 
     def task_keys(self, i: int) -> dict[str, Any]:
         """The family of a task."""

@@ -81,6 +81,14 @@ class SharedLinks(Timeless):
             found.append(f"{visible(name)}: {kind} {listing([device_names[d] for d in link.devices], 6)}")
         return found
 
+    def documents(self, device_names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The links in a document, by name."""
+        found = {}
+        for name, link in self.links().items():
+            duplex = {"duplex": "half"} if link.half and not link.medium else {}
+            found[name] = {"between" if link.medium else "uplink_of": [device_names[d] for d in link.devices], **duplex}
+        return found
+
     def counts(self) -> dict[str, int]:
         """The number of devices."""
         return {"devices": self.member.shape[1]}

@@ -63,9 +63,9 @@ class Unavailability(Rule):
         """The end of the last window."""
         return int(self.end.max())
 
-    def closed(self, device: Int, start: Int, end: Int) -> tuple[Int, Int, Int]:
+    def closed(self, device: Int, start: Int, end: Int) -> tuple[str, Int, Int, Int]:
         """All windows."""
-        return np.repeat(np.arange(len(self.row) - 1), np.diff(self.row)), self.begin, self.end
+        return "unavailable", np.repeat(np.arange(len(self.row) - 1), np.diff(self.row)), self.begin, self.end
 
     def device_keys(self, d: int) -> dict[str, Any]:
         """The windows of a device."""

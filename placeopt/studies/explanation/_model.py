@@ -58,7 +58,7 @@ class Model:
         self.system, self.timed, self._should_stop = system, timed, should_stop
         self.cp = cp_model.CpModel()
         problem = system.problem
-        timeless = not timed or not (problem.contends or problem.setups is not None)
+        timeless = not timed or not (problem.contends or problem.delays(problem.feasible).any())
         self.exact = problem.memory_model == "sum" and timeless and problem.pipeline is None
         self.literals = [self.cp.new_bool_var("") for _ in system.constraints]
         self.x: list[dict[int, Any]] = []

@@ -22,7 +22,6 @@ from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
 from placeopt.model.resource_use import amount_text, occupied_devices, resource_uses, task_lanes, use_over_time
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
-from placeopt.model.unavailability import Unavailability
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
     POINTS,
@@ -149,11 +148,12 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     entries: list[tuple[Any, str]] = []
     if problem.tiers is not None and _draw_swapping(axes, problem, schedule, rows, clock):
         entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
-    if problem.setups is not None and _draw_setups(axes, problem, schedule, rows, clock):
-        entries.append((patch_sample(palette.PAPER, hatch="xxxxx"), "setup"))
-    if problem.unavailable is not None:
-        _draw_windows(axes, problem.unavailable, rows, clock, limit)
-        entries.append((patch_sample(palette.PAPER, hatch="....."), "unavailable"))
+    for rule in problem.stated.values():
+        closed = rule.closed(schedule.device, schedule.start, schedule.start + durations(problem, schedule.device))
+        if closed is not None and len(closed[1]):
+            hatch = {"setup": "xxxxx"}.get(closed[0], ".....")
+            _draw_closed(axes, closed[1:], rows, clock, limit, hatch)
+            entries.append((patch_sample(palette.PAPER, hatch=hatch), closed[0]))
     if len(sent) and not flows:
         _draw_transfers(axes, problem, schedule, rows, clock)
         entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
@@ -267,26 +267,13 @@ def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows,
     return bool(devices)
 
 
-def _draw_setups(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> bool:
-    """Hatch the setups, each right before its task; return whether there are any."""
-    assert problem.setups is not None
-    ticks = durations(problem, schedule.device)
-    _, needed = problem.setups.before(schedule.device, schedule.start, ticks)
-    tasks = np.flatnonzero(needed)
-    end, device = schedule.start[tasks], schedule.device[tasks]
-    middle, half = rows.middle[device], rows.half[device]
-    corners = boxes(clock(end - needed[tasks]), clock(end), middle - half, middle + half)
-    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="xxxxx", zorder=2)
-    return len(tasks) > 0
-
-
-def _draw_windows(axes: Axes, windows: Unavailability, rows: Rows, clock: Clock, limit: float) -> None:
-    """Dot the windows in which devices are unavailable, up to the end of the axis."""
-    found = [(d, *window) for d in rows.devices for window in windows.of(d) if window[0] < limit]
-    device, begin, end = np.array(found, dtype=np.int64).reshape(-1, 3).T
+def _draw_closed(axes: Axes, closed: tuple[Int, Int, Int], rows: Rows, clock: Clock, limit: float, hatch: str) -> None:
+    """Hatch the times in which devices of the rows are closed to tasks, up to the end of the axis."""
+    shown = np.isin(closed[0], rows.devices) & (closed[1] < limit)
+    device, begin, end = (each[shown] for each in closed)
     middle, half = rows.middle[device], rows.half[device]
     corners = boxes(clock(begin), clock(np.minimum(end, limit)), middle - half, middle + half)
-    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch=".....", zorder=2)
+    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch=hatch, zorder=2)
 
 
 def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> None:

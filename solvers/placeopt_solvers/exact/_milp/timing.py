@@ -10,6 +10,7 @@ import numpy as np
 
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import Value
+from placeopt.model.ports import channels
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.setups import Setups
 
@@ -254,10 +255,9 @@ class Timing:
         """Require that a move starts after its producer and ends before its consumers, one at a time on each port."""
         for move in self.moves.all:
             self._use_port(move)
-        links, devices = self.problem.shared_links, range(self.problem.n_devices)
-        of = [] if links is None else [(links.of(*pair), pair) for pair in itertools.permutations(devices, 2)]
-        channels = range(0 if links is None else len(links.channels))
-        self._channels = [{pair for used, pair in of if c in used} for c in channels]
+        pairs = list(itertools.permutations(range(self.problem.n_devices), 2))
+        ways = [ways for _, ways in channels(self.problem)]
+        self._channels = [{(a, b) for a, b in pairs if any(of[a] and to[b] for of, to in each)} for each in ways]
         for q, r in itertools.combinations(range(len(self.moves.all)), 2):
             self._one_through_a_port(q, r)
 
