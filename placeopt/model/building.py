@@ -215,7 +215,8 @@ def build_problem(
         pipeline = build_pipeline(n, m, **pipeline)
     if "period" in goal.metrics:
         pipeline = build_pipeline(n, m) if pipeline is None else pipeline
-        _check_pipeline(pipeline, n, m, contention, memory_model, releases, deadlines)
+        check_rule("pipeline", pipeline, Pipeline, tasks=n, devices=m)
+        _check_pipeline(contention, memory_model, releases, deadlines)
     elif pipeline is not None:
         raise UsageError(f"pipeline: the objective {goal} does not contain period; expected an objective with it")
     capacities = each_device("capacity", capacity, UNLIMITED)
@@ -323,13 +324,8 @@ def _checked_limits(limits: Iterable[tuple[Metric, int]]) -> tuple[tuple[Metric,
     return tuple(found.items())
 
 
-def _check_pipeline(
-    pipeline: Pipeline, n: int, m: int, contention: str, memory_model: str, release: Int, deadline: Int
-) -> None:
+def _check_pipeline(contention: str, memory_model: str, release: Int, deadline: Int) -> None:
     """Reject what contradicts a pipeline, which has separate rules for ports, memory and times."""
-    sizes = len(pipeline.gradient), len(pipeline.launch)
-    if sizes != (n, m):
-        raise UsageError(f"pipeline: it is for {sizes[0]} tasks and {sizes[1]} devices; expected {n} and {m}")
     if contention != "none":
         raise UsageError(f"contention is {contention}; expected none with period, which counts the ports itself")
     if memory_model != "sum":

@@ -19,7 +19,7 @@ import numpy as np
 
 from placeopt.errors import UsageError, visible
 from placeopt.model.arrays import Int, whole_numbers
-from placeopt.model.rules import Timeless
+from placeopt.model.rules import Timeless, joined_windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +90,10 @@ class Layout(Timeless):
         last = int(self.end[self.row[d + 1] - 1]) if self.row[d + 1] > self.row[d] else 0
         return -(-last // alignment) * alignment
 
+    def counts(self) -> dict[str, int]:
+        """The number of tasks."""
+        return {"tasks": len(self.output)}
+
     def kinds(self, field: str) -> tuple[str, ...]:
         """None: it only matters for addresses."""
         return ()
@@ -141,17 +145,7 @@ def build_layout(
         if any(other == base or (view and viewed) for other, viewed in rows):
             raise UsageError(f"shares: output {task} has two rows with output {base}, or two views; expected one")
         rows.append((base, view))
-    row, begin, end = [0], list[int](), list[int]()
-    for d, regions in enumerate(reserved):
-        for low, high in sorted(whole_numbers(f"reserved[{d}]", each, (2,), "begin, end").tolist() for each in regions):
-            if high <= low:
-                raise UsageError(f"reserved[{d}] contains ({low}, {high}); expected an end after the begin")
-            if len(begin) > row[-1] and low <= end[-1]:
-                end[-1] = max(end[-1], high)
-            else:
-                begin.append(low)
-                end.append(high)
-        row.append(len(begin))
+    row, begin, end = joined_windows("reserved", reserved)
     if not table and not begin:
         return None
     columns = [np.array(column, dtype=np.int64) for column in (zip(*table, strict=True) if table else ((),) * 4)]

@@ -101,6 +101,10 @@ class Pipeline(Timeless):
         common, size = on @ on.T, on.sum(axis=1)
         return np.argwhere(np.triu((common > 0) & (common < np.minimum.outer(size, size))))
 
+    def counts(self) -> dict[str, int]:
+        """The numbers of tasks and devices."""
+        return {"tasks": len(self.gradient), "devices": len(self.launch)}
+
     def kinds(self, field: str) -> tuple[str, ...]:
         """Machines, where several devices occupy one."""
         return () if self.machines is None else ("machines",)

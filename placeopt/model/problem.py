@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -200,25 +200,18 @@ def _term_text(term: Term) -> str:
     return f"{float(term.weight):g} {term.metric}"
 
 
-class Kind(NamedTuple):
-    """A rule that solvers may support: what messages call it, and whether it only causes delays."""
-
-    text: str
-    delays: bool = True
-
-
-KINDS: Mapping[str, Kind] = {
-    "tiers": Kind("memory tiers"),
-    "unavailable": Kind("devices that are unavailable for a time"),
-    "setups": Kind("setup times"),
-    "shared_links": Kind("shared links"),
-    "machines": Kind("modes and teams in a pipeline", delays=False),
-    "resources": Kind("resources"),
-    "budgets": Kind("budgets", delays=False),
-    "parallel": Kind("devices that run several tasks at once"),
-    "limits": Kind("limits of metrics", delays=False),
+DELAYS = {
+    "tiers": "memory tiers",
+    "unavailable": "devices that are unavailable for a time",
+    "setups": "setup times",
+    "shared_links": "shared links",
+    "resources": "resources",
+    "parallel": "devices that run several tasks at once",
 }
-"""Rules by their names in `Problem.rules`."""
+"""What messages call the rules that only cause delays, by their names in `Problem.rules`."""
+
+KINDS = {**DELAYS, "machines": "modes and teams in a pipeline", "budgets": "budgets", "limits": "limits of metrics"}
+"""The same for all rules that not all solvers support."""
 
 RULES = ("pipeline", "tiers", "unavailable", "setups", "shared_links", "resources", "layout")
 """The fields of `Problem` that are rules of execution (`placeopt.model.rules`)."""
@@ -454,16 +447,23 @@ class Problem:
         return (*found, "limits") if self.limits else tuple(found)
 
     @property
+    def parallel(self) -> Bool:
+        """(m,), whether the device runs several tasks at once."""
+        return np.zeros(self.n_devices, dtype=np.bool_) if self.resources is None else self.resources.parallel
+
+    def within_budgets(self, device: Int) -> bool:
+        """Whether a placement (n,) keeps all budgets."""
+        return self.resources is None or self.resources.within_budgets(device)
+
+    @property
     def latest_opening(self) -> int:
         """The tick from which neither release times nor rules, apart from swapping, close a device for a task."""
         return max([int(self.release.max(initial=0)), *(rule.over() for rule in self.stated.values())])
 
     def delays(self, feasible: Bool) -> Int:
         """(n,) ticks that rules add before each task at most, on the devices (n, m) that may run it."""
-        found = np.zeros(self.n_tasks, dtype=np.int64)
-        for rule in self.stated.values():
-            found = found if (ticks := rule.delays(feasible)) is None else found + ticks
-        return found
+        zero: Any = np.zeros(self.n_tasks, dtype=np.int64)
+        return np.asarray(sum((rule.delays(feasible) for rule in self.stated.values()), zero))
 
     @property
     def contends(self) -> bool:

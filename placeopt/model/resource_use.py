@@ -122,10 +122,8 @@ def lanes(intervals: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
 def task_lanes(problem: Problem, schedule: Schedule) -> Int:
     """(n,) the lane of each task among those that a parallel device runs at once; 0 on other devices."""
     found = np.zeros(problem.n_tasks, dtype=np.int64)
-    if problem.resources is None or not problem.resources.parallel.any():
-        return found
     end = schedule.start + durations(problem, schedule.device)
-    tasks = np.flatnonzero(problem.resources.parallel[schedule.device])
+    tasks = np.flatnonzero(problem.parallel[schedule.device])
     tasks = tasks[np.lexsort((tasks, end[tasks], schedule.start[tasks]))]
     columns = schedule.device[tasks].tolist(), schedule.start[tasks].tolist(), end[tasks].tolist()
     found[tasks] = [lane for _, lane in lanes(zip(*columns, strict=True))]

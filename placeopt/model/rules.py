@@ -6,10 +6,11 @@ Code that cuts, joins, scales, compares, hashes, checks or writes problems calls
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self, TypeVar
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Bool, Int, Record
+from placeopt.model.arrays import Bool, Int, Record, whole_numbers
 
 Some = TypeVar("Some", bound="Rule")
 
@@ -42,9 +43,10 @@ class Rule(Record):
     def merged(self, sequence: Int, first: Int) -> Any:
         """The rule for clusters of tasks: those of `sequence` from each entry of `first` on, one after another.
 
-        None if clusters have no such rule; the schedule of their tasks is re-timed.
+        Unless it says otherwise, a rule about devices stays the same, and clusters keep no other: the schedule of their
+        tasks is re-timed.
         """
-        return None
+        return None if "tasks" in self.counts() else self
 
     def kept(self, device: Int, start: Int, end: Int) -> bool:
         """Whether tasks (n,) on devices keep it, as far as it is about neither memory nor transfers."""
@@ -58,17 +60,17 @@ class Rule(Record):
         """Ticks on which starts of tasks depend."""
         return ()
 
-    def first_starts(self, device: Int, ticks: Int) -> Int | None:
-        """(n,) ticks before which tasks that take `ticks` (n,) on devices (n,) cannot start; None for tick 0."""
-        return None
+    def first_starts(self, device: Int, ticks: Int) -> Int | int:
+        """(n,) ticks before which tasks that take `ticks` (n,) on devices (n,) cannot start, or one for all."""
+        return 0
 
     def over(self) -> int:
         """The tick from which it closes no device."""
         return 0
 
-    def delays(self, feasible: Bool) -> Int | None:
-        """(n,) ticks that it adds before each task at most, on the devices (n, m) that may run it; None if none."""
-        return None
+    def delays(self, feasible: Bool) -> Int | int:
+        """(n,) ticks that it adds before each task at most, on the devices (n, m) that may run it, or one for all."""
+        return 0
 
     def closed(self, device: Int, start: Int, end: Int) -> tuple[str, Int, Int, Int] | None:
         """Times in which it keeps devices from running tasks, those of `kept`: a word, devices, begins, ends."""
@@ -109,3 +111,23 @@ def check_rule(name: str, given: Any, kind: type[Some], **expected: int) -> None
         size = " and ".join(f"{count} {axis}" for axis, count in counts.items())
         right = " and ".join(map(str, wanted.values()))
         raise UsageError(f"{name}: {'it is' if one else 'they are'} for {size}; expected {right}")
+
+
+def joined_windows(name: str, given: Iterable[Iterable[tuple[int, int]]]) -> tuple[list[int], list[int], list[int]]:
+    """Row, begins and ends of the windows of each device, in order; those that overlap or touch become one."""
+    row, begin, end = [0], list[int](), list[int]()
+    for d, windows in enumerate(given):
+        pairs = []
+        for k, window in enumerate(windows):
+            low, high = whole_numbers(f"{name}[{d}][{k}]", window, (2,), "begin, end").tolist()
+            if high <= low:
+                raise UsageError(f"{name}[{d}][{k}] is ({low}, {high}); expected an end after the begin")
+            pairs.append((low, high))
+        for low, high in sorted(pairs):
+            if len(end) > row[-1] and low <= end[-1]:
+                end[-1] = max(end[-1], high)
+            else:
+                begin.append(low)
+                end.append(high)
+        row.append(len(begin))
+    return row, begin, end

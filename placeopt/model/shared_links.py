@@ -97,10 +97,6 @@ class SharedLinks(Timeless):
         """The links of a device."""
         return (int(self.label[d]),)
 
-    def merged(self, sequence: Int, first: Int) -> SharedLinks:
-        """The same: it depends on devices only."""
-        return self
-
     def part(self, tasks: Int, devices: Int) -> SharedLinks | None:
         """The links of some devices, by their indices, without those that none of them uses; None if none is left."""
         member = self.member[:, devices]

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -62,10 +62,6 @@ class Tiers(Rule):
         """The number of devices."""
         return {"devices": len(self.end)}
 
-    def merged(self, sequence: Int, first: Int) -> Tiers:
-        """The same: they depend on devices only."""
-        return self
-
     def kept(self, device: Int, start: Int, end: Int) -> bool:
         """True: `placeopt.model.memory.earliest_starts` counts swap times, which depend on what devices hold."""
         return True
@@ -83,6 +79,18 @@ class Tiers(Rule):
             if end > before:
                 found.append((ENDLESS if end == ENDLESS else end - before, num, den))
         return found
+
+    def swap_time(self, d: int, used: int) -> int:
+        """Ticks for which a device with `used` bytes swaps; those beyond its last tier do not count."""
+        ticks = 0
+        for k in range(1, self.end.shape[1]):
+            before = self.end[d, k - 1]
+            if used <= before:
+                break
+            inside, num, den = min(used, self.end[d, k]) - before, self.byte_ticks_num[d, k], self.byte_ticks_den[d, k]
+            whole = inside // den
+            ticks += whole * num - (-((inside - whole * den) * num) // den)
+        return ticks
 
     def sizes(self, d: int) -> list[int | None]:
         """Bytes of each tier of a device; None without a limit."""
@@ -142,25 +150,3 @@ def build_tiers(first: Any, further: Sequence[Sequence[tuple[int, int, int]]]) -
     for array in (end, num, den):
         array.flags.writeable = False
     return Tiers(end, num, den)
-
-
-class TierArrays(NamedTuple):
-    """The tiers of a problem as arrays, with the bytes of its tasks; (n,) or (m, k), empty without tiers."""
-
-    memory: Int
-    end: Int
-    num: Int
-    den: Int
-
-
-def swap_time(tiers: TierArrays, d: int, used: int) -> int:
-    """Ticks for which a device with `used` bytes swaps; those beyond its last tier do not count."""
-    ticks = 0
-    for k in range(1, tiers.end.shape[1]):
-        before = tiers.end[d, k - 1]
-        if used <= before:
-            break
-        inside, num, den = min(used, tiers.end[d, k]) - before, tiers.num[d, k], tiers.den[d, k]
-        whole = inside // den
-        ticks += whole * num - (-((inside - whole * den) * num) // den)
-    return ticks

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, whole_numbers
-from placeopt.model.rules import Rule
+from placeopt.model.arrays import Int
+from placeopt.model.rules import Rule, joined_windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,10 +49,6 @@ class Unavailability(Rule):
     def part(self, tasks: Int, devices: Int) -> Unavailability | None:
         """The windows of some devices, by their indices; None if these are always there."""
         return build_unavailability([self.of(d) for d in devices.tolist()])
-
-    def merged(self, sequence: Int, first: Int) -> Unavailability:
-        """The same: it depends on devices only."""
-        return self
 
     def times(self) -> tuple[Int, ...]:
         """The ends of all windows."""
@@ -100,21 +95,7 @@ def build_unavailability(windows: Sequence[Iterable[tuple[int, int]]]) -> Unavai
     UsageError
         If a window is not two whole numbers of which the second is larger, or begins before tick 0.
     """
-    row, begin, end = [0], list[int](), list[int]()
-    for d, given in enumerate(windows):
-        pairs = []
-        for k, window in enumerate(given):
-            first, last = whole_numbers(f"unavailable[{d}][{k}]", window, (2,), "begin, end").tolist()
-            if last <= first:
-                raise UsageError(f"unavailable[{d}][{k}] is ({first}, {last}); expected an end after the begin")
-            pairs.append((first, last))
-        for first, last in sorted(pairs):
-            if len(end) > row[-1] and first <= end[-1]:
-                end[-1] = max(end[-1], last)
-            else:
-                begin.append(first)
-                end.append(last)
-        row.append(len(begin))
+    row, begin, end = joined_windows("unavailable", windows)
     if not begin:
         return None
     arrays = [np.array(values, dtype=np.int64) for values in (row, begin, end)]

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from placeopt.errors import UsageError, listing, meaning, suggestion
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value
-from placeopt.model.problem import KINDS, Contention, MemoryModel, Metric, Problem
+from placeopt.model.problem import DELAYS, KINDS, Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol.pool import Pool
 
@@ -29,10 +29,10 @@ PLACED: tuple[Metric, ...] = tuple(metric for metric in ALL_METRICS if metric no
 """The metrics that local search evaluates step by step: neither ends of single tasks nor numbers of devices."""
 
 
-RULES: Mapping[str, str] = {name: kind.text for name, kind in KINDS.items()}
+RULES: Mapping[str, str] = KINDS
 """What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 
-RETIMED = tuple(name for name, kind in KINDS.items() if kind.delays)
+RETIMED = tuple(DELAYS)
 """The rules that only cause delays. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
 BOOKED = (*RETIMED, "budgets")

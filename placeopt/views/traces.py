@@ -202,8 +202,7 @@ class _Tracks(_Threads):
         if schedule.transfers is not None:
             self._added += [" transfers"] if problem.contention == "half_duplex" else [" sends", " receives"]
         self._per_device = len(self._added)
-        if problem.resources is not None:
-            self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.resources.parallel)}
+        self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.parallel)}
         self._tasks = self._make_tasks(schedule)
         self._all = [*self._tasks, *self._make_flows(schedule)]
         self._channels = [] if schedule.transfers is None else [name for name, _ in channels(problem)]

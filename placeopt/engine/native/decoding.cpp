@@ -126,18 +126,6 @@ double LocalSearch::standing_cost() {
     return value;
 }
 
-// The tick at which a device has swapped, with memory tiers.
-Int LocalSearch::swapped(Int d) const {
-    const Int used = subtract(problem_.capacity[d], room_[d]);
-    Int ticks = 0;
-    for (Int k = d * problem_.tiers + 1; k < (d + 1) * problem_.tiers; ++k) {
-        const Int before = problem_.tier_end[k - 1];
-        if (used <= before) break;
-        ticks = add(ticks, ratio_ceil(std::min(used, problem_.tier_end[k]) - before, problem_.tier_num[k], problem_.tier_den[k]));
-    }
-    return ticks;
-}
-
 // Under `peak`, sets the penalty for memory and returns the cost of the memory balance. O(n log n).
 //
 // The bytes live on a device grow only when a task starts, and the tasks of a device start in the state's order, unless it
@@ -240,7 +228,7 @@ double LocalSearch::decode(Int begin, double limit) {
     return problem_.ruled() ? decode_with<false>(begin, limit) : decode_with<true>(begin, limit);
 }
 
-// `plain` is whether there are no rules.
+// `plain` is whether there are no rules but memory tiers.
 template <bool plain>
 double LocalSearch::decode_with(Int begin, double limit) {
     const Int n = problem_.n, m = problem_.m;
@@ -259,7 +247,7 @@ double LocalSearch::decode_with(Int begin, double limit) {
     const Int cut = heavy > 0 ? whole((limit - rest) / heavy) : INT64_MAX;
     const Int known = std::max(last_ + 1, known_);
     Int first = std::min(begin, valid_);
-    const bool swaps = problem_.tiers > 0, ports = !plain && problem_.ports.any(), due = problem_.due,
+    const bool swaps = problem_.tiers.any(), ports = !plain && problem_.ports.any(), due = problem_.due,
                shared = !plain && usage_.any(), sets = !plain && set_up_.any();
     if (swaps)  // a device is busy until it has swapped: any change of that time begins before the first task
         for (Int d = 0; d < m; ++d)

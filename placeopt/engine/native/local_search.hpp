@@ -45,8 +45,6 @@ struct SearchProblem : ExecutionRules {
     Flags feasible;                               // (g, m)
     Ints memory, apart_start, apart;              // (g,), (g + 1,)
     Ints capacity, resident, output, scratch;     // (m,), (n,)
-    Ints tier_end, tier_num, tier_den;            // (m, t)
-    Int tiers = 0;
     Budgets budgets;                              // what groups use of them, where none has a home
     Floats budget_bytes;                          // (b,) the bytes above a capacity that a unit above a budget counts as
     Floats charge;                                // (n, m) cost of a task on a device, apart from times
@@ -127,7 +125,8 @@ private:
     double live_cost();
     void spend(Int g, Int d, Int sign);
     Int least_later(Int part) const;
-    Int swapped(Int d) const;
+    // The tick at which a device has swapped, with memory tiers.
+    Int swapped(Int d) const { return problem_.tiers.swap_time(d, subtract(problem_.capacity[d], room_[d])); }
     Int booked(Int k, Int p, Int d);
     void rewind(Int first);
     void look_ahead();

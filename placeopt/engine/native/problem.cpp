@@ -20,15 +20,7 @@ void Problem::prepare() {
     check_range("byte_ticks_num", num, 0, INT64_MAX);
     check_range("byte_ticks_den", den, 1, INT64_MAX);
     check_range("capacity", capacity, 0, INT64_MAX);
-    check_range("tiers.end", tier_end, 0, INT64_MAX);
-    check_range("tiers.byte_ticks_num", tier_num, 0, INT64_MAX);
-    check_range("tiers.byte_ticks_den", tier_den, 1, INT64_MAX);
-    const auto check_ratios = [](const char* name, Ints nums, Ints dens) {
-        for (std::size_t k = 0; k < nums.size(); ++k)
-            if (nums[k] > (NEVER - 1) / dens[k]) wrong(name, k, nums[k], "a product with its denominator below 2^62");
-    };
     check_ratios("byte_ticks_num", num, den);
-    check_ratios("tiers.byte_ticks_num", tier_num, tier_den);
     for (Int i = 0; i < n; ++i) {
         for (Int k = out_start[i]; k < out_start[i + 1]; ++k)
             if (edge_source[k] != i) wrong("edge_source", k, edge_source[k], std::to_string(i) + ", as out_start states");

@@ -5,9 +5,9 @@
 
 namespace engine {
 
-// n tasks, m devices, e edges, g groups, t memory tiers. Matrices are in row-major order.
+// n tasks, m devices, e edges, g groups. Matrices are in row-major order.
 struct Problem : ExecutionRules {
-    Int n = 0, m = 0, e = 0, g = 0, t = 0;
+    Int n = 0, m = 0, e = 0, g = 0;
     Ints duration;                            // (n, m) ticks
     Ints release;                             // (n,) ticks
     Ints group;                               // (n,)
@@ -16,7 +16,6 @@ struct Problem : ExecutionRules {
     Ints out_start, in_start, in_edge, order; // (n + 1,), (n + 1,), (e,), (n,)
     Ints latency, num, den;                   // (m, m): num ticks move den bytes
     Ints capacity;                            // (m,) bytes
-    Ints tier_end, tier_num, tier_den;        // (m, t), t = 0 without tiers
 
     // Derived: the producers and bytes of in-edges in the order of `in_edge`, which most loops read.
     std::vector<Int> in_source, in_payload;
@@ -39,17 +38,6 @@ struct Problem : ExecutionRules {
     Int transfer(Int bytes, Int a, Int b) const {
         const Int link = a * m + b;
         return add(latency[link], ratio_ceil(bytes, num[link], den[link]));
-    }
-
-    // Ticks for which device d swaps with `used` bytes; those beyond its last tier do not count.
-    Int swap_time(Int d, Int used) const {
-        Int ticks = 0;
-        for (Int k = d * t + 1; k < (d + 1) * t; ++k) {
-            const Int before = tier_end[k - 1];
-            if (used <= before) break;
-            ticks = add(ticks, ratio_ceil(std::min(used, tier_end[k]) - before, tier_num[k], tier_den[k]));
-        }
-        return ticks;
     }
 };
 

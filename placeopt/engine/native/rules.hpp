@@ -9,6 +9,30 @@
 
 namespace engine {
 
+// Memory tiers (placeopt.model.tiers); t = 0 without them.
+struct Tiers {
+    Ints end, num, den;  // (m, t) bytes of each tier and those before; num ticks move den bytes
+    Int t = 0;
+
+    bool any() const { return t > 0; }
+    // Ticks for which device d swaps with `used` bytes; those beyond its last tier do not count.
+    Int swap_time(Int d, Int used) const {
+        Int ticks = 0;
+        for (Int k = d * t + 1; k < (d + 1) * t; ++k) {
+            const Int before = end[k - 1];
+            if (used <= before) break;
+            ticks = add(ticks, ratio_ceil(std::min(used, end[k]) - before, num[k], den[k]));
+        }
+        return ticks;
+    }
+    void check() const {
+        check_range("tiers.end", end, 0, INT64_MAX);
+        check_range("tiers.byte_ticks_num", num, 0, INT64_MAX);
+        check_range("tiers.byte_ticks_den", den, 1, INT64_MAX);
+        check_ratios("tiers.byte_ticks_num", num, den);
+    }
+};
+
 // The windows in which devices run no task (placeopt.model.unavailability); empty arrays if there are none.
 struct Unavailability {
     Ints row, begin, end;  // (m + 1,), (w,) windows of each device, in order and apart
@@ -137,12 +161,13 @@ struct Ports {
 
 // The rules of a problem of n tasks and m devices. Loops ask them, not the single rules.
 struct ExecutionRules {
+    Tiers tiers;
     Unavailability unavailable;
     Setups setups;
     Resources resources;
     Ports ports;
 
-    // Whether there are any, ports included.
+    // Whether there are any but tiers.
     bool ruled() const { return unavailable.any() || setups.any() || resources.any() || ports.any(); }
     bool parallel(Int d) const { return resources.any() && resources.parallel[d]; }
     // The first tick from `tick` on at which device d can start `ticks` ticks of work.
@@ -155,6 +180,7 @@ struct ExecutionRules {
     Int between(Int d, Int j, Int i) const { return setups.before(d, setups.family[j], i); }
     // Checks every array, and fills what is derived; throws Wrong.
     void check_rules(Int m) {
+        tiers.check();
         unavailable.check(m);
         setups.check();
         resources.check();

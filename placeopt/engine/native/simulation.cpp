@@ -20,10 +20,10 @@ void Simulation::place(Ints devices) {
             edge_ticks[k] = a == b ? 0 : problem_.transfer(problem_.payload[k], a, b);
         }
     }
-    if (problem_.t == 0) return;
+    if (!problem_.tiers.any()) return;
     std::vector<Int> used(problem_.m);
     for (Int i = 0; i < problem_.n; ++i) used[device[i]] = add(used[device[i]], memory_[i]);
-    for (Int d = 0; d < problem_.m; ++d) swap_[d] = problem_.swap_time(d, used[d]);
+    for (Int d = 0; d < problem_.m; ++d) swap_[d] = problem_.tiers.swap_time(d, used[d]);
 }
 
 void Simulation::clear() {

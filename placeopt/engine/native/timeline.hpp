@@ -91,7 +91,7 @@ struct Line {
     Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording);
 
     Rules rules() const {
-        return {problem.ports.any(), problem.t > 0, groups.live.on, problem.resources.any()};
+        return {problem.ports.any(), problem.tiers.any(), groups.live.on, problem.resources.any()};
     }
     Profile profile(Int d) {
         const Int size = 2 * groups.live.leaves;
@@ -394,10 +394,10 @@ private:
         Int ready = problem.release[i];
         if constexpr (rules.tiers) {
             const Int used = subtract(problem.capacity[d], line.room[d]), k = problem.group[i];
-            Int swapped = problem.swap_time(d, used);
+            Int swapped = problem.tiers.swap_time(d, used);
             if (line.home[k] < 0) {
                 const Int before = swapped;
-                swapped = problem.swap_time(d, add(used, groups.memory[k]));
+                swapped = problem.tiers.swap_time(d, add(used, groups.memory[k]));
                 const Int delay = std::max(swapped, line.first[d]) - std::max(before, line.first[d]);
                 if (delay > 0) ready = std::max(ready, add(line.free[d], delay));
             }

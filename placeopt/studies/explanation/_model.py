@@ -238,7 +238,7 @@ class Model:
                     windows[d].append(closed)
         resources = system.resources
         for d, group in enumerate(intervals):
-            if resources is None or not resources.parallel[d]:
+            if not problem.parallel[d]:
                 cp.add_no_overlap([*group.values(), *windows[d]])
             elif windows[d]:
                 for interval in group.values():

@@ -53,6 +53,9 @@ IDLE_ROWS = 12
 RESOURCES = 3
 """Maximum number of renewable resources with a chart: those of which the largest share is used."""
 
+HATCHES = {"swapping": "/////", "setup": "xxxxx"}
+"""What marks times in which devices run no task; dots mark all others."""
+
 _HALF = 0.36  # of a bar's height; rows are 1 apart
 _BELOW, _ABOVE = 0.07, 0.06  # the path runs just below the bars, and within those of lanes
 _LANE = 0.55  # the height of a lane of a parallel device
@@ -146,14 +149,12 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     else:
         _draw_shares(axes, problem, schedule, rows, clock, end)
     entries: list[tuple[Any, str]] = []
-    if problem.tiers is not None and _draw_swapping(axes, problem, schedule, rows, clock):
-        entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
-    for rule in problem.stated.values():
-        closed = rule.closed(schedule.device, schedule.start, schedule.start + durations(problem, schedule.device))
-        if closed is not None and len(closed[1]):
-            hatch = {"setup": "xxxxx"}.get(closed[0], ".....")
-            _draw_closed(axes, closed[1:], rows, clock, limit, hatch)
-            entries.append((patch_sample(palette.PAPER, hatch=hatch), closed[0]))
+    ends, swap = schedule.start + durations(problem, schedule.device), swap_times(problem, schedule.device)
+    closed = [rule.closed(schedule.device, schedule.start, ends) for rule in problem.stated.values()]
+    swapping = "swapping", np.arange(len(swap)), np.where(swap > 0, 0, limit), swap
+    for label, *times in (swapping, *filter(None, closed)):
+        if _draw_closed(axes, times, rows, clock, limit, hatch := HATCHES.get(label, ".....")):
+            entries.append((patch_sample(palette.PAPER, hatch=hatch), label))
     if len(sent) and not flows:
         _draw_transfers(axes, problem, schedule, rows, clock)
         entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
@@ -257,23 +258,16 @@ def _draw_bars(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clo
                       clip_on=True, zorder=3)  # fmt: skip
 
 
-def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> bool:
-    """Hatch the time before the first task in which a device swaps; return whether any does."""
-    swap = swap_times(problem, schedule.device)
-    devices = [d for d in rows.devices if swap[d]]
-    middle, half = rows.middle[devices], rows.half[devices]
-    corners = boxes(np.zeros(len(devices)), clock(swap[devices]), middle - half, middle + half)
-    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
-    return bool(devices)
-
-
-def _draw_closed(axes: Axes, closed: tuple[Int, Int, Int], rows: Rows, clock: Clock, limit: float, hatch: str) -> None:
-    """Hatch the times in which devices of the rows are closed to tasks, up to the end of the axis."""
+def _draw_closed(axes: Axes, closed: list[Int], rows: Rows, clock: Clock, limit: float, hatch: str) -> bool:
+    """Hatch the times in which devices of the rows are closed, up to the end of the axis; return whether any are."""
     shown = np.isin(closed[0], rows.devices) & (closed[1] < limit)
+    if not shown.any():
+        return False
     device, begin, end = (each[shown] for each in closed)
     middle, half = rows.middle[device], rows.half[device]
     corners = boxes(clock(begin), clock(np.minimum(end, limit)), middle - half, middle + half)
     fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch=hatch, zorder=2)
+    return True
 
 
 def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> None:

@@ -9,10 +9,8 @@ import numpy as np
 
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.graph import path_lengths
-from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation
-from placeopt.model.tiers import TierArrays
 
 from .._constructive.groups import Budgets, budgets_of
 from .._runs.device_classes import class_ends
@@ -60,7 +58,6 @@ class Instance(NamedTuple):
     apart_start: Int  # (g + 1,) the groups that are separated from each, as CSR
     apart: Int
     capacity: Int  # (m,) bytes
-    tiers: TierArrays  # the memory tiers; empty without any
     problem: Problem  # for its rules of execution, which delay tasks and transfers
     budgets: Budgets | None  # what groups use of budgets; None without any
     budget_bytes: Float  # (b,) the bytes above a capacity that a unit above a budget counts as
@@ -131,7 +128,6 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         memory=group_memory(problem),
         apart_start=apart_start,
         apart=apart,
-        tiers=tier_arrays(problem),
         problem=problem,
         budgets=budgets,
         budget_bytes=budget_bytes,

@@ -40,28 +40,19 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
     home = np.full(problem.n_groups, -1, dtype=np.int64)
     home[problem.group] = device
     left, right = problem.separation[:, 0], problem.separation[:, 1]
+    end, alone = start + durations(problem, device), ~problem.parallel[device]
     return bool(
         problem.feasible[np.arange(problem.n_tasks), device].all()
         and (home[problem.group] == device).all()
         and (device[left] != device[right]).all()
-        and (start + durations(problem, device) <= problem.deadline).all()
-        and _apart_on_devices(problem, schedule)
-        and all(rule.kept(device, start, start + durations(problem, device)) for rule in problem.stated.values())
+        and (end <= problem.deadline).all()
+        and _disjoint(device[alone], start[alone], end[alone])
+        and all(rule.kept(device, start, end) for rule in problem.stated.values())
         and _transfers_valid(problem, schedule)
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
         and fits(problem, schedule)
         and all(METRICS[metric](problem, schedule) <= most for metric, most in problem.limits)
     )
-
-
-def _apart_on_devices(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether devices that are not parallel run one task at a time."""
-    device, start = schedule.device, schedule.start
-    end = start + durations(problem, device)
-    if problem.resources is None:
-        return _disjoint(device, start, end)
-    alone = ~problem.resources.parallel[device]
-    return _disjoint(device[alone], start[alone], end[alone])
 
 
 def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:

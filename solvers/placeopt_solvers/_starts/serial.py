@@ -28,7 +28,7 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
         if len(barred):
             reasons.append(f"{problem.device_names[d]} may not run {problem.task_names[barred[0]]}")
             continue
-        if problem.resources is not None and not problem.resources.within_budgets(np.full(problem.n_tasks, d)):
+        if not problem.within_budgets(np.full(problem.n_tasks, d)):
             reasons.append(f"all tasks on {problem.device_names[d]} exceed a budget")
             continue
         schedules = _orders(problem, d)

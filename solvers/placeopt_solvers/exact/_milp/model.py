@@ -156,9 +156,8 @@ class Model:
         span = self.program.column(0, self.times.horizon, lambda view: view.metrics["makespan"] / unit)
         for end in self.timing.end:
             self.program.at_least(span, end)
-        resources = self.problem.resources
         for d, load in enumerate(self.placement.loads(self.times.duration)):
-            if resources is None or not resources.parallel[d]:
+            if not self.problem.parallel[d]:
                 self.program.at_least(span, load)
         return unit * span
 

@@ -117,6 +117,7 @@ class Timing:
     def __init__(self, moves: Moves, times: Times) -> None:
         self.moves, self.placement, self.times = moves, moves.placement, times
         self.problem, self.program = moves.problem, moves.program
+        self._parallel = self.problem.parallel
         self.start = [self._start(i) for i in range(self.problem.n_tasks)]
         self.end = [start + self._duration(i) for i, start in enumerate(self.start)]
         for i, latest in enumerate(times.latest):
@@ -177,12 +178,11 @@ class Timing:
         g, h, placement = self.placement.group[i], self.placement.group[j], self.placement
         if self.times.ordered(i, j) or not (g == h or placement.may_share(g, h)):
             return
-        resources = self.problem.resources
-        if resources is None or not resources.parallel.any():
+        if not self._parallel.any():
             self.program.at_least(self.order(i, j) + self.order(j, i), placement.together(g, h))
             return
         for d in placement.x[g].keys() & placement.x[h].keys():
-            if not resources.parallel[d]:
+            if not self._parallel[d]:
                 both = placement.x[g][d] + placement.x[h][d] - 1
                 self.program.at_least(self.order(i, j) + self.order(j, i), both)
 
