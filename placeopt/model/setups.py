@@ -275,13 +275,7 @@ def _text(setups: Setups, family: int) -> str:
 
 
 def check_setups(setups: Setups, duration: Int, feasible: Bool, device_names: Sequence[str]) -> None:
-    """Reject setup times that do not keep the triangle inequality.
-
-    Raises
-    ------
-    UsageError
-        If a change is faster by way of another task.
-    """
+    """Reject setup times with a change that is faster by way of another task."""
     if (found := detour(setups, duration, feasible)) is not None:
         text = found.text.format(f"{found.ticks} ticks", f"{found.faster} ticks")
         raise UsageError(f"setups of {visible(device_names[found.device])}: {text}")
