@@ -29,6 +29,7 @@ from placeopt.model.pipeline import Pipeline, build_pipeline
 from placeopt.model.problem import (
     LARGEST_ALIGNMENT,
     NANO,
+    RULES,
     UNLIMITED,
     Contention,
     Efficiency,
@@ -39,11 +40,12 @@ from placeopt.model.problem import (
     Rounding,
     Term,
 )
-from placeopt.model.resources import Resources, checked_resources
-from placeopt.model.setups import Setups, checked_setups
-from placeopt.model.shared_links import SharedLinks, checked_shared_links
+from placeopt.model.resources import Resources, only_feasible
+from placeopt.model.rules import check_rule
+from placeopt.model.setups import Setups, check_setups
+from placeopt.model.shared_links import SharedLinks
 from placeopt.model.tiers import Tiers
-from placeopt.model.unavailability import Unavailability, checked_unavailability
+from placeopt.model.unavailability import Unavailability
 from placeopt.model.units import is_whole
 
 _BLOCK = 2**18
@@ -145,10 +147,12 @@ def build_problem(
     edge_shared = flags("shared", shared, (e,), "edges", default=False)[by_source]
     allowed = flags("feasible", feasible, by_both, "tasks x devices", default=True)
     ticks = whole_numbers("duration", duration, by_both, "tasks x devices", where=allowed)
-    resources = checked_resources(resources, allowed)
-    if resources is not None and not (fits := resources.fits(ticks)).all():
-        allowed, ticks = allowed & fits, np.where(fits, ticks, 0)
-        resources = checked_resources(resources, allowed)
+    check_rule("resources", resources, Resources, tasks=n, devices=m)
+    if resources is not None:
+        resources = only_feasible(resources, allowed)
+        if not (fits := resources.fits(ticks)).all():
+            allowed, ticks = allowed & fits, np.where(fits, ticks, 0)
+            resources = only_feasible(resources, allowed)
     out_start = np.searchsorted(source, np.arange(n + 1)).astype(np.int64)
     in_edge = np.argsort(target, kind="stable").astype(np.int64)
     in_start = np.searchsorted(target[in_edge], np.arange(n + 1)).astype(np.int64)
@@ -166,7 +170,7 @@ def build_problem(
     def each_task(what: str, values: ArrayLike | None, default: int = 0, least: int | None = 0) -> Int:
         return whole_numbers(what, values, by_task, "tasks", default=default, least=least)
 
-    link_arrays = {
+    link_arrays: dict[str, Any] = {
         "latency": link("latency", latency, 0, ~np.eye(m, dtype=np.bool_)),
         "byte_ticks_num": link("byte_ticks_num", byte_ticks_num, 0),
         "byte_ticks_den": link("byte_ticks_den", byte_ticks_den, 1),
@@ -211,29 +215,29 @@ def build_problem(
         pipeline = build_pipeline(n, m, **pipeline)
     if "period" in goal.metrics:
         pipeline = build_pipeline(n, m) if pipeline is None else pipeline
-        _check_pipeline(pipeline, n, m, contention, memory_model, releases, deadlines)
+        check_rule("pipeline", pipeline, Pipeline, tasks=n, devices=m)
+        _check_pipeline(contention, memory_model, releases, deadlines)
     elif pipeline is not None:
         raise UsageError(f"pipeline: the objective {goal} does not contain period; expected an objective with it")
     capacities = each_device("capacity", capacity, UNLIMITED)
     if tiers is not None:
-        capacities = _tier_capacities(tiers, None if capacity is None else capacities, devices, goal, memory_model)
-        tiers = tiers if tiers.end.shape[1] > 1 else None
-    unavailable = checked_unavailability(unavailable, m)
-    if unavailable is not None and "period" in goal.metrics:
-        raise UsageError(f"unavailable: the objective {goal} contains period; expected one without it")
+        check_rule("tiers", tiers, Tiers, devices=m)
+        capacities = _tier_capacities(tiers, None if capacity is None else capacities, devices, memory_model)
+    check_rule("unavailable", unavailable, Unavailability, devices=m)
     layout = checked_layout(layout, source, target, capacities, tasks, alignment)
-    setups = checked_setups(setups, ticks, allowed, devices)
-    if setups is not None and "period" in goal.metrics:
-        raise UsageError(f"setups: the objective {goal} contains period; expected one without it")
-    if setups is not None and resources is not None and (several := setups.used() & resources.parallel).any():
-        name = visible(devices[int(np.flatnonzero(several)[0])])
-        raise UsageError(f"setups: {name} runs several tasks at once; expected devices that run one")
-    shared_links = checked_shared_links(shared_links, m)
-    if shared_links is not None and "period" in goal.metrics:
-        raise UsageError(f"shared_links: the objective {goal} contains period; expected one without it")
+    check_rule("setups", setups, Setups, tasks=n, devices=m)
+    if setups is not None:
+        check_setups(setups, ticks, allowed, devices)
+        if resources is not None and (several := setups.used() & resources.parallel).any():
+            name = visible(devices[int(np.flatnonzero(several)[0])])
+            raise UsageError(f"setups: {name} runs several tasks at once; expected devices that run one")
+    check_rule("shared_links", shared_links, SharedLinks, devices=m)
     most = _checked_limits(limits)
-    if most and pipeline is not None:
-        raise UsageError(f"limits: the objective {goal} contains period; expected one without it")
+    timed = {"tiers": tiers, "unavailable": unavailable, "setups": setups, "shared_links": shared_links, "limits": most}
+    for what, given in timed.items() if pipeline is not None else ():
+        if given:
+            raise UsageError(f"{what}: the objective {goal} contains period; expected one without it")
+    tiers = tiers if tiers is not None and tiers.end.shape[1] > 1 else None
     if resources is not None and pipeline is not None and (resources.renewable.any() or resources.parallel.any()):
         raise UsageError(f"resources: the objective {goal} contains period; expected budgets only")
     moves = whole_numbers("relocation", relocation, by_both, "tasks x devices", default=0, where=allowed)
@@ -241,17 +245,14 @@ def build_problem(
     tables = [ticks, allowed]
     tables += [table for table, given in ((moves, relocation), (prices, price)) if given is not None]
     tables += [] if resources is None else [resources.need]
+    rules: dict[str, Any] = dict(
+        zip(RULES, (pipeline, tiers, unavailable, setups, shared_links, resources, layout), strict=True)
+    )
     columns = [
         (
             like,
             *map(int, (capacities[d], powers[0][d], powers[1][d])),
-            *(() if pipeline is None else pipeline.columns(d)),
-            *(() if tiers is None else tiers.columns(d)),
-            *(() if unavailable is None else unavailable.of(d)),
-            *(() if layout is None else layout.reserved(d)),
-            *(() if setups is None else setups.columns(d)),
-            *(() if shared_links is None else (int(shared_links.label[d]),)),
-            *(() if resources is None else resources.columns(d)),
+            *(rule.columns(d) for rule in rules.values() if rule is not None),
         )
         for d, like in enumerate(_equal_columns(m, tables))
     ]
@@ -286,17 +287,10 @@ def build_problem(
         group=by_first_appearance(groups),
         separation=np.unique(np.sort(apart, axis=1), axis=0),
         forward=forwards,
-        pipeline=pipeline,
         objective=goal,
         contention=contention,
         memory_model=memory_model,
         alignment=None if alignment is None else checked_whole("alignment", alignment, 1, LARGEST_ALIGNMENT),
-        layout=layout,
-        tiers=tiers,
-        unavailable=unavailable,
-        setups=setups,
-        shared_links=shared_links,
-        resources=resources,
         limits=most,
         consolidate=checked_share("consolidate", consolidate),
         rounding=rounding,
@@ -309,6 +303,7 @@ def build_problem(
         order=order,
         device_class=device_classes(columns, links),
         **link_arrays,
+        **rules,
     )
     for field in fields(problem):
         value = getattr(problem, field.name)
@@ -329,13 +324,8 @@ def _checked_limits(limits: Iterable[tuple[Metric, int]]) -> tuple[tuple[Metric,
     return tuple(found.items())
 
 
-def _check_pipeline(
-    pipeline: Pipeline, n: int, m: int, contention: str, memory_model: str, release: Int, deadline: Int
-) -> None:
+def _check_pipeline(contention: str, memory_model: str, release: Int, deadline: Int) -> None:
     """Reject what contradicts a pipeline, which has separate rules for ports, memory and times."""
-    sizes = len(pipeline.gradient), len(pipeline.launch)
-    if sizes != (n, m):
-        raise UsageError(f"pipeline: it is for {sizes[0]} tasks and {sizes[1]} devices; expected {n} and {m}")
     if contention != "none":
         raise UsageError(f"contention is {contention}; expected none with period, which counts the ports itself")
     if memory_model != "sum":
@@ -346,22 +336,14 @@ def _check_pipeline(
             raise UsageError(f"{name}[{at}] is stated; expected no {name} times with period: runs follow each other")
 
 
-def _tier_capacities(
-    tiers: Tiers, stated: Int | None, devices: Sequence[str], objective: Objective, memory_model: str
-) -> Int:
+def _tier_capacities(tiers: Tiers, stated: Int | None, devices: Sequence[str], memory_model: str) -> Int:
     """(m,) the capacity of all tiers of each device; rejects what contradicts memory tiers."""
-    if not isinstance(tiers, Tiers):
-        raise UsageError(f"tiers is a {type(tiers).__name__}; expected Tiers, as build_tiers makes them")
-    if len(tiers.end) != len(devices):
-        raise UsageError(f"tiers: they are for {len(tiers.end)} devices; expected {len(devices)}")
     if stated is not None and (wrong := np.flatnonzero(tiers.capacity != stated)).size:
         d = int(wrong[0])
         total = f"that of all tiers of {visible(devices[d])}, {tiers.capacity[d]}"
         raise UsageError(f"capacity[{d}] is {stated[d]}; expected {total}")
     if memory_model != "sum":
         raise UsageError(f"memory_model is {memory_model}; expected sum with memory tiers")
-    if "period" in objective.metrics:
-        raise UsageError(f"tiers: the objective {objective} contains period; expected one without it")
     return tiers.capacity.copy()
 
 

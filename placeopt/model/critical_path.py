@@ -125,8 +125,7 @@ class _Walk:
         sender, receiver = device[problem.edge_source[booked]], device[problem.edge_target[booked]]
         # The event before each task on its device, -1 for none; those before each transfer on its ports.
         self._earlier = np.full(n, -1, dtype=np.int64)
-        resources = problem.resources
-        alone = np.arange(n) if resources is None else np.flatnonzero(~resources.parallel[device])
+        alone = np.flatnonzero(~problem.parallel[device])
         self._earlier[alone] = self._predecessors(alone, device[alone])
         self._setup = np.zeros(n, dtype=np.int64)
         if problem.setups is not None:

@@ -21,7 +21,6 @@ from placeopt.model.objective import shared_out
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import NANO, PARTS, UNLIMITED, Problem
 from placeopt.model.resources import Resources
-from placeopt.model.shared_links import SharedLink
 from placeopt.model.units import exact
 
 DIGITS = 60
@@ -113,8 +112,7 @@ def problem_header(problem: Problem) -> dict[str, Any]:
                 document[key] = {resources.names[r]: resources.stated(r, int(resources.capacity[r])) for r in places}
     document["links"] = {"overrides": _links(problem)}
     if problem.shared_links is not None:
-        links = problem.shared_links.links()
-        document["links"]["shared"] = {name: _shared_link(problem, link) for name, link in links.items()}
+        document["links"]["shared"] = problem.shared_links.documents(problem.device_names)
     runs = problem.runs_before_next_change
     if problem.relocation.any() or runs != 1 or "relocation" in problem.objective.metrics:
         document["current"] = {"runs_before_next_change": number(runs), "migration": 0}
@@ -172,10 +170,8 @@ def task_entry(problem: Problem, i: int) -> dict[str, Any]:
         entry["migration"] = {"startup": {problem.device_names[d]: int(problem.relocation[i, d]) for d in moved}}
     if problem.forward[i] != i:
         entry["backward_of"] = problem.task_names[problem.forward[i]]
-    if problem.setups is not None and (family := problem.setups.label(int(problem.setups.family[i]))) is not None:
-        entry["family"] = family
-    if problem.pipeline is not None:
-        entry["gradient"] = int(problem.pipeline.gradient[i])
+    for rule in problem.stated.values():
+        entry |= rule.task_keys(i)
     if problem.resources is not None and (uses := _uses(problem, problem.resources, i)):
         entry["uses"] = uses
     return entry
@@ -203,21 +199,11 @@ def _device(problem: Problem, d: int) -> dict[str, Any]:
         entry["memory"] = int(first)
     if problem.tiers is not None and (further := problem.tiers.further(d)):
         entry["tiers"] = [_tier(*tier) for tier in further]
-    if problem.unavailable is not None and (windows := problem.unavailable.of(d)):
-        entry["unavailable"] = [{"from": begin, "to": end} for begin, end in windows]
-    if problem.layout is not None and (regions := problem.layout.reserved(d)):
-        entry["reserved"] = [{"from": begin, "to": end} for begin, end in regions]
-    if problem.setups is not None and (changes := problem.setups.changes(d)):
-        entry["setup"] = changes
-        if (loaded := problem.setups.label(int(problem.setups.initial[d]))) is not None:
-            entry["initial_family"] = loaded
-    if problem.resources is not None and problem.resources.parallel[d]:
-        entry["parallel"] = True
+    for rule in problem.stated.values():
+        entry |= rule.device_keys(d)
     if problem.power_num[d] or "energy" in problem.objective.metrics:
         watts = Fraction(int(problem.power_num[d]), int(problem.power_den[d])) / (NANO * problem.resolution)
         entry["power"] = f"{decimal(watts)} W"
-    if problem.pipeline is not None:
-        entry["pipeline"] = _stages(problem.pipeline, d)
     return entry
 
 
@@ -231,21 +217,6 @@ def _pipeline(pipeline: Pipeline) -> dict[str, Any]:
     """What holds for the whole pipeline."""
     keys = ("multicast", "replicas", "in_flight", "microbatches", "recompute")
     return {key: getattr(pipeline, key) for key in keys}
-
-
-def _stages(pipeline: Pipeline, d: int) -> dict[str, Any]:
-    """What holds for one device of a pipeline."""
-    entry: dict[str, Any] = {
-        "overlap": bool(pipeline.overlap[d]),
-        "duplex": "full" if pipeline.full_duplex[d] else "half",
-        "transfers": "free" if pipeline.free_transfers[d] else "counted",
-        "launch": int(pipeline.launch[d]),
-    }
-    if pipeline.machines is not None:
-        entry["machines"] = list(pipeline.machines[d])
-    if pipeline.segments[d] != UNBOUNDED:
-        entry["segments"] = int(pipeline.segments[d])
-    return entry
 
 
 def _links(problem: Problem) -> list[dict[str, Any]]:
@@ -268,12 +239,6 @@ def _links(problem: Problem) -> list[dict[str, Any]]:
             if len(link) > 2:
                 rows.append(link)
     return rows
-
-
-def _shared_link(problem: Problem, link: SharedLink) -> dict[str, Any]:
-    devices = [problem.device_names[d] for d in link.devices]
-    duplex = {"duplex": "half"} if link.half and not link.medium else {}
-    return {"between" if link.medium else "uplink_of": devices, **duplex}
 
 
 def _tasks(problem: Problem) -> dict[str, dict[str, Any]]:

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Int, Record, whole_numbers
+from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.rules import Timeless, joined_windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout(Record):
+class Layout(Timeless):
     """Which outputs may share bytes, and which bytes of the devices are reserved.
 
     Attributes
@@ -89,6 +90,23 @@ class Layout(Record):
         last = int(self.end[self.row[d + 1] - 1]) if self.row[d + 1] > self.row[d] else 0
         return -(-last // alignment) * alignment
 
+    def counts(self) -> dict[str, int]:
+        """The number of tasks."""
+        return {"tasks": len(self.output)}
+
+    def kinds(self, field: str) -> tuple[str, ...]:
+        """None: it only matters for addresses."""
+        return ()
+
+    def columns(self, d: int) -> tuple[Any, ...]:
+        """The reserved regions of a device."""
+        return tuple(self.reserved(d))
+
+    def device_keys(self, d: int) -> dict[str, Any]:
+        """The reserved regions of a device."""
+        found = [{"from": begin, "to": end} for begin, end in self.reserved(d)]
+        return {"reserved": found} if found else {}
+
     def part(self, tasks: Int, devices: Int) -> Layout | None:
         """Return the layout of some tasks and devices, by their ascending indices; None if it is a plain one."""
         place = np.full(len(self.output), -1, dtype=np.int64)
@@ -127,17 +145,7 @@ def build_layout(
         if any(other == base or (view and viewed) for other, viewed in rows):
             raise UsageError(f"shares: output {task} has two rows with output {base}, or two views; expected one")
         rows.append((base, view))
-    row, begin, end = [0], list[int](), list[int]()
-    for d, regions in enumerate(reserved):
-        for low, high in sorted(whole_numbers(f"reserved[{d}]", each, (2,), "begin, end").tolist() for each in regions):
-            if high <= low:
-                raise UsageError(f"reserved[{d}] contains ({low}, {high}); expected an end after the begin")
-            if len(begin) > row[-1] and low <= end[-1]:
-                end[-1] = max(end[-1], high)
-            else:
-                begin.append(low)
-                end.append(high)
-        row.append(len(begin))
+    row, begin, end = joined_windows("reserved", reserved)
     if not table and not begin:
         return None
     columns = [np.array(column, dtype=np.int64) for column in (zip(*table, strict=True) if table else ((),) * 4)]

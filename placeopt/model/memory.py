@@ -19,7 +19,6 @@ from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.resources import POOL
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
 from placeopt.model.stages import backward, forward_in_training, kept_runs
-from placeopt.model.tiers import TierArrays, swap_time
 from placeopt.model.units import size_text, two_sizes
 
 
@@ -185,20 +184,12 @@ def limited(problem: Problem) -> bool:
     return problem.tiers is not None or bool((problem.capacity != UNLIMITED).any())
 
 
-def tier_arrays(problem: Problem) -> TierArrays:
-    """The memory tiers of a problem as arrays."""
-    if problem.tiers is None:
-        none = np.zeros((0, 0), dtype=np.int64)
-        return TierArrays(none.ravel(), none, none, none)
-    return TierArrays(problem.memory, *problem.tiers.parts().values())
-
-
 def swap_times(problem: Problem, device: Int) -> Int:
     """(m,) ticks for which each device swaps before its first task; all 0 without memory tiers."""
     swaps = np.zeros(problem.n_devices, dtype=np.int64)
     if problem.tiers is not None:
-        tiers, used = tier_arrays(problem), sum_memory(problem, device).tolist()
-        swaps[:] = [swap_time(tiers, d, bytes_) for d, bytes_ in enumerate(used)]
+        used = sum_memory(problem, device).tolist()
+        swaps[:] = [problem.tiers.swap_time(d, bytes_) for d, bytes_ in enumerate(used)]
     return swaps
 
 
@@ -206,8 +197,7 @@ def most_swapping(problem: Problem) -> list[int]:
     """Ticks for which each device swaps at most, in any placement, as Python integers."""
     if problem.tiers is None:
         return [0] * problem.n_devices
-    tiers, all_bytes = tier_arrays(problem), int(problem.memory.sum())
-    return [int(swap_time(tiers, d, all_bytes)) for d in range(problem.n_devices)]
+    return [int(problem.tiers.swap_time(d, int(problem.memory.sum()))) for d in range(problem.n_devices)]
 
 
 def tier_bytes(problem: Problem, device: Int) -> Int:
@@ -221,14 +211,13 @@ def tier_bytes(problem: Problem, device: Int) -> Int:
 def earliest_starts(problem: Problem, device: Int) -> Int:
     """(n,) ticks before which no task of a placement may start: its release time, and the swap time of its device.
 
-    If the task lasts, so does the time to set up the device for it at tick 0.
+    Other rules may forbid earlier starts, too (`Rule.first_starts`).
     """
     found = (
         problem.release if problem.tiers is None else np.maximum(problem.release, swap_times(problem, device)[device])
     )
-    if problem.setups is not None:
-        tasks = np.arange(problem.n_tasks)
-        found = np.maximum(found, problem.setups.first(device, tasks) * (problem.duration[tasks, device] > 0))
+    for rule in problem.stated.values():
+        found = np.maximum(found, rule.first_starts(device, problem.duration[np.arange(problem.n_tasks), device]))
     return found
 
 

@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Bool, Int, Record, choice, flags, whole_numbers
+from placeopt.model.arrays import Bool, Int, choice, flags, whole_numbers
+from placeopt.model.rules import Timeless
 
 InFlight = Literal["none", "inference", "1f1b", "gpipe"]
 
@@ -21,7 +22,7 @@ OF_DEVICES = ("overlap", "full_duplex", "free_transfers", "segments", "launch")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pipeline(Record):
+class Pipeline(Timeless):
     """How runs that follow each other share the devices; `placeopt.model.period` defines the metric `period`.
 
     Attributes
@@ -99,6 +100,36 @@ class Pipeline(Record):
         on = self.occupied.astype(np.int64)
         common, size = on @ on.T, on.sum(axis=1)
         return np.argwhere(np.triu((common > 0) & (common < np.minimum.outer(size, size))))
+
+    def counts(self) -> dict[str, int]:
+        """The numbers of tasks and devices."""
+        return {"tasks": len(self.gradient), "devices": len(self.launch)}
+
+    def kinds(self, field: str) -> tuple[str, ...]:
+        """Machines, where several devices occupy one."""
+        return () if self.machines is None else ("machines",)
+
+    def hashed(self, field: str) -> dict[str, Any]:
+        """What the fingerprint of a problem contains of it."""
+        return {name: value for name, value in self.parts().items() if name != "machines" or value is not None}
+
+    def task_keys(self, i: int) -> dict[str, Any]:
+        """What holds for a task."""
+        return {"gradient": int(self.gradient[i])}
+
+    def device_keys(self, d: int) -> dict[str, Any]:
+        """What holds for a device."""
+        stages: dict[str, Any] = {
+            "overlap": bool(self.overlap[d]),
+            "duplex": "full" if self.full_duplex[d] else "half",
+            "transfers": "free" if self.free_transfers[d] else "counted",
+            "launch": int(self.launch[d]),
+        }
+        if self.machines is not None:
+            stages["machines"] = list(self.machines[d])
+        if self.segments[d] != UNBOUNDED:
+            stages["segments"] = int(self.segments[d])
+        return {"pipeline": stages}
 
     def part(self, tasks: Int, devices: Int) -> Pipeline:
         """The rules of some tasks on some devices, by their indices."""

@@ -21,6 +21,7 @@ from placeopt.model.layout import Layout
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.resources import Resources
+from placeopt.model.rules import Rule
 from placeopt.model.setups import Setups
 from placeopt.model.shared_links import SharedLinks
 from placeopt.model.tiers import Tiers
@@ -198,6 +199,25 @@ def _term_text(term: Term) -> str:
         return f"{term.metric} / {term.weight.denominator}"
     return f"{float(term.weight):g} {term.metric}"
 
+
+DELAYS = {
+    "tiers": "memory tiers",
+    "unavailable": "devices that are unavailable for a time",
+    "setups": "setup times",
+    "shared_links": "shared links",
+    "resources": "resources",
+    "parallel": "devices that run several tasks at once",
+}
+"""What messages call the rules that only cause delays, by their names in `Problem.rules`."""
+
+KINDS = {**DELAYS, "machines": "modes and teams in a pipeline", "budgets": "budgets", "limits": "limits of metrics"}
+"""The same for all rules that not all solvers support."""
+
+RULES = ("pipeline", "tiers", "unavailable", "setups", "shared_links", "resources", "layout")
+"""The fields of `Problem` that are rules of execution (`placeopt.model.rules`)."""
+
+BUSY: dict[str, Any] = {"unavailable": None, "setups": None}
+"""Values without the rules that keep devices idle between tasks."""
 
 CONSOLIDATE = Fraction(1, 100)
 """The share by which plans of imported models may be worse, for fewer pieces; costs are hardly more accurate."""
@@ -416,19 +436,34 @@ class Problem:
         return self.members is not None
 
     @property
-    def rules(self) -> tuple[str, ...]:
-        """The names of the rules that hold besides those of tasks, links and memory.
+    def stated(self) -> dict[str, Rule]:
+        """The rules of execution that are not None, by field."""
+        return {name: rule for name in RULES if (rule := getattr(self, name)) is not None}
 
-        "tiers", "unavailable", "setups", "shared_links", "machines" (several devices of a pipeline occupy one),
-        "resources" (renewable ones), "budgets", "parallel" (several tasks at once on a device), "limits".
-        """
-        found = [name for name in ("tiers", "unavailable", "setups", "shared_links") if getattr(self, name) is not None]
-        if self.pipeline is not None and self.pipeline.machines is not None:
-            found.append("machines")
-        if (resources := self.resources) is not None:
-            kinds = {"resources": resources.renewable, "budgets": ~resources.renewable, "parallel": resources.parallel}
-            found += [name for name, some in kinds.items() if some.any()]
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that hold besides those of tasks, links and memory (`KINDS`)."""
+        found = [kind for name, rule in self.stated.items() for kind in rule.kinds(name)]
         return (*found, "limits") if self.limits else tuple(found)
+
+    @property
+    def parallel(self) -> Bool:
+        """(m,), whether the device runs several tasks at once."""
+        return np.zeros(self.n_devices, dtype=np.bool_) if self.resources is None else self.resources.parallel
+
+    def within_budgets(self, device: Int) -> bool:
+        """Whether a placement (n,) keeps all budgets."""
+        return self.resources is None or self.resources.within_budgets(device)
+
+    @property
+    def latest_opening(self) -> int:
+        """The tick from which neither release times nor rules, apart from swapping, close a device for a task."""
+        return max([int(self.release.max(initial=0)), *(rule.over() for rule in self.stated.values())])
+
+    def delays(self, feasible: Bool) -> Int:
+        """(n,) ticks that rules add before each task at most, on the devices (n, m) that may run it."""
+        zero: Any = np.zeros(self.n_tasks, dtype=np.int64)
+        return np.asarray(sum((rule.delays(feasible) for rule in self.stated.values()), zero))
 
     @property
     def contends(self) -> bool:
@@ -498,23 +533,11 @@ class Problem:
         idle |= set() if self.alignment is not None else {"alignment"}
         idle |= {"due", "due_weight"} if (self.due == UNLIMITED).all() else set()
         idle |= set() if self.runs_before_next_change != 1 else {"runs_before_next_change"}
-        if self.pipeline is None:
-            idle |= {"pipeline"}
-        else:
-            idle -= {"forward"}
-        records = {
-            "tiers": "tier",
-            **{name: name for name in ("unavailable", "setups", "shared_links", "resources", "layout")},
-        }
-        idle |= {name for name in records if getattr(self, name) is None}
+        idle -= set() if self.pipeline is None else {"forward"}
+        idle |= set(RULES)
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in idle}
-        if self.pipeline is not None:
-            rules = self.pipeline.parts()
-            values |= {name: value for name, value in rules.items() if name != "machines" or value is not None}
-            del values["pipeline"]
-        for name, prefix in records.items():
-            if name in values:
-                values |= {f"{prefix}_{part}": value for part, value in values.pop(name).parts().items()}
+        for name, rule in self.stated.items():
+            values |= rule.hashed(name)
         for name, value in values.items():
             digest.update(name.encode())
             if isinstance(value, np.ndarray):

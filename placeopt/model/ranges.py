@@ -11,7 +11,6 @@ from placeopt.errors import UsageError, visible
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.tiers import Tiers
-from placeopt.model.unavailability import last_end
 
 LARGEST = 2**60
 """The largest amount, and the largest sum, of ticks, bytes or nanojoules."""
@@ -55,13 +54,12 @@ def _excesses(problem: Problem) -> Iterator[Excess]:
     firsts = {
         "last release time": float(problem.release.max(initial=0)),
         "longest swap time": swapping,
-        "end of the last unavailable window": float(last_end(problem.unavailable)),
+        "end of the last unavailable window": float(problem.latest_opening),
     }
     latest, last = max(firsts.items(), key=lambda item: item[1])
     first = f"the {latest}, " if last else ""
-    setting_up = 0.0 if problem.setups is None else _total(problem.setups.most(problem.feasible))
-    durations = "all durations and transfers" if problem.setups is None else "all durations, setups and transfers"
-    times = f"{first}{durations} add up"
+    setting_up = _total(problem.delays(problem.feasible))
+    times = f"{first}all durations{', setups' * bool(setting_up)} and transfers add up"
     hungriest = _largest_ratio(problem.power_num, problem.power_den)
     dearest = _largest_ratio(problem.byte_energy_num, problem.byte_energy_den)
     energy = longest * hungriest + problem.n_tasks + moved * dearest + problem.n_edges

@@ -11,6 +11,7 @@ import numpy as np
 
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
+from placeopt.model.ports import channels
 from placeopt.model.problem import Problem
 from placeopt.model.resources import POOL
 from placeopt.model.schedule import Schedule, check_schedule, durations, transfer_times
@@ -81,14 +82,14 @@ def use_over_time(problem: Problem, schedule: Schedule, r: int) -> tuple[Int, In
 
 def channel_use(problem: Problem, schedule: Schedule) -> list[tuple[str, Int, Int]]:
     """Each channel of the shared links: its name, ticks of change (k,), and transfers from each of them on (k,)."""
-    links = problem.shared_links
-    if links is None or schedule.transfers is None:
+    if schedule.transfers is None:
         return []
+    found = channels(problem)
     edges, sent, arrived = transfer_times(problem, schedule)
     sender, receiver = schedule.device[problem.edge_source[edges]], schedule.device[problem.edge_target[edges]]
-    over = [np.any([a[sender] & b[receiver] for a, b in ways], axis=0) for ways in links.ways()]
+    over = [np.any([a[sender] & b[receiver] for a, b in ways], axis=0) for _, ways in found]
     each = [_levels(used.astype(np.int64), sent, arrived) for used in over]
-    return [(name, *levels) for name, levels in zip(links.channels, each, strict=True)]
+    return [(name, *levels) for name, levels in zip((name for name, _ in found), each, strict=True)]
 
 
 def _levels(amount: Int, start: Int, end: Int) -> tuple[Int, Int]:
@@ -121,10 +122,8 @@ def lanes(intervals: Iterable[tuple[int, int, int]]) -> list[tuple[int, int]]:
 def task_lanes(problem: Problem, schedule: Schedule) -> Int:
     """(n,) the lane of each task among those that a parallel device runs at once; 0 on other devices."""
     found = np.zeros(problem.n_tasks, dtype=np.int64)
-    if problem.resources is None or not problem.resources.parallel.any():
-        return found
     end = schedule.start + durations(problem, schedule.device)
-    tasks = np.flatnonzero(problem.resources.parallel[schedule.device])
+    tasks = np.flatnonzero(problem.parallel[schedule.device])
     tasks = tasks[np.lexsort((tasks, end[tasks], schedule.start[tasks]))]
     columns = schedule.device[tasks].tolist(), schedule.start[tasks].tolist(), end[tasks].tolist()
     found[tasks] = [lane for _, lane in lanes(zip(*columns, strict=True))]

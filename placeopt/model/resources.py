@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError, counted, suggestion, visible
-from placeopt.model.arrays import Bool, Int, Record, flags, names, whole_numbers
+from placeopt.model.arrays import Bool, Int, flags, names, whole_numbers
+from placeopt.model.rules import Rule
 from placeopt.model.units import exact, exact_size, is_number
 
 CORES, POOL = "cores of ", "memory of "
@@ -26,7 +27,7 @@ CORES, POOL = "cores of ", "memory of "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Resources(Record):
+class Resources(Rule):
     """r resources, and what each of n tasks uses of them on each of m devices.
 
     Attributes
@@ -109,6 +110,34 @@ class Resources(Record):
     def text(self, r: int, amount: int) -> str:
         """An amount of a resource for messages."""
         return exact_size(amount) if self.is_memory(r) else f"{self.stated(r, amount):.10g}"
+
+    def kinds(self, field: str) -> tuple[str, ...]:
+        """Renewable resources, budgets, and devices that run several tasks at once."""
+        found = {"resources": self.renewable, "budgets": ~self.renewable, "parallel": self.parallel}
+        return tuple(name for name, some in found.items() if some.any())
+
+    def counts(self) -> dict[str, int]:
+        """The numbers of tasks and devices."""
+        return dict(zip(("tasks", "devices"), self.need.shape, strict=True))
+
+    def divided(self, unit: int) -> Resources:
+        """The same: it contains no times."""
+        return self
+
+    def kept(self, device: Int, start: Int, end: Int) -> bool:
+        """Whether tasks use no more of any resource than there is."""
+        lasting = np.flatnonzero(end > start)
+        ticks = np.concatenate((end[lasting], start[lasting]))
+        order = np.argsort(ticks, kind="stable")  # what ends at a tick does so before others start
+        for r in np.flatnonzero(self.renewable).tolist():
+            amount = self.amounts(r)[lasting, device[lasting]]
+            if (np.cumsum(np.concatenate((-amount, amount))[order]) > self.capacity[r]).any():
+                return False
+        return self.within_budgets(device)
+
+    def device_keys(self, d: int) -> dict[str, Any]:
+        """Whether a device runs several tasks at once."""
+        return {"parallel": True} if self.parallel[d] else {}
 
     def part(self, tasks: Int, devices: Int) -> Resources:
         """The same for some tasks and devices, by their indices; all resources stay."""
@@ -295,22 +324,7 @@ def _amount(what: str, value: Any) -> Fraction:
     return exact(value)
 
 
-def checked_resources(resources: Any, feasible: Bool) -> Resources | None:
-    """The argument `resources` of `build_problem`, checked, without uses where tasks are not `feasible` (n, m).
-
-    Raises
-    ------
-    UsageError
-        If it is not None or Resources of n tasks and m devices.
-    """
-    if resources is None:
-        return None
-    if not isinstance(resources, Resources):
-        kind = type(resources).__name__
-        raise UsageError(f"resources is a {kind}; expected Resources, as build_resources makes them")
-    n, m = feasible.shape
-    if resources.need.shape != (n, m):
-        size = f"{resources.need.shape[0]} tasks and {resources.need.shape[1]} devices"
-        raise UsageError(f"resources: they are for {size}; expected {n} and {m}")
-    need = whole_numbers("need", resources.need, (n, m), "tasks x devices", most=resources.n_entries - 1)
+def only_feasible(resources: Resources, feasible: Bool) -> Resources:
+    """The resources without uses where tasks are not `feasible` (n, m)."""
+    need = whole_numbers("need", resources.need, feasible.shape, "tasks x devices", most=resources.n_entries - 1)
     return resources.changed(need=np.where(feasible, need, 0)) if need[~feasible].any() else resources

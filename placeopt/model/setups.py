@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Bool, Int, Record, whole_numbers
+from placeopt.model.arrays import Bool, Int, whole_numbers
+from placeopt.model.rules import Rule
 
 OTHERS = "*"
 """Stands for all families before a task that are not named, for tasks without one, and for the state at tick 0."""
@@ -36,7 +37,7 @@ Changes = Mapping[str, int | Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setups(Record):
+class Setups(Rule):
     """Setup times of n tasks of k families on m devices, in t different tables.
 
     Attributes
@@ -85,7 +86,7 @@ class Setups(Record):
         """(m,), whether changes of the device take time."""
         return np.asarray(np.any(self.ticks, axis=(1, 2))[self.kind])
 
-    def most(self, feasible: Bool) -> Int:
+    def delays(self, feasible: Bool) -> Int:
         """(n,) ticks of the longest setup before each task, on the devices (n, m) that may run it."""
         longest = self.ticks.max(axis=1)[self.kind[None, :], self.family[:, None]]
         return np.asarray(np.where(feasible, longest, 0).max(axis=1, initial=0))
@@ -114,6 +115,40 @@ class Setups(Record):
         ticks = self.ticks // unit
         ticks.flags.writeable = False
         return replace(self, ticks=ticks)
+
+    def times(self) -> tuple[Int, ...]:
+        """Ticks of setups."""
+        return (self.ticks,)
+
+    def first_starts(self, device: Int, ticks: Int) -> Int:
+        """(n,) ticks of the setup at tick 0, where tasks last."""
+        return self.first(device, np.arange(len(device))) * (ticks > 0)
+
+    def kept(self, device: Int, start: Int, end: Int) -> bool:
+        """Whether there is time for each setup."""
+        last, needed = self.before(device, start, end - start)
+        return bool((start >= np.where(last < 0, 0, end[last]) + needed)[needed > 0].all())
+
+    def closed(self, device: Int, start: Int, end: Int) -> tuple[str, Int, Int, Int]:
+        """The setups, each right before its task."""
+        _, needed = self.before(device, start, end - start)
+        tasks = np.flatnonzero(needed)
+        return "setup", device[tasks], start[tasks] - needed[tasks], start[tasks]
+
+    def task_keys(self, i: int) -> dict[str, Any]:
+        """The family of a task."""
+        return {} if (name := self.label(int(self.family[i]))) is None else {"family": name}
+
+    def device_keys(self, d: int) -> dict[str, Any]:
+        """The setup times of a device."""
+        if not (changes := self.changes(d)):
+            return {}
+        loaded = self.label(int(self.initial[d]))
+        return {"setup": changes} | ({} if loaded is None else {"initial_family": loaded})
+
+    def counts(self) -> dict[str, int]:
+        """The numbers of tasks and devices."""
+        return {"tasks": len(self.family), "devices": len(self.kind)}
 
     def part(self, tasks: Int, devices: Int) -> Setups | None:
         """The setups of some tasks and devices, by their indices; None if they have none."""
@@ -239,24 +274,8 @@ def _text(setups: Setups, family: int) -> str:
     return "tasks without a family" if name is None else visible(name)
 
 
-def checked_setups(setups: Any, duration: Int, feasible: Bool, device_names: Sequence[str]) -> Setups | None:
-    """The argument `setups` of `build_problem`, checked.
-
-    Raises
-    ------
-    UsageError
-        If it is not None or Setups of n tasks and m devices, or a change is faster by way of another task.
-    """
-    if setups is None:
-        return None
-    if not isinstance(setups, Setups):
-        raise UsageError(f"setups is a {type(setups).__name__}; expected Setups, as build_setups makes them")
-    n, m = feasible.shape
-    if (len(setups.family), len(setups.kind)) != (n, m):
-        size = f"{len(setups.family)} tasks and {len(setups.kind)} devices"
-        raise UsageError(f"setups: they are for {size}; expected {n} and {m}")
-    found = detour(setups, duration, feasible)
-    if found is not None:
+def check_setups(setups: Setups, duration: Int, feasible: Bool, device_names: Sequence[str]) -> None:
+    """Reject setup times with a change that is faster by way of another task."""
+    if (found := detour(setups, duration, feasible)) is not None:
         text = found.text.format(f"{found.ticks} ticks", f"{found.faster} ticks")
         raise UsageError(f"setups of {visible(device_names[found.device])}: {text}")
-    return setups

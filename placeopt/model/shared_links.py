@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError, listing, visible
-from placeopt.model.arrays import Bool, Int, Record, whole_numbers
+from placeopt.model.arrays import Bool, Int, whole_numbers
+from placeopt.model.rules import Timeless
 
 
 class SharedLink(NamedTuple):
@@ -26,7 +27,7 @@ class SharedLink(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SharedLinks(Record):
+class SharedLinks(Timeless):
     """k shared links of m devices, with c channels.
 
     Attributes
@@ -80,7 +81,23 @@ class SharedLinks(Record):
             found.append(f"{visible(name)}: {kind} {listing([device_names[d] for d in link.devices], 6)}")
         return found
 
-    def part(self, devices: Int) -> SharedLinks | None:
+    def documents(self, device_names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The links in a document, by name."""
+        found = {}
+        for name, link in self.links().items():
+            duplex = {"duplex": "half"} if link.half and not link.medium else {}
+            found[name] = {"between" if link.medium else "uplink_of": [device_names[d] for d in link.devices], **duplex}
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """The number of devices."""
+        return {"devices": self.member.shape[1]}
+
+    def columns(self, d: int) -> tuple[Any, ...]:
+        """The links of a device."""
+        return (int(self.label[d]),)
+
+    def part(self, tasks: Int, devices: Int) -> SharedLinks | None:
         """The links of some devices, by their indices, without those that none of them uses; None if none is left."""
         member = self.member[:, devices]
         inside = member.sum(axis=1)
@@ -133,21 +150,3 @@ def _made(names: tuple[str, ...], medium: Bool, half: Bool, member: Bool) -> Sha
 
 def _directions(half: bool) -> tuple[str, ...]:
     return ("",) if half else ("out", "in")
-
-
-def checked_shared_links(links: Any, m: int) -> SharedLinks | None:
-    """The argument `shared_links` of `build_problem`, checked.
-
-    Raises
-    ------
-    UsageError
-        If it is not None or SharedLinks of m devices.
-    """
-    if links is None:
-        return None
-    if not isinstance(links, SharedLinks):
-        kind = type(links).__name__
-        raise UsageError(f"shared_links is a {kind}; expected SharedLinks, as build_shared_links makes them")
-    if links.member.shape[1] != m:
-        raise UsageError(f"shared_links: they are for {links.member.shape[1]} devices; expected {m}")
-    return links

@@ -21,19 +21,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, Record, whole_numbers
+from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.rules import Rule
 
 ENDLESS = int(np.iinfo(np.int64).max)
 """End of a tier without a limit: the capacity of a device without one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tiers(Record):
+class Tiers(Rule):
     """The memory tiers of m devices, k at most; devices with fewer have empty ones at the end.
 
     Attributes
@@ -53,7 +54,19 @@ class Tiers(Record):
         """(m,) bytes of all tiers; ENDLESS without a limit."""
         return self.end[:, -1]
 
-    def part(self, devices: Int) -> Tiers | None:
+    def hashed(self, field: str) -> dict[str, Any]:
+        """What the fingerprint of a problem contains of them."""
+        return {f"tier_{name}": value for name, value in self.parts().items()}
+
+    def counts(self) -> dict[str, int]:
+        """The number of devices."""
+        return {"devices": len(self.end)}
+
+    def kept(self, device: Int, start: Int, end: Int) -> bool:
+        """True: `placeopt.model.memory.earliest_starts` counts swap times, which depend on what devices hold."""
+        return True
+
+    def part(self, tasks: Int, devices: Int) -> Tiers | None:
         """The tiers of some devices, by their indices; None if each has one only."""
         further = [self.further(d) for d in devices.tolist()]
         return build_tiers(self.end[devices, 0], further) if any(further) else None
@@ -66,6 +79,18 @@ class Tiers(Record):
             if end > before:
                 found.append((ENDLESS if end == ENDLESS else end - before, num, den))
         return found
+
+    def swap_time(self, d: int, used: int) -> int:
+        """Ticks for which a device with `used` bytes swaps; those beyond its last tier do not count."""
+        ticks = 0
+        for k in range(1, self.end.shape[1]):
+            before = self.end[d, k - 1]
+            if used <= before:
+                break
+            inside, num, den = min(used, self.end[d, k]) - before, self.byte_ticks_num[d, k], self.byte_ticks_den[d, k]
+            whole = inside // den
+            ticks += whole * num - (-((inside - whole * den) * num) // den)
+        return ticks
 
     def sizes(self, d: int) -> list[int | None]:
         """Bytes of each tier of a device; None without a limit."""
@@ -125,25 +150,3 @@ def build_tiers(first: Any, further: Sequence[Sequence[tuple[int, int, int]]]) -
     for array in (end, num, den):
         array.flags.writeable = False
     return Tiers(end, num, den)
-
-
-class TierArrays(NamedTuple):
-    """The tiers of a problem as arrays, with the bytes of its tasks; (n,) or (m, k), empty without tiers."""
-
-    memory: Int
-    end: Int
-    num: Int
-    den: Int
-
-
-def swap_time(tiers: TierArrays, d: int, used: int) -> int:
-    """Ticks for which a device with `used` bytes swaps; those beyond its last tier do not count."""
-    ticks = 0
-    for k in range(1, tiers.end.shape[1]):
-        before = tiers.end[d, k - 1]
-        if used <= before:
-            break
-        inside, num, den = min(used, tiers.end[d, k]) - before, tiers.num[d, k], tiers.den[d, k]
-        whole = inside // den
-        ticks += whole * num - (-((inside - whole * den) * num) // den)
-    return ticks

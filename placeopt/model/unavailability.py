@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, Record, whole_numbers
+from placeopt.model.arrays import Int
+from placeopt.model.rules import Rule, joined_windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unavailability(Record):
+class Unavailability(Rule):
     """The windows of m devices, w in all.
 
     Attributes
@@ -38,11 +38,36 @@ class Unavailability(Record):
         where = slice(self.row[d], self.row[d + 1])
         return list(zip(self.begin[where].tolist(), self.end[where].tolist(), strict=True))
 
-    def part(self, devices: Int) -> Unavailability | None:
+    def counts(self) -> dict[str, int]:
+        """The number of devices."""
+        return {"devices": len(self.row) - 1}
+
+    def columns(self, d: int) -> tuple[Any, ...]:
+        """The windows of a device."""
+        return tuple(self.of(d))
+
+    def part(self, tasks: Int, devices: Int) -> Unavailability | None:
         """The windows of some devices, by their indices; None if these are always there."""
         return build_unavailability([self.of(d) for d in devices.tolist()])
 
-    def avoided(self, device: Int, start: Int, end: Int) -> bool:
+    def times(self) -> tuple[Int, ...]:
+        """The ends of all windows."""
+        return (self.end,)
+
+    def over(self) -> int:
+        """The end of the last window."""
+        return int(self.end.max())
+
+    def closed(self, device: Int, start: Int, end: Int) -> tuple[str, Int, Int, Int]:
+        """All windows."""
+        return "unavailable", np.repeat(np.arange(len(self.row) - 1), np.diff(self.row)), self.begin, self.end
+
+    def device_keys(self, d: int) -> dict[str, Any]:
+        """The windows of a device."""
+        found = [{"from": begin, "to": end} for begin, end in self.of(d)]
+        return {"unavailable": found} if found else {}
+
+    def kept(self, device: Int, start: Int, end: Int) -> bool:
         """Whether no task (n,) on its device runs in one of its windows."""
         for d in np.flatnonzero(np.diff(self.row)).tolist():
             where, tasks = slice(self.row[d], self.row[d + 1]), np.flatnonzero(device == d)
@@ -70,47 +95,10 @@ def build_unavailability(windows: Sequence[Iterable[tuple[int, int]]]) -> Unavai
     UsageError
         If a window is not two whole numbers of which the second is larger, or begins before tick 0.
     """
-    row, begin, end = [0], list[int](), list[int]()
-    for d, given in enumerate(windows):
-        pairs = []
-        for k, window in enumerate(given):
-            first, last = whole_numbers(f"unavailable[{d}][{k}]", window, (2,), "begin, end").tolist()
-            if last <= first:
-                raise UsageError(f"unavailable[{d}][{k}] is ({first}, {last}); expected an end after the begin")
-            pairs.append((first, last))
-        for first, last in sorted(pairs):
-            if len(end) > row[-1] and first <= end[-1]:
-                end[-1] = max(end[-1], last)
-            else:
-                begin.append(first)
-                end.append(last)
-        row.append(len(begin))
+    row, begin, end = joined_windows("unavailable", windows)
     if not begin:
         return None
     arrays = [np.array(values, dtype=np.int64) for values in (row, begin, end)]
     for array in arrays:
         array.flags.writeable = False
     return Unavailability(*arrays)
-
-
-def last_end(unavailable: Unavailability | None) -> int:
-    """The end of the last window, 0 if there is none."""
-    return 0 if unavailable is None else int(unavailable.end.max())
-
-
-def checked_unavailability(unavailable: Any, m: int) -> Unavailability | None:
-    """The argument `unavailable` of `build_problem`, checked.
-
-    Raises
-    ------
-    UsageError
-        If it is not None or Unavailability of m devices.
-    """
-    if unavailable is None:
-        return None
-    if not isinstance(unavailable, Unavailability):
-        kind = type(unavailable).__name__
-        raise UsageError(f"unavailable is a {kind}; expected Unavailability, as build_unavailability makes it")
-    if len(unavailable.row) != m + 1:
-        raise UsageError(f"unavailable: it is for {len(unavailable.row) - 1} devices; expected {m}")
-    return unavailable

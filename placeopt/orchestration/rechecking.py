@@ -20,7 +20,7 @@ import numpy as np
 
 from placeopt.errors import CertificateError, UsageError, visible
 from placeopt.model.arrays import checked_call, checked_number
-from placeopt.model.problem import UNLIMITED, Objective, Problem, Term, check_problem
+from placeopt.model.problem import BUSY, UNLIMITED, Objective, Problem, Term, check_problem
 from placeopt.orchestration.pipeline import solve
 from placeopt.passes.rebuilding import edges_of, rebuilt
 from placeopt.protocol import Clock, Termination, unsupported
@@ -184,6 +184,6 @@ def block_problem(problem: Problem, model: Model, *, deadlines: bool) -> Problem
         separation=problem.separation[inside[problem.separation].all(axis=1)],
         release=problem.release if first is None else nothing,
         deadline=problem.deadline if first is None and deadlines else never,
-        limits=(), unavailable=None, setups=None, alignment=None, layout=None,
+        limits=(), alignment=None, layout=None, **BUSY,
     )  # fmt: skip
     return replace(found, task_names=tuple(map(str, range(found.n_tasks))), name="", description="")

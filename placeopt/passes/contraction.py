@@ -149,10 +149,7 @@ def contracted(problem: Problem, made: Clusters, group: Int) -> Problem:
         group=group[first],
         separation=made.label[problem.separation],
         forward=_forward(problem, made, first),
-        tiers=problem.tiers,
-        unavailable=problem.unavailable,
-        shared_links=problem.shared_links,
-        resources=None if problem.resources is None else problem.resources.merged(made.sequence, parts),
+        **{name: rule.merged(made.sequence, parts) for name, rule in problem.stated.items()},
     )
 
 

@@ -10,13 +10,9 @@ import numpy as np
 
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
-from placeopt.model.layout import Layout
 from placeopt.model.memory import limited
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import RULES, UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
-from placeopt.model.setups import Setups
-from placeopt.model.shared_links import SharedLinks
-from placeopt.model.unavailability import Unavailability
 
 SETTINGS = (
     "name", "description", "resolution", "runs_before_next_change", "objective", "consolidate", "contention",
@@ -78,10 +74,8 @@ def rebuilt(
     whole = len(tasks) == problem.n_tasks and len(devices) == problem.n_devices  # then both problems share the tables
     cells, between = () if whole else np.ix_(tasks, devices), np.ix_(devices, devices)
 
-    unavailable: Unavailability | None = arrays.pop("unavailable", problem.unavailable)
-    layout: Layout | None = arrays.pop("layout", problem.layout)
-    setups: Setups | None = arrays.pop("setups", problem.setups)
-    shared_links: SharedLinks | None = arrays.pop("shared_links", problem.shared_links)
+    stated = problem.stated | {name: arrays.pop(name) for name in RULES if name in arrays}
+    rules: dict[str, Any] = {name: rule and rule.part(tasks, devices) for name, rule in stated.items()}
 
     def of(name: str, *index: Any) -> Any:
         values = arrays.pop(name, getattr(problem, name))
@@ -101,13 +95,7 @@ def rebuilt(
         shared=edges.shared,
         separation=place[arrays.pop("separation", problem.separation)],
         forward=np.where(forward < 0, np.arange(len(tasks)), forward),
-        pipeline=None if problem.pipeline is None else problem.pipeline.part(tasks, devices),
-        tiers=None if problem.tiers is None else problem.tiers.part(devices),
-        layout=None if layout is None else layout.part(tasks, devices),
-        unavailable=None if unavailable is None else unavailable.part(devices),
-        setups=None if setups is None else setups.part(tasks, devices),
-        shared_links=None if shared_links is None else shared_links.part(devices),
-        resources=None if problem.resources is None else problem.resources.part(tasks, devices),
+        **rules,
     )
     assert not arrays, f"unknown arrays {list(arrays)}"
     return result, edges.origin

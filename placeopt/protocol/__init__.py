@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from placeopt.errors import UsageError, listing, meaning, suggestion
 from placeopt.model.arrays import Int
 from placeopt.model.objective import Value
-from placeopt.model.problem import Contention, MemoryModel, Metric, Problem
+from placeopt.model.problem import DELAYS, KINDS, Contention, MemoryModel, Metric, Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol.pool import Pool
 
@@ -29,20 +29,10 @@ PLACED: tuple[Metric, ...] = tuple(metric for metric in ALL_METRICS if metric no
 """The metrics that local search evaluates step by step: neither ends of single tasks nor numbers of devices."""
 
 
-RULES: Mapping[str, str] = {
-    "tiers": "memory tiers",
-    "unavailable": "devices that are unavailable for a time",
-    "setups": "setup times",
-    "shared_links": "shared links",
-    "machines": "modes and teams in a pipeline",
-    "resources": "resources",
-    "budgets": "budgets",
-    "parallel": "devices that run several tasks at once",
-    "limits": "limits of metrics",
-}
+RULES: Mapping[str, str] = KINDS
 """What messages call the rules that not all solvers support, by their names in `Problem.rules`."""
 
-RETIMED = ("tiers", "unavailable", "setups", "shared_links", "resources", "parallel")
+RETIMED = tuple(DELAYS)
 """The rules that only cause delays. A solver that ignores them still gives a valid schedule, because it is re-timed."""
 
 BOOKED = (*RETIMED, "budgets")

@@ -8,8 +8,9 @@ served all earlier bookings. A transfer of zero ticks is booked like any other, 
 on a port.
 
 A task becomes ready when its last input has arrived, and no earlier than its release time. With memory tiers, it also
-waits until its device has swapped (`placeopt.model.tiers`). With setup times, a device that chose its next task sets up
-for it from the end of the task before (`placeopt.model.setups`). Deadlines have no effect; the verifier checks them.
+waits until its device has swapped. With setup times, a device that chose its next task is set up for it from the end of
+the task before. Modules of `placeopt.model` define these rules (`placeopt.model.rules`). Deadlines have no effect; the
+verifier checks them.
 
 The discipline decides which task a free device starts:
 

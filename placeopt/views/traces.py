@@ -38,6 +38,7 @@ import numpy as np
 from placeopt.io.files import StrPath, write_whole
 from placeopt.model.memory import memory_profiles
 from placeopt.model.period import sends
+from placeopt.model.ports import channels, ports_of
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.resource_use import lanes, use_over_time
 from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
@@ -201,13 +202,11 @@ class _Tracks(_Threads):
         if schedule.transfers is not None:
             self._added += [" transfers"] if problem.contention == "half_duplex" else [" sends", " receives"]
         self._per_device = len(self._added)
-        if problem.resources is not None:
-            self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.resources.parallel)}
+        self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.parallel)}
         self._tasks = self._make_tasks(schedule)
         self._all = [*self._tasks, *self._make_flows(schedule)]
-        links = problem.shared_links
-        channels = 0 if links is None or schedule.transfers is None else len(links.channels)
-        self._finish(range(self._per_device * problem.n_devices + channels))
+        self._channels = [] if schedule.transfers is None else [name for name, _ in channels(problem)]
+        self._finish(range(self._per_device * problem.n_devices + len(self._channels)))
 
     def names(self) -> Iterator[str]:
         """Return the metadata events."""
@@ -219,8 +218,7 @@ class _Tracks(_Threads):
     def _name(self, thread: int) -> str:
         device, kind = divmod(thread, self._per_device)
         if device >= self._problem.n_devices:
-            assert self._problem.shared_links is not None
-            return self._problem.shared_links.channels[thread - self._per_device * self._problem.n_devices]
+            return self._channels[thread - self._per_device * self._problem.n_devices]
         return self._problem.device_names[device] + self._added[kind]
 
     def _make_tasks(self, schedule: Schedule) -> list[_Slice]:
@@ -268,7 +266,7 @@ class _Tracks(_Threads):
         made: dict[int, list[_Slice]] = {}
         if table is None:
             return made
-        ticks, links = edge_ticks(problem, schedule.device).tolist(), problem.shared_links
+        ticks, m = edge_ticks(problem, schedule.device).tolist(), problem.n_devices
         for edge, start in zip(table.edge.tolist(), table.start.tolist(), strict=True):
             if carriers[edge] != edge or edge in made:  # a superfluous row, which the verifier reports
                 continue
@@ -290,14 +288,14 @@ class _Tracks(_Threads):
             )  # fmt: skip
             _bind(self._tasks[source], send, 2 * edge + 1)
             _bind(send, receive, 2 * edge + 2)
-            channels = [] if links is None else links.of(self._device[source], self._device[target])
             made[edge] = [send, receive]
             made[edge] += [
                 _Slice(
-                    *times, (self._position[source], _SEND), self._per_device * problem.n_devices + channel,
+                    *times, (self._position[source], _SEND), self._per_device * m + port - 2 * m,
                     f'"name":{name},"cat":"transfer"', args, [],
                 )
-                for channel in channels
+                for port in ports_of(problem, self._device[source], self._device[target])
+                if port >= 2 * m
             ]  # fmt: skip
         return made
 

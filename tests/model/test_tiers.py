@@ -12,9 +12,9 @@ import pytest
 import placeopt as po
 from placeopt.errors import UsageError
 from placeopt.model.critical_path import critical_path, critical_ticks
-from placeopt.model.memory import earliest_starts, swap_times, tier_arrays, tier_bytes
+from placeopt.model.memory import earliest_starts, swap_times, tier_bytes
 from placeopt.model.problem import UNLIMITED
-from placeopt.model.tiers import Tiers, build_tiers, swap_time
+from placeopt.model.tiers import Tiers, build_tiers
 from placeopt.simulation import simulate_noisy
 from placeopt.studies.sensitivity.changes import Amounts, make_changes
 from placeopt.verifier import verify
@@ -108,16 +108,9 @@ def example_devices() -> Any:
 
 class TestSwapTimes:
     def test_each_tier_is_rounded_up(self) -> None:
-        tiers = po.build_problem(
-            task_names=["t"],
-            device_names=["d"],
-            duration=[[1]],
-            resident=[9],
-            tiers=build_tiers([2], [[(3, 1, 2), (9, 2, 3)]]),
-        )
-        arrays = tier_arrays(tiers)
-        assert [swap_time(arrays, 0, used) for used in range(10)] == [0, 0, 0, 1, 1, 2, 3, 4, 4, 5]
-        assert swap_time(arrays, 0, 14) == swap_time(arrays, 0, 99) == 2 + 6
+        tiers = build_tiers([2], [[(3, 1, 2), (9, 2, 3)]])
+        assert [tiers.swap_time(0, used) for used in range(10)] == [0, 0, 0, 1, 1, 2, 3, 4, 4, 5]
+        assert tiers.swap_time(0, 14) == tiers.swap_time(0, 99) == 2 + 6
 
     def test_without_tiers_nothing_is_swapped(self) -> None:
         problem = po.build_problem(task_names=["t"], device_names=["d"], duration=[[1]], resident=[9], release=[4])

@@ -202,8 +202,9 @@ def test_arguments_are_checked() -> None:
 def test_parts_keep_the_links_that_are_used() -> None:
     links = uplink().shared_links
     assert links is not None
-    assert links.part(np.array([0, 1])) is None
-    part = links.part(np.array([1, 3]))
+    tasks = np.arange(2)
+    assert links.part(tasks, np.array([0, 1])) is None
+    part = links.part(tasks, np.array([1, 3]))
     assert part is not None
     assert part.links() == {"root": SharedLink([0], False, False)}
 

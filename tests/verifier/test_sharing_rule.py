@@ -139,7 +139,7 @@ def test_no_bytes_are_wrong_where_the_verifier_finds_nothing() -> None:
         ([(2, 1, 8, True)], [()], "view c begins at byte 8; expected a multiple of 16"),
         ([(1, 0, 0, True), (3, 0, 0, True)], [()], "a is not a producer of d"),
         ([(4, 0, 0, True)], [()], r"shares\[0\] is 4; expected 0 to 3"),
-        ([], [[(8, 8)]], r"reserved\[0\] contains \(8, 8\); expected an end after the begin"),
+        ([], [[(8, 8)]], r"reserved\[0\]\[0\] is \(8, 8\); expected an end after the begin"),
         ([], [[(0, 300)]], r"region \(0, 300\) of device 0 ends above its 256 B"),
         ([], [[(0, 8)], []], "layout is not one of 4 tasks and 1 devices"),
     ],

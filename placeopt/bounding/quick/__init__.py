@@ -51,6 +51,7 @@ from placeopt.errors import InternalError, counted
 from placeopt.model.arrays import Int
 from placeopt.model.memory import most_swapping
 from placeopt.model.objective import EXACT, Value, is_exact, simplified, task_energy
+from placeopt.model.ports import channels
 from placeopt.model.problem import NANO, PARTS, UNLIMITED, Metric, Problem
 from placeopt.model.tiers import Tiers
 from placeopt.model.units import size_text, time_text
@@ -224,8 +225,8 @@ def _links(classes: Classes, found: Windows) -> Iterator[Bound]:
     If it never does, it counts as free.
     """
     problem, busiest = classes.problem, (0, "")
-    links, pairs = problem.shared_links, (classes.source, classes.target)
-    for name, ways in () if links is None else zip(links.channels, links.ways(), strict=True):
+    pairs = classes.source, classes.target
+    for name, ways in channels(problem):
         over = np.any([senders[pairs[0]] & receivers[pairs[1]] for senders, receivers in ways], axis=0)
         tariff = TransferCost(np.where(over, classes.latency, 0), np.where(over, classes.num, 0), classes.den)
         busiest = max(busiest, (unavoidable_cost(classes, tariff), name))

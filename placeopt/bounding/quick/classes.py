@@ -152,9 +152,7 @@ def classes_of(problem: Problem) -> Classes:
     if problem.memory_model == "peak":
         need = need + by_group(problem, running, np.maximum)
     capacity = problem.capacity[leader]
-    busy = duration
-    if problem.resources is not None:
-        busy = np.where(problem.resources.parallel[leader], 0, duration)
+    busy = np.where(problem.parallel[leader], 0, duration) if problem.parallel.any() else duration
     allowed = by_group(problem, feasible, np.logical_and) & (need <= capacity)
     allowed[~allowed.any(axis=1)] = True
 

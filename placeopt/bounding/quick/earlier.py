@@ -6,7 +6,7 @@ same starts and no larger metrics. So the problem before is a relaxation, and it
 
 Tasks that became faster, by f ticks in all, lower a bound of the makespan by at most f: where a task takes k ticks
 more, let every task that starts after its end start k ticks later. The order of starts, arrivals and memory intervals
-stays. Deadlines, windows and limits forbid later starts; with ports, tiers, setups and resources this is not used.
+stays. Deadlines, windows and limits forbid later starts; with ports and with rules of `Problem.rules` this is not used.
 """
 
 from __future__ import annotations

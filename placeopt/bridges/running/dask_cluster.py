@@ -29,7 +29,8 @@ from placeopt.bridges.extras import require
 from placeopt.errors import ExecutionError, UsageError, counted, listing, suggestion, visible
 from placeopt.model.arrays import Int
 from placeopt.model.building import with_changes
-from placeopt.model.problem import Problem, check_problem
+from placeopt.model.ports import PORTLESS
+from placeopt.model.problem import BUSY, Problem, check_problem
 from placeopt.model.schedule import Schedule, check_schedule, durations, makespan, sequence
 from placeopt.model.units import time_text
 from placeopt.verifier import Report, verify
@@ -495,10 +496,8 @@ def _measured(
         latency=free,
         byte_ticks_num=free,
         byte_ticks_den=free + 1,
-        contention="none",
-        unavailable=None,
-        setups=None,
-        shared_links=None,
+        **PORTLESS,
+        **BUSY,
     )
     received = np.array([row[2] for row in rows], dtype=np.float64)
     report = verify(fitted, schedule)

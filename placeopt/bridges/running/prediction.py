@@ -14,10 +14,11 @@ from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.profiling import TransferModel
 from placeopt.bridges.profiling.estimates import DIGITS
 from placeopt.bridges.profiling.measurements import fixed
+from placeopt.model import ports
 from placeopt.model.arrays import Float, Int
 from placeopt.model.building import build_problem
 from placeopt.model.period import period
-from placeopt.model.problem import NANO, UNLIMITED, Problem
+from placeopt.model.problem import BUSY, NANO, UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, durations, makespan
 from placeopt.model.units import seconds_text
 from placeopt.passes.rebuilding import rebuilt
@@ -268,8 +269,7 @@ def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overh
         latency=problem.latency,
         byte_ticks_num=problem.byte_ticks_num,
         byte_ticks_den=problem.byte_ticks_den,
-        contention=problem.contention,
-        shared_links=problem.shared_links,
+        **{name: getattr(problem, name) for name in ports.FIELDS},
     )
 
 
@@ -293,8 +293,7 @@ def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Prob
         duration=duration,
         release=_scaled(problem.release, scale),
         deadline=np.full(problem.n_tasks, UNLIMITED),
-        unavailable=None,  # a run does not wait for it
-        setups=None,  # measured durations contain them
+        **BUSY,  # a run does not wait for windows, and measured durations contain setup times
         relocation=np.zeros_like(problem.relocation),
         latency=np.where(distinct, round(link.latency * NANO), 0),
         byte_ticks_num=np.where(distinct, rate.numerator, 0),

@@ -88,7 +88,7 @@ def _running(problem: Problem, d: int) -> dict[str, Any]:
     resources = problem.resources
     r = None if resources is None else resources.cores_of(problem.device_names[d])
     return {
-        "parallel": resources is not None and bool(resources.parallel[d]),
+        "parallel": bool(problem.parallel[d]),
         "cores": None if resources is None or r is None else resources.stated(r, int(resources.capacity[r])),
     }
 

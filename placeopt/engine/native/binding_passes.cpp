@@ -15,7 +15,7 @@ struct BoundPasses : Owning<std::unique_ptr<Passes>> {
                 Int span, Int seed)
         : groups(of, parts) {
         const Problem& p = nb::cast<const BoundProblem&>(of).value;
-        if (p.ports.any() || p.t > 0 || groups.value.live.on)
+        if (p.ports.any() || p.tiers.any() || groups.value.live.on)
             throw Wrong("problem: has ports, memory tiers or live memory; expected none of them");
         if (seed < 1 || seed >= MODULUS) throw Wrong("seed: " + std::to_string(seed) + "; expected 1 to 2147483646");
         if (span < 0 || span >= NEVER) throw Wrong("span: " + std::to_string(span) + "; expected 0 to below 2^62");

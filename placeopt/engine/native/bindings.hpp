@@ -28,6 +28,17 @@ struct Owning {
         arrays.push_back(nb::borrow(given));
         return found;
     }
+    // The attribute `tiers`, which is None if there are none.
+    Tiers keep_tiers(nb::handle of, Int m) {
+        const nb::object given = of.attr("tiers");
+        if (given.is_none()) return {};
+        Tiers found;
+        found.end = keep<Int>("tiers.end", given.attr("end"), {m, ANY_LENGTH});
+        found.t = m == 0 ? 0 : static_cast<Int>(found.end.size()) / m;
+        found.num = keep<Int>("tiers.byte_ticks_num", given.attr("byte_ticks_num"), {m, found.t});
+        found.den = keep<Int>("tiers.byte_ticks_den", given.attr("byte_ticks_den"), {m, found.t});
+        return found;
+    }
     // The attribute `unavailable`, which is None if there are none.
     Unavailability keep_unavailability(nb::handle of, Int m) {
         const nb::object given = of.attr("unavailable");
@@ -81,6 +92,15 @@ struct Owning {
         found.parallel = keep<bool>("resources.parallel", given.attr("parallel"), {m});
         return found;
     }
+    // Checks the rules of a problem.
+    void keep_rules(ExecutionRules& rules, nb::handle of, Int n, Int m) {
+        rules.tiers = keep_tiers(of, m);
+        rules.unavailable = keep_unavailability(of, m);
+        rules.setups = keep_setups(of, n, m);
+        rules.resources = keep_resources(of, n, m);
+        rules.ports = keep_ports(of, m);
+        rules.check_rules(m);
+    }
     // The attribute `budgets`, which is None if there are none.
     Budgets keep_budgets(nb::handle of, Int g, Int m) {
         const nb::object given = of.attr("budgets");
@@ -117,16 +137,7 @@ struct BoundProblem : Owning<Problem> {
         p.latency = ints("latency", {m, m});
         p.num = ints("byte_ticks_num", {m, m});
         p.den = ints("byte_ticks_den", {m, m});
-        if (const nb::object tiers = of.attr("tiers"); !tiers.is_none()) {
-            p.tier_end = keep<Int>("tiers.end", tiers.attr("end"), {m, ANY_LENGTH});
-            p.t = m == 0 ? 0 : static_cast<Int>(p.tier_end.size()) / m;
-            p.tier_num = keep<Int>("tiers.byte_ticks_num", tiers.attr("byte_ticks_num"), {m, p.t});
-            p.tier_den = keep<Int>("tiers.byte_ticks_den", tiers.attr("byte_ticks_den"), {m, p.t});
-        }
-        p.unavailable = keep_unavailability(of, m);
-        p.setups = keep_setups(of, n, m);
-        p.resources = keep_resources(of, n, m);
-        p.ports = keep_ports(of, m);
+        keep_rules(p, of, n, m);
         p.prepare();
     }
 };

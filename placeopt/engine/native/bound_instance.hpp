@@ -52,10 +52,6 @@ struct BoundInstance : Owning<SearchProblem> {
         p.den = ints("byte_ticks_den", {m, m}, 1);
         p.energy_num = ints("byte_energy_num", {m, m});
         p.energy_den = ints("byte_energy_den", {m, m}, 1);
-        const auto check_ratios = [](const char* name, Ints nums, Ints dens) {
-            for (std::size_t k = 0; k < nums.size(); ++k)
-                if (nums[k] > (NEVER - 1) / dens[k]) throw Wrong(std::string(name) + ": expected a product with its denominator below 2^62");
-        };
         check_ratios("byte_ticks_num", p.num, p.den);
         check_ratios("byte_energy_num", p.energy_num, p.energy_den);
         p.label = ints("label", {m});
@@ -72,26 +68,7 @@ struct BoundInstance : Owning<SearchProblem> {
         p.resident = ints("resident", {n});
         p.output = ints("output", {n});
         p.scratch = ints("scratch", {n});
-        const nb::object tiers = of.attr("tiers");
-        p.tier_end = keep<Int>("tiers.end", tiers.attr("end"), {ANY_LENGTH, ANY_LENGTH});
-        p.tiers = static_cast<Int>(p.tier_end.size()) / m;
-        if (p.tiers > 0) {
-            p.tier_end = keep<Int>("tiers.end", tiers.attr("end"), {m, p.tiers});
-            p.tier_num = keep<Int>("tiers.num", tiers.attr("num"), {m, p.tiers});
-            p.tier_den = keep<Int>("tiers.den", tiers.attr("den"), {m, p.tiers});
-            check_range("tiers.end", p.tier_end, 0, INT64_MAX);
-            check_range("tiers.num", p.tier_num, 0, INT64_MAX);
-            check_range("tiers.den", p.tier_den, 1, INT64_MAX);
-            check_ratios("tiers.num", p.tier_num, p.tier_den);
-        }
-        p.unavailable = keep_unavailability(of, m);
-        check_unavailability(p.unavailable, m);
-        p.setups = keep_setups(of, n, m);
-        check_setups(p.setups);
-        p.resources = keep_resources(of, n, m);
-        check_resources(p.resources);
-        p.ports = keep_ports(of, m);
-        check_ports(p.ports);
+        keep_rules(p, of.attr("problem"), n, m);
         p.budgets = keep_budgets(of, g, m);
         p.budget_bytes = keep<double>("budget_bytes", of.attr("budget_bytes"), {static_cast<Int>(p.budgets.left.size())});
         p.charge = keep<double>("charge", of.attr("charge"), {n, m});

@@ -43,7 +43,7 @@ LocalSearch::LocalSearch(const SearchProblem& problem, Int seed)
       free_(problem.m),
       ports_(problem.ports.count()),
       left_(problem.budgets.left.begin(), problem.budgets.left.end()),
-      set_up_(problem.setups),
+      set_up_(problem),
       usage_(problem.resources),
       usages_(usage_.any() ? parts_ : 0, usage_),
       old_usages_(usages_),
@@ -124,18 +124,6 @@ double LocalSearch::standing_cost() {
         if (left_[b] < 0) beyond -= problem_.budget_bytes[b] * static_cast<double>(left_[b]);
     overspent_ = problem_.weight[OVERFULL] * beyond;
     return value;
-}
-
-// The tick at which a device has swapped, with memory tiers.
-Int LocalSearch::swapped(Int d) const {
-    const Int used = subtract(problem_.capacity[d], room_[d]);
-    Int ticks = 0;
-    for (Int k = d * problem_.tiers + 1; k < (d + 1) * problem_.tiers; ++k) {
-        const Int before = problem_.tier_end[k - 1];
-        if (used <= before) break;
-        ticks = add(ticks, ratio_ceil(std::min(used, problem_.tier_end[k]) - before, problem_.tier_num[k], problem_.tier_den[k]));
-    }
-    return ticks;
 }
 
 // Under `peak`, sets the penalty for memory and returns the cost of the memory balance. O(n log n).
@@ -237,12 +225,10 @@ Int LocalSearch::least_later(Int part) const { return *std::min_element(least_.b
 // The cost of the state after a change from position `begin` to `last_`; infinite if over `limit`. Then the times before
 // the change are restored.
 double LocalSearch::decode(Int begin, double limit) {
-    const bool plain = !problem_.ports.any() && !problem_.setups.any() && !problem_.unavailable.any() &&
-                       !problem_.resources.any();
-    return plain ? decode_with<true>(begin, limit) : decode_with<false>(begin, limit);
+    return problem_.ruled() ? decode_with<false>(begin, limit) : decode_with<true>(begin, limit);
 }
 
-// `plain` is whether there are neither ports, setups and resources nor windows in which a device is unavailable.
+// `plain` is whether there are no rules but memory tiers.
 template <bool plain>
 double LocalSearch::decode_with(Int begin, double limit) {
     const Int n = problem_.n, m = problem_.m;
@@ -261,8 +247,8 @@ double LocalSearch::decode_with(Int begin, double limit) {
     const Int cut = heavy > 0 ? whole((limit - rest) / heavy) : INT64_MAX;
     const Int known = std::max(last_ + 1, known_);
     Int first = std::min(begin, valid_);
-    const bool swaps = problem_.tiers > 0, ports = !plain && problem_.ports.any(), due = problem_.due,
-               shared = !plain && usage_.any(), sets = !plain && problem_.setups.any();
+    const bool swaps = problem_.tiers.any(), ports = !plain && problem_.ports.any(), due = problem_.due,
+               shared = !plain && usage_.any(), sets = !plain && set_up_.any();
     if (swaps)  // a device is busy until it has swapped: any change of that time begins before the first task
         for (Int d = 0; d < m; ++d)
             if (swapped(d) != marks_[0].free[d]) first = 0;
@@ -312,9 +298,9 @@ double LocalSearch::decode_with(Int begin, double limit) {
                 for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k)
                     t = std::max(t, add(end[problem_.source[k]], delay[k]));
             }
-            const bool sets_up = sets && ticks[i] > 0 && problem_.setups.on(d);
-            if (sets_up) t = std::max(t, set_up_.ready(problem_.setups, d, i));
-            const auto open = [&](Int tick) { return plain ? tick : problem_.unavailable.clear_of(d, tick, ticks[i]); };
+            const bool sets_up = sets && ticks[i] > 0 && problem_.sets_up(d);
+            if (sets_up) t = std::max(t, set_up_.ready(problem_, d, i));
+            const auto open = [&](Int tick) { return plain ? tick : problem_.open(d, tick, ticks[i]); };
             Usage::Spot spot{};
             if (shared) {
                 least = std::min(least, t);
@@ -332,7 +318,7 @@ double LocalSearch::decode_with(Int begin, double limit) {
             }
             end[i] = t;
             if (plain || !problem_.parallel(d)) free_[d] = t;
-            if (sets_up) set_up_.run(problem_.setups, d, i, t);
+            if (sets_up) set_up_.run(problem_, d, i, t);
             latest = std::max(latest, t);
             if (add(t, p >= known ? after_[i] : problem_.tail[i]) > cut) {
                 timed_ = p + 1;

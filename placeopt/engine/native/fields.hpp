@@ -39,8 +39,7 @@ struct Fields {
     // Ratios num / den whose products are below 2^62.
     std::pair<Ints, Ints> ratios(const char* num, const char* den, Shape shape) {
         const Ints nums = ints(num, shape), dens = ints(den, shape, 1);
-        for (std::size_t k = 0; k < nums.size(); ++k)
-            if (nums[k] > (NEVER - 1) / dens[k]) throw Wrong(std::string(num) + ": expected a product with its denominator below 2^62");
+        check_ratios(num, nums, dens);
         return {nums, dens};
     }
     Tracks tracks(Int devices) {

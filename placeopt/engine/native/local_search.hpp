@@ -33,7 +33,7 @@ inline Int whole(double limit) {
 }
 
 // What a search reads of a problem; n tasks, m devices, e edges, g groups, k device classes.
-struct SearchProblem {
+struct SearchProblem : ExecutionRules {
     Int n = 0, m = 0, e = 0, g = 0, classes = 0;
     Ints group, member_start, member;             // (n,), (g + 1,), (n,) the tasks of each group
     Ints duration, release, deadline, tail;       // (n, m), (n,), (n,), (n,) least ticks after each task's end
@@ -45,23 +45,16 @@ struct SearchProblem {
     Flags feasible;                               // (g, m)
     Ints memory, apart_start, apart;              // (g,), (g + 1,)
     Ints capacity, resident, output, scratch;     // (m,), (n,)
-    Ints tier_end, tier_num, tier_den;            // (m, t)
-    Int tiers = 0;
-    Unavailability unavailable;
-    Setups setups;
-    Resources resources;
     Budgets budgets;                              // what groups use of them, where none has a home
     Floats budget_bytes;                          // (b,) the bytes above a capacity that a unit above a budget counts as
     Floats charge;                                // (n, m) cost of a task on a device, apart from times
     std::array<double, 5> weight{};               // see Weight
     std::array<double, 3> price{};                // of a tick, a byte and a nanojoule of transfers
     Int bound = 0;                                // a lower bound of the makespan
-    Ports ports;
     bool due = false, peak = false, timed = false, priced = false;
 
     Int ticks(Int i, Int d) const { return duration[i * m + d]; }
     Int need(Int i, Int d) const { return resources.need[i * m + d]; }
-    bool parallel(Int d) const { return resources.any() && resources.parallel[d]; }
     // The ticks of in-edge k from device a to device b.
     Int moving(Int k, Int a, Int b) const {
         if (a == b) return 0;
@@ -132,7 +125,8 @@ private:
     double live_cost();
     void spend(Int g, Int d, Int sign);
     Int least_later(Int part) const;
-    Int swapped(Int d) const;
+    // The tick at which a device has swapped, with memory tiers.
+    Int swapped(Int d) const { return problem_.tiers.swap_time(d, subtract(problem_.capacity[d], room_[d])); }
     Int booked(Int k, Int p, Int d);
     void rewind(Int first);
     void look_ahead();

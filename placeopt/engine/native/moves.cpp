@@ -294,9 +294,8 @@ void LocalSearch::find_critical() {
         }
         if (before < 0 || draw(2) == 0) {
             const auto delays = [&](Int j) {
-                const Setups& setups = problem_.setups;
-                if (device[j] == device[i] && setups.on(device[i]) && ticks[i] > 0 && ticks[j] > 0)
-                    return add(end[j], setups.before(device[i], setups.family[j], i)) == start;
+                if (device[j] == device[i] && problem_.sets_up(device[i]) && ticks[i] > 0 && ticks[j] > 0)
+                    return add(end[j], problem_.between(device[i], j, i)) == start;
                 if (end[j] != start) return false;
                 if (device[j] == device[i] && !problem_.parallel(device[i])) return true;
                 return usage_.any() && usage_.compete(problem_.need(i, device[i]), problem_.need(j, device[j]));

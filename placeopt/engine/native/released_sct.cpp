@@ -91,7 +91,7 @@ private:
 
     // Ends the tasks that have run until now: their consumers become ready. Arrivals that may change are updated.
     void advance() {
-        if (problem_.ports.any() || problem_.t > 0)
+        if (problem_.ports.any() || problem_.tiers.any())
             for (const Int i : ready_) note_arrival(i);
         for (Int d = 0; d < problem_.m; ++d) {
             const Int i = running_[d];

@@ -7,7 +7,7 @@ Simulation::Simulation(const Problem& problem, Ints memory)
     : device(problem.n), task_ticks(problem.n), edge_ticks(problem.e), rank(problem.n), start(problem.n), moves(problem.e, -1),
       problem_(problem), memory_(memory), swap_(problem.m), waiting_(problem.n), ready_(problem.n), free_(problem.m),
       ports_(problem.ports.count()), sent_by_(problem.m), sent_at_(problem.m), first_(problem.m + 1), queued_(problem.n),
-      length_(problem.m), begun_(problem.m), busy_(problem.m), usage_(problem.resources), set_up_(problem.setups),
+      length_(problem.m), begun_(problem.m), busy_(problem.m), usage_(problem.resources), set_up_(problem),
       by_rank_(problem.m) {}
 
 void Simulation::place(Ints devices) {
@@ -20,27 +20,26 @@ void Simulation::place(Ints devices) {
             edge_ticks[k] = a == b ? 0 : problem_.transfer(problem_.payload[k], a, b);
         }
     }
-    if (problem_.t == 0) return;
+    if (!problem_.tiers.any()) return;
     std::vector<Int> used(problem_.m);
     for (Int i = 0; i < problem_.n; ++i) used[device[i]] = add(used[device[i]], memory_[i]);
-    for (Int d = 0; d < problem_.m; ++d) swap_[d] = problem_.swap_time(d, used[d]);
+    for (Int d = 0; d < problem_.m; ++d) swap_[d] = problem_.tiers.swap_time(d, used[d]);
 }
 
 void Simulation::clear() {
     usage_.clear();
-    if (problem_.setups.any()) set_up_ = SetUp(problem_.setups);
+    if (set_up_.any()) set_up_ = SetUp(problem_);
 }
 
 Int Simulation::begin(Int i, Int tick) {
-    const Setups& setups = problem_.setups;
     const bool sets_up = problem_.sets_up(i, device[i]);
-    if (sets_up) tick = std::max(tick, set_up_.ready(setups, device[i], i));
+    if (sets_up) tick = std::max(tick, set_up_.ready(problem_, device[i], i));
     const Int d = device[i], ticks = task_ticks[i], entry = usage_.any() ? problem_.resources.need[i * problem_.m + d] : 0;
-    const auto open = [&](Int from) { return problem_.unavailable.clear_of(d, from, ticks); };
+    const auto open = [&](Int from) { return problem_.open(d, from, ticks); };
     const Usage::Spot spot = usage_.earliest(entry, tick, ticks, open);
     start[i] = spot.tick;
     usage_.book(entry, spot, ticks);
-    if (sets_up) set_up_.run(setups, d, i, add(start[i], ticks));
+    if (sets_up) set_up_.run(problem_, d, i, add(start[i], ticks));
     return add(start[i], ticks);
 }
 

@@ -47,7 +47,7 @@ Line::Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording
       longest(of.m, 0),
       latest(of.m, 0),
       arrival(of.m, 0),
-      stays(of.setups.any() ? of.m : 0),
+      stays(of.sets_up() ? of.m : 0),
       usage(of.resources),
       left(parts.budgets.left.begin(), parts.budgets.left.end()) {
     open_gaps();
@@ -85,7 +85,7 @@ void Line::remove() {
     placements.pop_back();
     const Int i = placed.task;
     if (usage.any()) usage.count(need(i, device[i]), start[i], end[i], -1);
-    if (problem.setups.on(device[i]))
+    if (problem.sets_up(device[i]))
         std::erase_if(stays[device[i]], [i](const Stay& stay) { return stay.task == i; });
     for (; gap_changes.size() > placed.gap_changes; gap_changes.pop_back()) {
         const GapChange& change = gap_changes.back();

@@ -91,7 +91,7 @@ struct Line {
     Line(const Problem& of, const Groups& parts, bool use_gaps, bool recording);
 
     Rules rules() const {
-        return {problem.ports.any(), problem.t > 0, groups.live.on, problem.resources.any()};
+        return {problem.ports.any(), problem.tiers.any(), groups.live.on, problem.resources.any()};
     }
     Profile profile(Int d) {
         const Int size = 2 * groups.live.leaves;
@@ -129,12 +129,11 @@ struct Line {
     void clear();
     // The tick from which device d is set up for task i after the first `before` stays there.
     Int set_up(Int i, Int d, std::size_t before) const {
-        const Setups& setups = problem.setups;
         const Int end = before == 0 ? 0 : stays[d][before - 1].end;
         while (before > 0 && problem.work(stays[d][before - 1].task, d) == 0) --before;
-        if (before == 0) return std::max(end, setups.before(d, setups.initial[d], i));
+        if (before == 0) return std::max(end, problem.at_first(d, i));
         const Stay& last = stays[d][before - 1];
-        return std::max(end, add(last.end, setups.before(d, setups.family[last.task], i)));
+        return std::max(end, add(last.end, problem.between(d, last.task, i)));
     }
     // Makes every device free, except in its windows of unavailability.
     void open_gaps();
@@ -239,7 +238,7 @@ public:
     // tasks of the device.
     Int least_start(Int i, Int d) const {
         const Int ready = line.ready[d];
-        if (rules.resources || problem.setups.any() || fits_gap(d, problem.work(i, d), ready)) return ready;
+        if (rules.resources || !line.stays.empty() || fits_gap(d, problem.work(i, d), ready)) return ready;
         return std::max(ready, line.free[d]);
     }
 
@@ -251,7 +250,7 @@ public:
     // The same regardless of resources. A parallel device is always free, except in its windows of unavailability.
     Slot earliest_on_device(Int i, Int d, Int ready) const {
         const Int ticks = problem.work(i, d);
-        if (problem.setups.on(d)) return {between_setups(i, d, ready), NONE};
+        if (problem.sets_up(d)) return {between_tasks(i, d, ready), NONE};
         if (ticks == 0) {
             // A task of no duration may start where two tasks touch; only the end of a producer is tried.
             if (ready == 0) return {ready, NONE};
@@ -281,7 +280,7 @@ public:
         if (line.insertion) return earliest(i, d, ready);
         if (problem.sets_up(i, d)) ready = std::max(ready, line.set_up(i, d, line.stays[d].size()));
         return with_resources(i, d, std::max(ready, line.free[d]),
-                              [&](Int from) { return Slot{problem.unavailable.clear_of(d, from, problem.work(i, d)), NONE}; });
+                              [&](Int from) { return Slot{problem.open(d, from, problem.work(i, d)), NONE}; });
     }
 
     // Places task i on device d as early as its data and the tasks there allow, see `slot`.
@@ -316,7 +315,7 @@ public:
         }
         set(line.free[d], std::max(line.free[d], end));
         if (slot.gap != NONE) use_gap(d, slot, end);
-        if (problem.setups.on(d)) {
+        if (problem.sets_up(d)) {
             auto& stays = line.stays[d];
             const Stay stay{slot.start, end, i};
             const auto earlier = [](const Stay& a, const Stay& b) {
@@ -353,14 +352,14 @@ private:
     // The earliest start of task i on device d from `ready` on with setups before it and before the task after it.
     //
     // The triangle inequality makes it enough to look at these two. Setups go on while the device is unavailable.
-    Int between_setups(Int i, Int d, Int ready) const {
+    Int between_tasks(Int i, Int d, Int ready) const {
         const auto& stays = line.stays[d];
         const Int ticks = problem.work(i, d);
         std::size_t k = 0;
         if (ticks == 0) {
             for (Int tick = ready;;) {  // anywhere but inside a task or a window
                 for (; k < stays.size() && stays[k].start < tick; ++k) tick = std::max(tick, stays[k].end);
-                const Int open = problem.unavailable.clear_of(d, tick, 0);
+                const Int open = problem.open(d, tick, 0);
                 if (open == tick) return tick;
                 tick = open;
             }
@@ -368,7 +367,7 @@ private:
         const auto fits = [&](Int end) {  // up to the next task that lasts
             for (std::size_t next = k; next < stays.size(); ++next) {
                 const bool lasts = problem.sets_up(stays[next].task, d);
-                const Int setup = lasts ? problem.setups.before(d, problem.setups.family[i], stays[next].task) : 0;
+                const Int setup = lasts ? problem.between(d, i, stays[next].task) : 0;
                 if (add(end, setup) > stays[next].start) return false;
                 if (lasts) break;
             }
@@ -376,7 +375,7 @@ private:
         };
         while (k < stays.size() && stays[k].start < add(ready, ticks)) ++k;
         for (;; ++k) {
-            const Int tick = problem.unavailable.clear_of(d, std::max(ready, line.set_up(i, d, k)), ticks);
+            const Int tick = problem.open(d, std::max(ready, line.set_up(i, d, k)), ticks);
             if (fits(add(tick, ticks))) return tick;
         }
     }
@@ -395,10 +394,10 @@ private:
         Int ready = problem.release[i];
         if constexpr (rules.tiers) {
             const Int used = subtract(problem.capacity[d], line.room[d]), k = problem.group[i];
-            Int swapped = problem.swap_time(d, used);
+            Int swapped = problem.tiers.swap_time(d, used);
             if (line.home[k] < 0) {
                 const Int before = swapped;
-                swapped = problem.swap_time(d, add(used, groups.memory[k]));
+                swapped = problem.tiers.swap_time(d, add(used, groups.memory[k]));
                 const Int delay = std::max(swapped, line.first[d]) - std::max(before, line.first[d]);
                 if (delay > 0) ready = std::max(ready, add(line.free[d], delay));
             }

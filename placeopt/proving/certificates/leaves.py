@@ -32,6 +32,7 @@ from placeopt.bounding.quick.resources import scarcest
 from placeopt.errors import CertificateError
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import Value, task_energy
+from placeopt.model.ports import channels
 from placeopt.model.problem import UNLIMITED, Metric, Problem
 from placeopt.verifier.certificates import Scene, check_claim, exact, model_hash
 
@@ -182,8 +183,7 @@ class _Writer:
         return stated
 
     def links(self) -> list[Claim]:
-        links = self.problem.shared_links
-        return [{"claim": "link", "link": name} for name in (() if links is None else links.channels)]
+        return [{"claim": "link", "link": name} for name, _ in channels(self.problem)]
 
     def swapping(self) -> list[Claim]:
         return [{"claim": "swapping", "swap": swapping_bound(self.classes, self.windows)[1]}]

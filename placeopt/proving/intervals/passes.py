@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from placeopt.bounding.quick.classes import Classes, by_group
+from placeopt.model import ports
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Problem, transfer_ticks
@@ -121,8 +122,7 @@ class Parts:
             byte_ticks_den=grown(problem.byte_ticks_den, 1),
             group=np.concatenate((group, problem.n_groups + own)),
             separation=place[problem.separation[inside[problem.separation].all(axis=1)]],
-            contention=problem.contention,
-            shared_links=problem.shared_links,
+            **{name: getattr(problem, name) for name in ports.FIELDS},
             memory_model=problem.memory_model,
         )
         return part, origin

@@ -33,7 +33,6 @@ from ortools.sat.python import cp_model
 
 from placeopt.bounding.engines import cp_sat
 from placeopt.model.arrays import Int
-from placeopt.model.unavailability import last_end
 from placeopt.studies.explanation.constraints import CAPACITIES, RESTRICTIONS, Constraint, System
 
 LITERALS = 400_000
@@ -59,7 +58,7 @@ class Model:
         self.system, self.timed, self._should_stop = system, timed, should_stop
         self.cp = cp_model.CpModel()
         problem = system.problem
-        timeless = not timed or not (problem.contends or problem.setups is not None)
+        timeless = not timed or not (problem.contends or problem.delays(problem.feasible).any())
         self.exact = problem.memory_model == "sum" and timeless and problem.pipeline is None
         self.literals = [self.cp.new_bool_var("") for _ in system.constraints]
         self.x: list[dict[int, Any]] = []
@@ -239,7 +238,7 @@ class Model:
                     windows[d].append(closed)
         resources = system.resources
         for d, group in enumerate(intervals):
-            if resources is None or not resources.parallel[d]:
+            if not problem.parallel[d]:
                 cp.add_no_overlap([*group.values(), *windows[d]])
             elif windows[d]:
                 for interval in group.values():
@@ -280,5 +279,4 @@ def _horizon(system: System) -> int:
     slowest = 0
     for payload, edges in zip(*(part.tolist() for part in np.unique(problem.payload, return_counts=True)), strict=True):
         slowest += edges * int(problem.transfer(payload, everywhere[:, None], everywhere[None, :]).max(initial=0))
-    last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))
-    return last + int(system.ticks.max(axis=1, initial=0).sum()) + slowest
+    return problem.latest_opening + int(system.ticks.max(axis=1, initial=0).sum()) + slowest

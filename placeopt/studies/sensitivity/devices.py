@@ -52,6 +52,7 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
         "relocation": problem.relocation[:, source],
         **{name: getattr(problem, name)[np.ix_(source, source)] for name in _LINKS},
     }
+    changed |= {name: rule.part(np.arange(problem.n_tasks), source) for name, rule in problem.stated.items()}
     if problem.pipeline is not None:
         rules = problem.pipeline.parts()
         changed["pipeline"] = rules | {name: rules[name][source] for name in OF_DEVICES}
@@ -59,14 +60,6 @@ def more_devices(problem: Problem, members: Int, count: int) -> tuple[dict[str, 
             size, first = len(machines[model]), 1 + max(map(max, machines))
             own = (tuple(range(at, at + size)) for at in range(first, first + count * size, size))
             changed["pipeline"]["machines"] = (*machines, *own)
-    if problem.tiers is not None:
-        changed["tiers"] = problem.tiers.part(source)
-    if problem.unavailable is not None:
-        changed["unavailable"] = problem.unavailable.part(source)
-    if problem.setups is not None:
-        changed["setups"] = problem.setups.part(np.arange(problem.n_tasks), source)
-    if problem.shared_links is not None:
-        changed["shared_links"] = problem.shared_links.part(source)
     if problem.resources is not None:
         changed["resources"] = _resources(problem, problem.resources, model, source, changed["device_names"])
     changed["feasible"][:, new] = np.all(problem.feasible[:, members], axis=1, keepdims=True)

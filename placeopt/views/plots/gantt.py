@@ -22,7 +22,6 @@ from placeopt.model.memory import swap_times
 from placeopt.model.problem import Problem
 from placeopt.model.resource_use import amount_text, occupied_devices, resource_uses, task_lanes, use_over_time
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
-from placeopt.model.unavailability import Unavailability
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
     POINTS,
@@ -53,6 +52,9 @@ IDLE_ROWS = 12
 
 RESOURCES = 3
 """Maximum number of renewable resources with a chart: those of which the largest share is used."""
+
+HATCHES = {"swapping": "/////", "setup": "xxxxx"}
+"""What marks times in which devices run no task; dots mark all others."""
 
 _HALF = 0.36  # of a bar's height; rows are 1 apart
 _BELOW, _ABOVE = 0.07, 0.06  # the path runs just below the bars, and within those of lanes
@@ -147,13 +149,12 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     else:
         _draw_shares(axes, problem, schedule, rows, clock, end)
     entries: list[tuple[Any, str]] = []
-    if problem.tiers is not None and _draw_swapping(axes, problem, schedule, rows, clock):
-        entries.append((patch_sample(palette.PAPER, hatch="/////"), "swapping"))
-    if problem.setups is not None and _draw_setups(axes, problem, schedule, rows, clock):
-        entries.append((patch_sample(palette.PAPER, hatch="xxxxx"), "setup"))
-    if problem.unavailable is not None:
-        _draw_windows(axes, problem.unavailable, rows, clock, limit)
-        entries.append((patch_sample(palette.PAPER, hatch="....."), "unavailable"))
+    ends, swap = schedule.start + durations(problem, schedule.device), swap_times(problem, schedule.device)
+    closed = [rule.closed(schedule.device, schedule.start, ends) for rule in problem.stated.values()]
+    swapping = "swapping", np.arange(len(swap)), np.where(swap > 0, 0, limit), swap
+    for label, *times in (swapping, *filter(None, closed)):
+        if _draw_closed(axes, times, rows, clock, limit, hatch := HATCHES.get(label, ".....")):
+            entries.append((patch_sample(palette.PAPER, hatch=hatch), label))
     if len(sent) and not flows:
         _draw_transfers(axes, problem, schedule, rows, clock)
         entries.append((line_sample(palette.MUTED, width=0.8), "transfer"))
@@ -257,36 +258,16 @@ def _draw_bars(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clo
                       clip_on=True, zorder=3)  # fmt: skip
 
 
-def _draw_swapping(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> bool:
-    """Hatch the time before the first task in which a device swaps; return whether any does."""
-    swap = swap_times(problem, schedule.device)
-    devices = [d for d in rows.devices if swap[d]]
-    middle, half = rows.middle[devices], rows.half[devices]
-    corners = boxes(np.zeros(len(devices)), clock(swap[devices]), middle - half, middle + half)
-    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="/////", zorder=2)
-    return bool(devices)
-
-
-def _draw_setups(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> bool:
-    """Hatch the setups, each right before its task; return whether there are any."""
-    assert problem.setups is not None
-    ticks = durations(problem, schedule.device)
-    _, needed = problem.setups.before(schedule.device, schedule.start, ticks)
-    tasks = np.flatnonzero(needed)
-    end, device = schedule.start[tasks], schedule.device[tasks]
-    middle, half = rows.middle[device], rows.half[device]
-    corners = boxes(clock(end - needed[tasks]), clock(end), middle - half, middle + half)
-    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch="xxxxx", zorder=2)
-    return len(tasks) > 0
-
-
-def _draw_windows(axes: Axes, windows: Unavailability, rows: Rows, clock: Clock, limit: float) -> None:
-    """Dot the windows in which devices are unavailable, up to the end of the axis."""
-    found = [(d, *window) for d in rows.devices for window in windows.of(d) if window[0] < limit]
-    device, begin, end = np.array(found, dtype=np.int64).reshape(-1, 3).T
+def _draw_closed(axes: Axes, closed: list[Int], rows: Rows, clock: Clock, limit: float, hatch: str) -> bool:
+    """Hatch the times in which devices of the rows are closed, up to the end of the axis; return whether any are."""
+    shown = np.isin(closed[0], rows.devices) & (closed[1] < limit)
+    if not shown.any():
+        return False
+    device, begin, end = (each[shown] for each in closed)
     middle, half = rows.middle[device], rows.half[device]
     corners = boxes(clock(begin), clock(np.minimum(end, limit)), middle - half, middle + half)
-    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch=".....", zorder=2)
+    fill(axes, corners, ["none"], edgecolors=palette.MUTED, hatch=hatch, zorder=2)
+    return True
 
 
 def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> None:

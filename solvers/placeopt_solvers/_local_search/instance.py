@@ -9,14 +9,8 @@ import numpy as np
 
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.graph import path_lengths
-from placeopt.model.memory import tier_arrays
 from placeopt.model.objective import task_energy
-from placeopt.model.problem import PARTS, UNLIMITED, Contention, Metric, Problem, group_memory, group_separation
-from placeopt.model.resources import Resources
-from placeopt.model.setups import Setups
-from placeopt.model.shared_links import SharedLinks
-from placeopt.model.tiers import TierArrays
-from placeopt.model.unavailability import Unavailability
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem, group_memory, group_separation
 
 from .._constructive.groups import Budgets, budgets_of
 from .._runs.device_classes import class_ends
@@ -64,10 +58,7 @@ class Instance(NamedTuple):
     apart_start: Int  # (g + 1,) the groups that are separated from each, as CSR
     apart: Int
     capacity: Int  # (m,) bytes
-    tiers: TierArrays  # the memory tiers; empty without any
-    unavailable: Unavailability | None  # as in `Problem`, likewise `setups` and `resources`
-    setups: Setups | None
-    resources: Resources | None
+    problem: Problem  # for its rules of execution, which delay tasks and transfers
     budgets: Budgets | None  # what groups use of budgets; None without any
     budget_bytes: Float  # (b,) the bytes above a capacity that a unit above a budget counts as
     resident: Int  # (n,) bytes for the `peak` model, likewise `output` and `scratch`
@@ -79,8 +70,6 @@ class Instance(NamedTuple):
     charge: Float  # (n, m) cost in the objective of a task on a device, apart from times
     price: Float  # (3,) cost of a tick, a byte and a nanojoule of transfers
     bound: int  # a lower bound of the makespan
-    contention: Contention  # as in `Problem`
-    shared_links: SharedLinks | None  # likewise
     due: bool  # whether there are deadlines
     peak: bool  # whether the memory model is `peak`
     timed: bool  # whether times matter
@@ -139,18 +128,13 @@ def make_instance(problem: Problem, bound: int = 0) -> Instance:
         memory=group_memory(problem),
         apart_start=apart_start,
         apart=apart,
-        tiers=tier_arrays(problem),
-        unavailable=problem.unavailable,
-        setups=problem.setups,
-        resources=problem.resources,
+        problem=problem,
         budgets=budgets,
         budget_bytes=budget_bytes,
         weight=weight,
         charge=charge,
         price=price,
         bound=bound,
-        contention=problem.contention,
-        shared_links=problem.shared_links,
         due=due,
         peak=peak,
         timed=bool(weight[MAKESPAN]) or due or peak,

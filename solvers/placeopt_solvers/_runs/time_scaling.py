@@ -45,11 +45,12 @@ class Coarse:
 def coarsened(problem: Problem) -> Coarse:
     """Return the problem in the longest ticks without loss, often its own. O(p k^2) for p different payloads.
 
-    With memory tiers it is the problem's own, since swap times depend on the placement; with windows in which devices
-    are unavailable, or limits of metrics, too.
+    It is the problem's own with limits of metrics, or if times do not scale under a rule: those of windows in which
+    devices are unavailable do not, and swap times of memory tiers depend on the placement.
     """
-    unit = 1 if {"tiers", "unavailable", "limits"}.intersection(problem.rules) else _common(problem)
-    if unit <= 1:
+    unit = 1 if problem.limits else _common(problem)
+    rules = {name: rule.divided(unit) for name, rule in problem.stated.items()} if unit > 1 else {}
+    if unit <= 1 or any(rule is None for rule in rules.values()):
         return Coarse(problem, 1)
     bandwidth = _divided(problem.byte_ticks_num, problem.byte_ticks_den, 1, unit)
     power = _divided(problem.power_num, problem.power_den, unit, 1)
@@ -69,14 +70,12 @@ def coarsened(problem: Problem) -> Coarse:
     }
     for array in arrays.values():
         array.flags.writeable = False
-    if problem.setups is not None:
-        arrays["setups"] = problem.setups.divided(unit)
     levels = tuple(
         tuple(Term(term.metric, term.weight * (unit if term.metric in IN_TICKS else 1)) for term in level)
         for level in problem.objective.levels
     )
     resolution = problem.resolution * unit
-    return Coarse(replace(problem, resolution=resolution, objective=Objective(levels), **arrays), unit)
+    return Coarse(replace(problem, resolution=resolution, objective=Objective(levels), **arrays, **rules), unit)
 
 
 def solve_coarsened(problem: Problem, options: Options, solve: Callable[[Problem, Options], Answer]) -> Answer:
@@ -99,8 +98,7 @@ def makespan_weight(objective: Objective) -> Fraction | None:
 def _common(problem: Problem) -> int:
     """Return the greatest common divisor of all ticks, 0 if there are none."""
     times = [problem.duration, problem.release, problem.latency]
-    if problem.setups is not None:
-        times.append(problem.setups.ticks)
+    times += [ticks for rule in problem.stated.values() for ticks in rule.times()]
     if "relocation" in problem.objective.metrics:
         times.append(problem.relocation)
     if "tardiness" in problem.objective.metrics:

@@ -40,59 +40,19 @@ def valid(problem: Problem, schedule: Schedule) -> bool:
     home = np.full(problem.n_groups, -1, dtype=np.int64)
     home[problem.group] = device
     left, right = problem.separation[:, 0], problem.separation[:, 1]
+    end, alone = start + durations(problem, device), ~problem.parallel[device]
     return bool(
         problem.feasible[np.arange(problem.n_tasks), device].all()
         and (home[problem.group] == device).all()
         and (device[left] != device[right]).all()
-        and (start + durations(problem, device) <= problem.deadline).all()
-        and _apart_on_devices(problem, schedule)
-        and _within_resources(problem, schedule)
-        and _set_up(problem, schedule)
-        and (
-            problem.unavailable is None
-            or problem.unavailable.avoided(device, start, start + durations(problem, device))
-        )
+        and (end <= problem.deadline).all()
+        and _disjoint(device[alone], start[alone], end[alone])
+        and all(rule.kept(device, start, end) for rule in problem.stated.values())
         and _transfers_valid(problem, schedule)
         and (start[problem.edge_target] >= arrivals(problem, schedule)).all()
         and fits(problem, schedule)
         and all(METRICS[metric](problem, schedule) <= most for metric, most in problem.limits)
     )
-
-
-def _apart_on_devices(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether devices that are not parallel run one task at a time."""
-    device, start = schedule.device, schedule.start
-    end = start + durations(problem, device)
-    if problem.resources is None:
-        return _disjoint(device, start, end)
-    alone = ~problem.resources.parallel[device]
-    return _disjoint(device[alone], start[alone], end[alone])
-
-
-def _set_up(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether there is time for each setup."""
-    if problem.setups is None:
-        return True
-    ticks = durations(problem, schedule.device)
-    last, needed = problem.setups.before(schedule.device, schedule.start, ticks)
-    since = np.where(last < 0, 0, (schedule.start + ticks)[last])
-    return bool((schedule.start >= since + needed)[needed > 0].all())
-
-
-def _within_resources(problem: Problem, schedule: Schedule) -> bool:
-    """Return whether tasks use no more of any resource than there is."""
-    resources, device, start = problem.resources, schedule.device, schedule.start
-    if resources is None:
-        return True
-    end = start + durations(problem, device)
-    lasting = np.flatnonzero(end > start)
-    ticks = np.concatenate((end[lasting], start[lasting]))
-    order = np.argsort(ticks, kind="stable")  # what ends at a tick does so before others start
-    for r in np.flatnonzero(resources.renewable).tolist():
-        amount = resources.amounts(r)[lasting, device[lasting]]
-        if (np.cumsum(np.concatenate((-amount, amount))[order]) > resources.capacity[r]).any():
-            return False
-    return resources.within_budgets(device)
 
 
 def _transfers_valid(problem: Problem, schedule: Schedule) -> bool:

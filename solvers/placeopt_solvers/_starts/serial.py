@@ -28,7 +28,7 @@ def best_serial(problem: Problem) -> tuple[Schedule | None, str]:
         if len(barred):
             reasons.append(f"{problem.device_names[d]} may not run {problem.task_names[barred[0]]}")
             continue
-        if problem.resources is not None and not problem.resources.within_budgets(np.full(problem.n_tasks, d)):
+        if not problem.within_budgets(np.full(problem.n_tasks, d)):
             reasons.append(f"all tasks on {problem.device_names[d]} exceed a budget")
             continue
         schedules = _orders(problem, d)
@@ -77,7 +77,7 @@ def _orders(problem: Problem, device: int) -> list[Schedule]:
 def _serial(problem: Problem, device: int, order: Int) -> Schedule:
     """Return the schedule that runs tasks in an order on one device, each as early as possible."""
     everywhere = np.full(problem.n_tasks, device)
-    if {"unavailable", "setups", "resources", "budgets", "parallel"}.intersection(problem.rules):
+    if problem.rules:
         place = np.empty(problem.n_tasks, dtype=np.int64)
         place[order] = np.arange(problem.n_tasks)
         return simulate(problem, everywhere, order=place, discipline="order")

@@ -185,9 +185,7 @@ class _Orders:
         self.search, self.device = search, device
         self.ticks = [int(problem.duration[i, d]) for i, d in enumerate(device)]
         given = problem.resources
-        self.resources: list[tuple[int, ...]] = [
-            () if given is not None and given.parallel[d] else (d,) for d in device
-        ]
+        self.resources: list[tuple[int, ...]] = [() if problem.parallel[d] else (d,) for d in device]
         # What each task uses of renewable resources; nothing if it takes no time.
         self.uses: list[list[tuple[int, int]]] = []
         if given is not None and given.renewable.any():

@@ -70,7 +70,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, BOOKED, Answer, Info, Options, Settings, Termination
 
 from .._runs.solve_run import nothing_to_place
 from .._series.run import solved_as_blocks
@@ -108,7 +108,7 @@ class Milp:
         warm_start=True,
         metrics=(*ALL_METRICS, "period"),
         combined=True,
-        rules=("unavailable", "setups", "shared_links", "machines", "resources", "budgets", "parallel", "limits"),
+        rules=tuple(rule for rule in (*BOOKED, "machines", "limits") if rule != "tiers"),
         distributed=True,
     )
     settings_type: ClassVar[type[Settings]] = MilpSettings

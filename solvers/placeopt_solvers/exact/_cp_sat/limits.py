@@ -13,7 +13,6 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.memory import most_swapping
 from placeopt.model.objective import Value, task_energy, transfer_energy
 from placeopt.model.problem import PARTS, UNLIMITED, Metric, Problem
-from placeopt.model.unavailability import last_end
 
 from ..._runs.device_classes import class_ends, moves_freely
 from ..._runs.exact_run import TooLargeError, counted
@@ -40,13 +39,13 @@ class Limits:
 def limits(problem: Problem, incumbent: Value | None) -> Limits:
     """Return limits for schedules whose first level is no worse than the incumbent's. O(e k^2) for k device classes.
 
-    The horizon: take an optimal schedule, in which setups end when their tasks start, and remove every tick after the
-    last release time at which nothing runs, moves or is set up; later events move forward. The longest swap time of a
-    device counts as a release time, and so does the end of the last window in which a device is unavailable. All
-    constraints still hold: no task, transfer or setup is cut, events that move stay at or after the last release, and
-    the memory live at any tick was live at some tick before. No metric grows. In the result, a task, a transfer or a
-    setup is active at every tick after the last release. So it ends by the last release time plus the sum of all
-    durations, transfers and longest setups. If all tasks have deadlines, no schedule ends after the last one. If the
+    The horizon: take an optimal schedule, in which a device is set up right before its task starts, and remove every
+    tick after the last release time at which nothing runs, moves or is set up; later events move forward. The longest
+    swap time of a device counts as a release time, and so does `Problem.latest_opening`. All constraints still hold: no
+    task, transfer or set-up is cut, events that move stay at or after the last release, and the memory live at any tick
+    was live at some tick before. No metric grows. In the result, a task, a transfer or a set-up is active at every tick
+    after the last release. So it ends by the last release time plus the sum of all durations and transfers and of what
+    rules add before tasks (`Problem.delays`). If all tasks have deadlines, no schedule ends after the last one. If the
     makespan has weight w in the first level of value V, any schedule no worse ends by V / w.
 
     Raises
@@ -55,12 +54,11 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
         If times or amounts exceed 64 bits.
     """
     work = _total(problem.duration.max(axis=1, initial=0))
-    setting_up = 0 if problem.setups is None else _total(problem.setups.most(problem.feasible))
+    between = _total(problem.delays(problem.feasible))
     pairs = _links(problem)
     moving = _largest_total(problem.transfer(problem.payload, a, b) for a, b in pairs)
-    last = max(int(problem.release.max(initial=0)), max(most_swapping(problem), default=0))
-    last = max(last, last_end(problem.unavailable))
-    horizon = min(last + work + setting_up + moving, int(problem.deadline.max(initial=0)))
+    last = max(problem.latest_opening, max(most_swapping(problem), default=0))
+    horizon = min(last + work + between + moving, int(problem.deadline.max(initial=0)))
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
     if incumbent is not None and weight > 0:
         horizon = min(horizon, int(incumbent / weight))

@@ -58,8 +58,7 @@ class Model:
         self.placement = Placement(self.base, limits.allowed, symmetry)
         self.moves = Moves(self.placement)
         several = np.array(slots or [1] * problem.n_devices)
-        if problem.resources is not None:
-            several[problem.resources.parallel] = problem.n_tasks
+        several[problem.parallel] = problem.n_tasks
         self.timing = Timing(self.moves, limits, several.tolist()) if needs_times(problem) else None
         self.memory = Memory(self.placement, self.timing)
         self.addresses: Addresses | None = None

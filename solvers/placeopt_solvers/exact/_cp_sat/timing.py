@@ -10,6 +10,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from placeopt.model.arrays import Bool, Int
+from placeopt.model.ports import Ways
+from placeopt.model.ports import channels as channels_of
 from placeopt.model.setups import Setups
 
 from ..._runs.exact_run import View
@@ -19,9 +21,6 @@ from .placement import Move, Moves
 
 Variable = cp_model.IntVar
 Interval = cp_model.IntervalVar
-Ways = list[tuple[Bool, Bool]]
-"""Senders (m,) and receivers (m,) between which all transfers occupy a channel."""
-
 QUARTILES = (0.0, 0.25, 0.5, 0.75)
 """Quantiles of heads and tails that the rows for windows use."""
 
@@ -166,9 +165,9 @@ class Timing:
         Likewise for the channels of shared links. A transfer of no ticks is never strictly inside another, like a task
         of no duration.
         """
-        m, contention, links = self.problem.n_devices, self.problem.contention, self.problem.shared_links
+        m, contention = self.problem.n_devices, self.problem.contention
         ports: list[list[Interval]] = [[] for _ in range(m * {"none": 0, "half_duplex": 1, "port": 2}[contention])]
-        channels: list[tuple[list[Interval], Ways]] = [] if links is None else [([], ways) for ways in links.ways()]
+        channels: list[tuple[list[Interval], Ways]] = [([], ways) for _, ways in channels_of(self.problem)]
         self.sent = [self._add_transfer(move, ports, channels) for move in self.moves.all]
         for intervals in [*ports, *(intervals for intervals, _ in channels)]:
             self.base.cp.add_no_overlap(intervals)

@@ -42,7 +42,7 @@ class Memory:
         amounts = np.stack((problem.resident, problem.output, problem.scratch))
         self.unit = math.gcd(*amounts.ravel().tolist()) or 1
         self.resident, self.output, self.scratch = (amounts // self.unit).tolist()
-        self._parallel = problem.resources is not None and bool(problem.resources.parallel.any())
+        self._parallel = bool(problem.parallel.any())
         self.balanced = "memory_balance" in counted(problem)
         self.used: dict[int, Linear] = {}
         devices = bounded_devices(problem)

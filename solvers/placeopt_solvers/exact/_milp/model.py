@@ -12,6 +12,7 @@ import numpy as np
 
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import task_energy, transfer_energy
+from placeopt.model.ports import n_ports
 from placeopt.model.problem import Metric, Problem
 from placeopt.model.schedule import Schedule, edge_transfers
 from placeopt.simulation import simulate
@@ -155,9 +156,8 @@ class Model:
         span = self.program.column(0, self.times.horizon, lambda view: view.metrics["makespan"] / unit)
         for end in self.timing.end:
             self.program.at_least(span, end)
-        resources = self.problem.resources
         for d, load in enumerate(self.placement.loads(self.times.duration)):
-            if resources is None or not resources.parallel[d]:
+            if not self.problem.parallel[d]:
                 self.program.at_least(span, load)
         return unit * span
 
@@ -230,7 +230,7 @@ def model_size(problem: Problem, after: list[int]) -> int:
             own = int((~problem.shared).sum())
             moves = own + m * len(np.unique(problem.edge_source[problem.shared]))
             common = {"none": 0, "port": 2, "half_duplex": 4}[problem.contention] * m
-            common += 0 if problem.shared_links is None else len(problem.shared_links.channels)
+            common += n_ports(problem) - 2 * m
             size += moves * 4 + moves * (moves - 1) // 2 * (4 + common)
         if problem.memory_model == "peak":
             size += int((problem.output > 0).sum()) * n * 6

@@ -10,9 +10,9 @@ import numpy as np
 
 from placeopt.model.arrays import Bool
 from placeopt.model.objective import Value
+from placeopt.model.ports import channels
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.setups import Setups
-from placeopt.model.unavailability import last_end
 
 from ..._runs.exact_run import View, counted
 from ..._runs.linear import Linear, total
@@ -69,15 +69,17 @@ def times_of(problem: Problem, allowed: Bool, after: list[int], incumbent: Value
     moving = np.asarray(problem.transfer(problem.payload[:, None, None], devices[:, None], devices[None, :]))
     may_run = allowed[problem.group]
     durations = problem.duration[may_run].tolist()
-    windows = [] if problem.unavailable is None else problem.unavailable.end.tolist()
+    ruled = [tick for rule in problem.stated.values() for each in rule.times() for tick in each.ravel().tolist()]
     due = problem.due[problem.due != UNLIMITED].tolist() if "tardiness" in counted(problem) else []
-    setups = [] if problem.setups is None else problem.setups.ticks.ravel().tolist()
-    unit = math.gcd(*durations, *setups, *moving.ravel().tolist(), *problem.release.tolist(), *windows, *due) or 1
+    unit = math.gcd(*durations, *ruled, *moving.ravel().tolist(), *problem.release.tolist(), *due) or 1
 
     longest = np.where(may_run, problem.duration, 0).max(axis=1, initial=0)
-    last = max(int(problem.release.max(initial=0)), last_end(problem.unavailable))
-    setting_up = [] if problem.setups is None else problem.setups.most(may_run).tolist()
-    ticks = last + sum(setting_up) + sum(longest.tolist()) + sum(moving.max(axis=(1, 2), initial=0).tolist())
+    ticks = (
+        problem.latest_opening
+        + sum(problem.delays(may_run).tolist())
+        + sum(longest.tolist())
+        + sum(moving.max(axis=(1, 2), initial=0).tolist())
+    )
     weight = next((term.weight for term in problem.objective.levels[0] if term.metric == "makespan"), 0)
     if incumbent is not None and weight > 0:
         ticks = min(ticks, int(incumbent / weight))
@@ -115,6 +117,7 @@ class Timing:
     def __init__(self, moves: Moves, times: Times) -> None:
         self.moves, self.placement, self.times = moves, moves.placement, times
         self.problem, self.program = moves.problem, moves.program
+        self._parallel = self.problem.parallel
         self.start = [self._start(i) for i in range(self.problem.n_tasks)]
         self.end = [start + self._duration(i) for i, start in enumerate(self.start)]
         for i, latest in enumerate(times.latest):
@@ -175,12 +178,11 @@ class Timing:
         g, h, placement = self.placement.group[i], self.placement.group[j], self.placement
         if self.times.ordered(i, j) or not (g == h or placement.may_share(g, h)):
             return
-        resources = self.problem.resources
-        if resources is None or not resources.parallel.any():
+        if not self._parallel.any():
             self.program.at_least(self.order(i, j) + self.order(j, i), placement.together(g, h))
             return
         for d in placement.x[g].keys() & placement.x[h].keys():
-            if not resources.parallel[d]:
+            if not self._parallel[d]:
                 both = placement.x[g][d] + placement.x[h][d] - 1
                 self.program.at_least(self.order(i, j) + self.order(j, i), both)
 
@@ -253,10 +255,9 @@ class Timing:
         """Require that a move starts after its producer and ends before its consumers, one at a time on each port."""
         for move in self.moves.all:
             self._use_port(move)
-        links, devices = self.problem.shared_links, range(self.problem.n_devices)
-        of = [] if links is None else [(links.of(*pair), pair) for pair in itertools.permutations(devices, 2)]
-        channels = range(0 if links is None else len(links.channels))
-        self._channels = [{pair for used, pair in of if c in used} for c in channels]
+        pairs = list(itertools.permutations(range(self.problem.n_devices), 2))
+        ways = [ways for _, ways in channels(self.problem)]
+        self._channels = [{(a, b) for a, b in pairs if any(of[a] and to[b] for of, to in each)} for each in ways]
         for q, r in itertools.combinations(range(len(self.moves.all)), 2):
             self._one_through_a_port(q, r)
 

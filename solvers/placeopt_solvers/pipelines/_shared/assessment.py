@@ -127,9 +127,7 @@ def sound_machines(problem: Problem, device: Int) -> bool:
 
 def assessed(problem: Problem, device: Int, stages: Stages) -> int | None:
     """Return the period of a placement that satisfies all other rules, None if memory or a budget does not suffice."""
-    if (pipeline_memory(problem, device, stages) > problem.capacity).any():
-        return None
-    if problem.resources is not None and not problem.resources.within_budgets(device):
+    if (pipeline_memory(problem, device, stages) > problem.capacity).any() or not problem.within_budgets(device):
         return None
     return int(loads(problem, device, stages).periods.max(initial=0))
 

@@ -20,6 +20,7 @@ import numpy as np
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import by_first_appearance
 from placeopt.model.memory import peak_memory
+from placeopt.model.ports import PORTLESS
 from placeopt.model.problem import UNLIMITED, Objective, Problem
 from placeopt.model.schedule import Schedule, Transfers, edge_transfers
 from placeopt.simulation import retime
@@ -140,8 +141,7 @@ def _bare(problem: Problem, state: State, tasks: Int, pairs: Int, edge: Int, mov
         separation=np.unique(np.sort(both, axis=1), axis=0),
         forward=np.arange(k),
         objective=Objective(),
-        contention="none",
-        shared_links=None,
+        **PORTLESS,
         memory_model="sum",
         out_start=np.searchsorted(source, np.arange(k + 1)),
         in_start=np.searchsorted(target[in_edge], np.arange(k + 1)),
