@@ -602,6 +602,11 @@ class WindowMoves:
     def keep_best(self) -> None:
         """Store the state as the best so far."""
 
+    def settle(self) -> None:
+        """
+        End the moves in the window: store the state if it is not longer than the best one, and return to that one otherwise.
+        """
+
     def propose(self, tuning: tuple[int, ...], limit: float) -> bool:
         """
         Apply a random move; return False if there is none, or its makespan is certainly above `limit`.

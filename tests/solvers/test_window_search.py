@@ -73,9 +73,9 @@ def test_times_after_accepted_and_rejected_moves_equal_recomputed_ones(seed: int
     low, high = ((0, n), (15, 70), (30, n))[seed]
     state = entered(problem, start, seed, low, high)
     accepted = rejected = 0
-    kinds = [Tuning(100), Tuning(0, 100), Tuning(0, 0, 100), Tuning(0, 0, 0), Tuning()]
-    for step in range(250):
-        tuning = kinds[step % 5]._replace(tries=4)
+    kinds = [Tuning(100), Tuning(0, 100), Tuning(0, 0, 100), Tuning(0, 0, 0, 100), Tuning(0, 0, 0, 0), Tuning()]
+    for step in range(300):
+        tuning = kinds[step % 6]._replace(tries=4)
         limit = int(state.span + rng.choice([0, 0, 0, 1, 5, 40]))
         span, before = state.span, values(state, *LINKS, "end", "after", "reach")
         if not state.propose(tuning, math.inf):
@@ -135,6 +135,34 @@ def test_times_are_exact_after_thousands_of_moves() -> None:
     assert values(state, *LINKS) == values(fresh, *LINKS)
     assert state.held <= state.span == fresh.end.max()
     assert (state.end + state.after)[state.order[10:80]].max() == state.span
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_state_after_a_window_is_the_best_one(seed: int) -> None:
+    problem = constrained(seed, n=90, m=4, tight=0.4)
+    start = best_start(problem, None, True)
+    assert start is not None
+    state = engine.WindowMoves(make_instance(problem), seed)
+    state.load(sequence(problem, start), start.device)
+    state.keep_best()
+    returned = 0
+    for low, high in ((0, 50), (20, 70), (40, 90)) * 2:
+        if low < state.low:
+            state.load(state.order.copy(), state.device.copy())
+            state.keep_best()
+        state.enter(low, high)
+        assert state.fresh
+        state.walk(Tuning(), 0, 500, 500, 200.0, 100.0, engine.Stop())
+        returned += state.span > state.held
+        state.settle()
+        fresh = recomputed(problem, state)
+        assert values(state, *LINKS) == values(fresh, *LINKS)
+        assert values(state, "order", "device") == values(state, "best_order", "best_device")
+        assert state.span == state.held == fresh.end.max()
+        assert (state.end[state.order[:high]] == fresh.end[state.order[:high]]).all()
+        assert (state.after[state.order[low:]] == fresh.after[state.order[low:]]).all()
+        assert (state.end + state.after)[state.order[low:high]].max() <= state.span
+    assert returned > 2
 
 
 @pytest.mark.parametrize("tight", [0.27, 2.0])

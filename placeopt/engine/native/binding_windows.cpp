@@ -20,14 +20,15 @@ struct BoundWindows {
 
 Tuning checked_tuning(nb::handle given) {
     const auto values = nb::cast<nb::tuple>(given);
-    if (values.size() != 7) throw Wrong("tuning: expected 7 numbers");
+    if (values.size() != 8) throw Wrong("tuning: expected 8 numbers");
     const auto number = [&](std::size_t place, Int least, Int most) {
         const Int value = nb::cast<Int>(values[place]);
         if (value < least || value > most) throw Wrong("tuning: entry " + std::to_string(place) + " is " + std::to_string(value));
         return value;
     };
     constexpr Int many = 1 << 24;
-    return {number(0, 0, 100), number(1, 0, 100), number(2, 0, 100), number(3, 1, many), number(4, 0, many), number(5, 0, 100), number(6, 0, many)};
+    return {number(0, 0, 100), number(1, 0, 100), number(2, 0, 100), number(3, 0, 100),
+            number(4, 1, many), number(5, 0, many), number(6, 0, 100), number(7, 0, many)};
 }
 
 }  // namespace
@@ -70,6 +71,8 @@ end, tails from its begin on.)")
             "Try the moves `begin` to `end` of a walk of `rounds` moves in the window; return the number of the next.\n\n"
             "Temperatures fall from `hot` to `cold` ticks along the walk; 0 accepts moves that do not increase the makespan.")
         .def("keep_best", [](BoundWindows& self) { self.value.keep_best(); }, "Store the state as the best so far.")
+        .def("settle", [](BoundWindows& self) { self.value.settle(); },
+             "End the moves in the window: store the state if it is not longer than the best one, and return to that one otherwise.")
         .def(
             "propose",
             [](BoundWindows& self, nb::tuple tuning, double limit) {

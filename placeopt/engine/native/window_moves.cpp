@@ -3,6 +3,7 @@
 //     move      a group to another device: of some devices, the one where the path through a task of it is shortest
 //     shift     a task to another place on its device
 //     swap      two groups exchange their devices
+//     eject     a task to the device of the neighbour whose data it waits for; tasks there that it makes late go elsewhere
 //     cluster   tasks of one device that edges connect go to another
 //
 // A task that moves goes to the slot where the path through it is shortest, estimated from heads and tails before the move
@@ -10,7 +11,14 @@
 // 3, 2000, doi:10.1002/(SICI)1099-1425(200001/02)3:1<3::AID-JOS32>3.0.CO;2-Y, section 3, give the optimal slots without
 // transfers). Departures: transfers take time, slots follow from positions in an order of all tasks, and tasks need not be
 // critical. Moves respect feasibility, groups, separation and memory.
+//
+// Without `eject`, a search may stand still with one longest path: to shorten it, a task must take the place of others, and no
+// schedule in between is short enough to be accepted. An ejection chain makes both changes at once (F. Glover: Ejection chains,
+// reference structures and alternating path methods for traveling salesman problems, Discrete Applied Mathematics 65, 1996,
+// doi:10.1016/0166-218X(94)00037-E). Departure: what was ejected ejects nothing.
 #include "windows.hpp"
+
+#include <limits>
 
 namespace engine {
 
@@ -51,11 +59,9 @@ Int WindowMoves::last_before(Int d, Int p) const {
     return i;
 }
 
-// The best slot of task i on device d: between two tasks of the device, behind the producers and before the consumers of i, and
-// not the present place. The ticks are an estimate, because i has not left its place. Ties are broken by position.
-WindowMoves::Place WindowMoves::find_slot(Int i, Int d) const {
+// What surrounds task i on device d; positions outside the window are those of its borders.
+WindowMoves::Surroundings WindowMoves::surroundings(Int i, Int d) const {
     Int begin = low - 1, until = high, ready = problem_.release[i], rest = 0;
-    const Int here = position[i], own = problem_.ticks(i, d);
     for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k) {
         const Int u = problem_.source[k], a = device[u];
         begin = std::max(begin, position[u]);
@@ -67,6 +73,20 @@ WindowMoves::Place WindowMoves::find_slot(Int i, Int d) const {
         const Int gap = problem_.moving(problem_.slot[e], d, b);
         rest = std::max(rest, add(gap, add(ticks[j], after[j])));
     }
+    return {begin, until, ready, rest};
+}
+
+// The position nearest to the present one at which task i lies between positions `left` and `right`.
+Int WindowMoves::position_in(Int i, Int left, Int right) const {
+    const Int here = position[i];
+    return here <= left ? left : here >= right ? right : here;
+}
+
+// The best slot of task i on device d: between two tasks of the device, behind the producers and before the consumers of i, and
+// not the present place. The ticks are an estimate, because i has not left its place. Ties are broken by position.
+WindowMoves::Place WindowMoves::find_slot(Int i, Int d) const {
+    const auto [begin, until, ready, rest] = surroundings(i, d);
+    const Int here = position[i], own = problem_.ticks(i, d);
     Place best{-1, 0, NONE, 0};
     Int previous = last_before(d, begin), following = successor(previous, d, i);
     while (true) {
@@ -81,7 +101,7 @@ WindowMoves::Place WindowMoves::find_slot(Int i, Int d) const {
                 if (following >= 0 && position[following] < here) later = rest;
                 const Int left = previous < 0 ? begin : std::max(begin, position[previous]);
                 const Int right = following < 0 ? until : std::min(until, position[following]);
-                best = {length, here <= left ? left : here >= right ? right : here, previous, start + own + later};
+                best = {length, position_in(i, left, right), previous, start + own + later};
             }
         }
         if (following < 0 || position[following] >= until) return best;
@@ -200,6 +220,70 @@ bool WindowMoves::swap(Int i) {
     return fits;
 }
 
+// The device of the producer whose data task i waits for until it starts; else that of the consumer at which the longest path from
+// i continues; NONE if the tasks of its device decide both times, or no transfer.
+Int WindowMoves::decisive_device(Int i) const {
+    const Int start = end[i] - ticks[i];
+    for (Int k = problem_.in_start[i]; k < problem_.in_start[i + 1]; ++k)
+        if (delay[k] > 0 && end[problem_.source[k]] + delay[k] == start) return device[problem_.source[k]];
+    for (Int e = problem_.out_start[i]; e < problem_.out_start[i + 1]; ++e) {
+        const Int j = problem_.target[e], gap = delay[problem_.slot[e]];
+        if (gap > 0 && gap + ticks[j] + after[j] == after[i]) return device[j];
+    }
+    return NONE;
+}
+
+// Moves task i to the device that decides its times, or a random one, and the tasks that it would make late there to others.
+// Returns false if the path through i does not become shorter, or another task becomes late. Groups of several tasks stay.
+bool WindowMoves::eject(Int i, const Tuning& tuning, double limit) {
+    const Int g = problem_.group[i], decisive = decisive_device(i);
+    const Int d = decisive >= 0 ? decisive : random_other_device(i, tuning.near);
+    if (d == device[i] || problem_.member_start[g + 1] - problem_.member_start[g] > 1 || !allowed(g, d)) return false;
+    const auto [begin, until, ready, rest] = surroundings(i, d);
+    const Int length = end[i] + after[i], own = problem_.ticks(i, d), spare = length - own - rest - 1;
+    if (ready > spare) return false;
+    // Tasks that end until then remain before i: either when the data is there, or as long as the path through i becomes shorter.
+    const Int last = draw(2) == 0 ? ready : spare;
+    Int previous = last_before(d, begin), following = successor(previous, d, i);
+    while (following >= 0 && position[following] < until && end[following] <= last) {
+        previous = following;
+        following = successor(previous, d, i);
+    }
+    const Int left = previous < 0 ? begin : std::max(begin, position[previous]);
+    const Int right = following < 0 ? until : std::min(until, position[following]);
+    room[device[i]] += problem_.memory[g];
+    room[d] -= problem_.memory[g];
+    change(i, d, {length, position_in(i, left, right), previous, 0});
+    bool fits = true;
+    while (fits && before[i] >= 0 && static_cast<double>(end[before[i]] + own + rest) > limit)
+        fits = make_way(before[i], tuning, limit);
+    const Int free = (before[i] < 0 ? ready : std::max(ready, end[before[i]])) + own;
+    while (fits && behind[i] >= 0) {
+        const Int f = behind[i], start = std::max(free, end[f] - ticks[f]);
+        if (static_cast<double>(start + ticks[f] + after[f]) <= limit) break;
+        fits = make_way(f, tuning, limit);
+    }
+    if (!fits) undo();
+    return fits;
+}
+
+// Moves the group of task f to the best of some devices; returns false if it becomes late on each of them.
+bool WindowMoves::make_way(Int f, const Tuning& tuning, double limit) {
+    const Int g = problem_.group[f];
+    if (static_cast<Int>(moved_.size()) > EJECTED) return false;
+    Int best = std::numeric_limits<Int>::max(), to = NONE;
+    for (Int choice = 0; choice < tuning.choices; ++choice) {
+        const Int d = random_other_device(f, tuning.near);
+        if (d == to || !allowed(g, d)) continue;
+        const Place place = find_slot(f, d);
+        if (place.longest >= 0 && place.longest < best && static_cast<double>(place.longest) <= limit) {
+            best = place.longest;
+            to = d;
+        }
+    }
+    return to >= 0 && move_group(g, to);
+}
+
 // Moves task i and tasks of its device that edges connect with it to another device; returns false if i cannot move.
 bool WindowMoves::cluster(Int i, Int near) {
     const Int here = device[i], to = random_other_device(i, near);
@@ -225,6 +309,7 @@ bool WindowMoves::propose(const Tuning& tuning, double limit) {
     if (kind < tuning.moves) return move(i, tuning, limit);
     if (kind < tuning.moves + tuning.shifts) return shift(i, limit);
     if (kind < tuning.moves + tuning.shifts + tuning.swaps) return swap(i);
+    if (kind < tuning.moves + tuning.shifts + tuning.swaps + tuning.ejections) return eject(i, tuning, limit);
     return cluster(i, tuning.near);
 }
 

@@ -45,6 +45,8 @@ void WindowMoves::load(Ints tasks, Ints devices) {
     first_ = n;
     last_ = horizon_ = -1;
     low = high = ended_ = span = 0;
+    fresh = false;
+    same_ = false;
     time_heads(0, n);
     Int latest = 0;
     for (Int p = n; p-- > 0;) {
@@ -90,7 +92,7 @@ void WindowMoves::enter(Int begin, Int until) {
     }
     low = begin;
     high = until;
-    fresh = false;
+    fresh = same_;
     // The longest path around the window: it ends before it, begins after it, or an edge or a device leads past it.
     Int longest = std::max(ended_, high < problem_.n ? later_[high] : 0);
     std::erase_if(open_, [&](Int i) {
@@ -198,6 +200,7 @@ void WindowMoves::reject() {
 
 // Repairs the tails after an accepted proposal.
 void WindowMoves::accept() {
+    same_ = false;
     for (const Moved& each : moved_) {
         mark(each.task);
         for (const Int j : {before[each.task], each.before})
@@ -229,7 +232,51 @@ void WindowMoves::keep_best() {
         best_device[i] = device[i];
     }
     held = span;
-    fresh = true;
+    fresh = same_ = true;
+}
+
+void WindowMoves::settle() {
+    if (span <= held)
+        keep_best();
+    else if (fresh)
+        return_to_best();
+}
+
+// Returns to the best state, which is the same outside the window.
+void WindowMoves::return_to_best() {
+    std::vector<Int> next(problem_.m), last = gate_;  // tasks of each device: the first one after the window, the last one linked
+    for (Int d = 0; d < problem_.m; ++d) {
+        Int i = gate_[d] < 0 ? first[d] : behind[gate_[d]];
+        while (i >= 0 && position[i] < high) i = behind[i];
+        next[d] = i;
+    }
+    for (Int p = low; p < high; ++p) {
+        const Int i = order[p] = best_order[p], g = problem_.group[i], was = device[i], now = best_device[i];
+        position[i] = p;
+        device[i] = now;
+        ticks[i] = problem_.ticks(i, now);
+        if (was == now || problem_.member[problem_.member_start[g]] != i) continue;
+        room[was] += problem_.memory[g];
+        room[now] -= problem_.memory[g];
+    }
+    const auto link = [&](Int d, Int i) {
+        (last[d] >= 0 ? behind[last[d]] : first[d]) = i;
+        if (i >= 0) before[i] = last[d];
+        last[d] = i;
+    };
+    for (Int p = low; p < high; ++p) {
+        problem_.delays_around(order[p], device, delay);
+        link(device[order[p]], order[p]);
+    }
+    for (Int d = 0; d < problem_.m; ++d) link(d, next[d]);
+    time_heads(low, high);
+    for (Int p = high; p-- > low;) {
+        const Int i = order[p];
+        after[i] = tail(i, 0);
+        reach[i] = add(end[i], tail(i, high));
+    }
+    span = held;
+    same_ = true;
 }
 
 Int WindowMoves::walk(const Tuning& tuning, Int begin, Int until, Int rounds, double hot, double cold, Stop& stop) {

@@ -18,11 +18,11 @@ namespace engine {
 
 // Parameters of the moves.
 struct Tuning {
-    Int moves, shifts, swaps;  // percentages of the kinds of moves; the rest are clusters
-    Int tries;                 // at most as many random tasks are drawn to change the one on the longest path
-    Int choices;               // devices that a move compares
-    Int near;                  // percentage of these devices that are those of producers or consumers
-    Int least;                 // fewest tasks of the group of the task to change
+    Int moves, shifts, swaps, ejections;  // percentages of the kinds of moves; the rest are clusters
+    Int tries;    // at most as many random tasks are drawn to change the one on the longest path
+    Int choices;  // devices that a move compares
+    Int near;     // percentage of these devices that are those of producers or consumers
+    Int least;    // fewest tasks of the group of the task to change
 };
 
 class WindowMoves {
@@ -39,6 +39,9 @@ public:
     Int walk(const Tuning& tuning, Int begin, Int end, Int rounds, double hot, double cold, Stop& stop);
     // Stores the state as the best so far.
     void keep_best();
+    // Ends the moves in the window: stores the state if it is not longer than the best one, and returns to that one otherwise. If
+    // both differ outside the window, it only stores. O(k) for k tasks and edges in the window.
+    void settle();
 
     // Single steps, for tests: a random move, false if there is none; its evaluation, whether the makespan is within a limit; and
     // what follows it.
@@ -63,6 +66,13 @@ public:
 
 private:
     static constexpr Int LONGEST = 512;  // tasks that one proposal moves, at most
+    static constexpr Int EJECTED = 8;    // tasks that make way for another, at most
+
+    // What surrounds a task on a device, apart from the tasks of the device.
+    struct Surroundings {
+        Int begin, until;  // positions of the last producer and the first consumer, in the window or just outside
+        Int ready, rest;   // ticks before its start and after its end
+    };
 
     // A slot between two tasks of a device; `anchor` is the task before it, NONE for none.
     struct Place {
@@ -83,7 +93,7 @@ private:
     Int tail(Int i, Int begin) const;
     void time_heads(Int begin, Int end);
     void mark(Int i);
-    void repair_tails();
+    void return_to_best();
     // Moves, in window_moves.cpp.
     Int draw(Int below) {
         random_ = next_random(random_);
@@ -96,7 +106,10 @@ private:
     Int random_other_device(Int i, Int near);
     Int successor(Int previous, Int d, Int i) const;
     Int last_before(Int d, Int p) const;
+    Surroundings surroundings(Int i, Int d) const;
+    Int position_in(Int i, Int left, Int right) const;
     Place find_slot(Int i, Int d) const;
+    Int decisive_device(Int i) const;
     void put(Int i, Int d, Int to, Int anchor);
     void change(Int i, Int d, const Place& place);
     void undo();
@@ -106,6 +119,8 @@ private:
     bool move(Int i, const Tuning& tuning, double limit);
     bool shift(Int i, double limit);
     bool swap(Int i);
+    bool eject(Int i, const Tuning& tuning, double limit);
+    bool make_way(Int f, const Tuning& tuning, double limit);
     bool cluster(Int i, Int near);
 
     SearchProblem problem_;
@@ -120,6 +135,7 @@ private:
     Int horizon_ = 0;            // last marked position
     Int around_ = 0;             // length of the longest path without a task of the window
     Int ended_ = 0;              // the latest end before the window
+    bool same_ = false;          // whether the best state and this one are the same
 };
 
 }  // namespace engine

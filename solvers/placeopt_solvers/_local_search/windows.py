@@ -10,6 +10,7 @@ This works without contention, deadlines, live memory and memory tiers; the rest
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class Tuning(NamedTuple):
     moves: int = 50  # percentages of the kinds of moves; the rest are clusters
     shifts: int = 20
     swaps: int = 10
+    ejections: int = 5
     tries: int = 30  # at most as many random tasks are drawn to change the one on the longest path
     choices: int = 6  # devices that a move compares
     near: int = 85  # percentage of these devices that are those of producers or consumers
@@ -42,8 +44,9 @@ class Plan:
 
     size: int = 1_000  # tasks of a window
     advance: int = 500  # tasks from one window to the next
-    rounds: int = 5_000  # moves in a window, at most
-    hot: float = 1.0  # first temperature in a window, as a part of the makespan divided by the number of tasks
+    rounds: int = 10_000  # moves in a window, at most
+    # first temperatures in windows, in turn, as parts of the makespan divided by the number of tasks
+    hot: tuple[float, ...] = (1.0, 4.0, 16.0)
     fall: float = 0.02  # last temperature in a window, as a part of its first
     report: int = 16  # windows between two reports of a better schedule
     move: float = 4e-6  # seconds of a move
@@ -52,7 +55,7 @@ class Plan:
 PLAN = Plan()
 TUNING = Tuning()
 
-WIDE = Tuning(moves=70, shifts=0, swaps=10, least=2)
+WIDE = Tuning(moves=70, shifts=0, swaps=10, ejections=0, least=2)
 """Tuning of moves of groups that lie in no window."""
 
 
@@ -63,6 +66,7 @@ class Window:
     low: int
     high: int
     rounds: int
+    hot: float
     tuning: Tuning
     cost: int
 
@@ -127,24 +131,27 @@ class WindowSearch:
     def _sweeps(self) -> Iterator[Window]:
         """Yield the windows, sweep after sweep; every second sweep lies half an advance lower.
 
-        Before each sweep, the order becomes that of the starts in the best state. After it, groups that are too wide
-        for a window move for as much time as their share of all tasks justifies.
+        The temperatures of a window differ from sweep to sweep. Before each sweep, the order becomes that of the starts
+        in the best state. After it, groups that are too wide for a window move for as much time as their share of all
+        tasks justifies.
         """
         plan, state, instance = self.plan, self.state, self.instance
         begin, end = self.part
         n = end - begin
         size = np.diff(instance.member_start)
         offset, cost = 0, 1 + n // plan.size
-        while True:
+        for turn in itertools.count():
             state.load(state.best_order, state.best_device)
             by_start = sequence(self.problem, Schedule(state.device.copy(), state.end - state.ticks))
             # The tasks of the part stay within it: none depends on a task behind the part.
             order, place = state.order.copy(), state.position[by_start]
             order[begin:end] = by_start[(place >= begin) & (place < end)]
             state.load(order, state.device.copy())
-            for low in range(-offset, max(n - plan.size, 0) + plan.advance, plan.advance):
+            state.keep_best()
+            for at, low in enumerate(range(-offset, max(n - plan.size, 0) + plan.advance, plan.advance), turn):
                 first = min(max(low, 0), max(n - plan.size, 0))
-                yield Window(begin + first, begin + min(first + plan.size, n), self._each, TUNING, 1)
+                hot = plan.hot[at % len(plan.hot)]
+                yield Window(begin + first, begin + min(first + plan.size, n), self._each, hot, TUNING, 1)
                 if first + plan.size >= n:
                     break
             offset = plan.advance // 2 - offset
@@ -157,17 +164,19 @@ class WindowSearch:
             rounds = int(self._count * self._each * share / cost)
             if n > plan.size and rounds > 0:
                 state.load(state.order.copy(), state.device.copy())
-                yield Window(0, n, rounds, WIDE, cost)
+                state.keep_best()
+                yield Window(0, n, rounds, plan.hot[turn % len(plan.hot)], WIDE, cost)
 
     def step(self, stopped: Callable[[], bool], most: int) -> None:
         """Try moves in the next window, at most `most`."""
         window, state, plan = next(self._windows), self.state, self.plan
         state.enter(window.low, window.high)
         self.windows += 1
-        hot = plan.hot * self.span / self.problem.n_tasks
+        hot = window.hot * self.span / self.problem.n_tasks
         rounds, stop = min(window.rounds, -(-most // window.cost)), engine.Stop(stopped)
         if not stopped():
             self.tried += state.walk(window.tuning, 0, rounds, rounds, hot, hot * plan.fall, stop) * window.cost
+        state.settle()
 
     def run(
         self,
