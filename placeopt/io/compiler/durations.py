@@ -267,7 +267,7 @@ class DurationTable:
             self._count_rounding(work, exact, ticks, able)
         for begin in range(0, len(rows), ROWS):
             block = slice(begin, begin + ROWS)
-            self.duration[rows[block]] = np.stack([ticks[block] for ticks in columns], axis=1)[:, column]
+            self.duration[rows[block]] = np.take(np.stack([ticks[block] for ticks in columns], axis=1), column, axis=1)
 
     def _count_rounding(
         self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool | np.bool_
