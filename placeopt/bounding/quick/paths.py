@@ -41,7 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_row
+from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_row, row_minima
 from placeopt.model.arrays import Bool, Int
 
 NEVER = 1 << 61
@@ -111,7 +111,7 @@ def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:
 
     def shortest(block: slice) -> Int:
         through = found.head[block] + classes.duration[block] + found.tail[block]
-        return np.asarray(np.where(found.allowed[block], through, NEVER).min(axis=1))
+        return row_minima(np.where(found.allowed[block], through, NEVER))
 
     through = by_row(found.head.shape, shortest)
     task = int(through.argmax())

@@ -217,11 +217,8 @@ class DurationTable:
 
         flops = scales.works(stated("flops", 0), lambda place: ("tasks", work[place][1], "flops"))
         traffic = scales.sizes(stated("bytes", 0), lambda place: ("tasks", work[place][1], "bytes"))
-        formats = stated("precision", precision)
-        of_format = {
-            known: np.fromiter(map(known.__eq__, formats), dtype=np.bool_, count=len(rows))
-            for known in dict.fromkeys(formats)
-        }
+        formats = np.array(stated("precision", precision))
+        of_format: dict[NumberFormat, Bool] = {known: formats == known for known in dict.fromkeys(formats.tolist())}
         profiles: dict[tuple[object, ...], list[int]] = {}
         for d, device in enumerate(self._index.devices):
             spec = device.spec
