@@ -31,6 +31,8 @@ def main() -> None:
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # no traceback, until `run` handles signals
     gc.set_threshold(OBJECTS)
+    # Tables of a million tasks on 64 devices: Linux may need a second to find huge pages for them.
+    os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
     from placeopt.cli.interruption import end_on_second_signal, leave
 

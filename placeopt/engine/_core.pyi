@@ -420,7 +420,7 @@ def least_cuts(start: numpy.typing.NDArray[numpy.int64], source: numpy.typing.ND
 
 def earliest_heads(edges: tuple[numpy.typing.NDArray[numpy.int64], ...], links: tuple[numpy.typing.NDArray[numpy.generic], ...], tasks: tuple[numpy.typing.NDArray[numpy.generic], ...], most: int, budget: int, release: numpy.typing.NDArray[numpy.int64], stop: Stop) -> numpy.typing.NDArray[numpy.int64]:
     """
-    Return the heads (n, k) of placeopt.bounding.quick.paths, from release times (n,), 2^61 where not allowed. `edges` are order (n,), start (n + 1,), edge and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity (k,), duration, busy and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, the heads are weaker.
+    Return the heads (n, k) of placeopt.bounding.quick.paths, from release times (n,), 2^61 where not allowed. `edges` are order (n,), start (n + 1,) and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity (k,), duration, busy and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, the heads are weaker.
     """
 
 def best_window(by_tail: numpy.typing.NDArray[numpy.int64], rank: numpy.typing.NDArray[numpy.int64], head: numpy.typing.NDArray[numpy.int64], tail: numpy.typing.NDArray[numpy.int64], weight: numpy.typing.NDArray[numpy.int64], scale: int) -> tuple[int, int]:

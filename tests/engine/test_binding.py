@@ -464,7 +464,6 @@ def calls() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             {
                 "order": problem.order,
                 "start": problem.in_start,
-                "edge": problem.in_edge,
                 "producer": problem.edge_source,
             },
         ),

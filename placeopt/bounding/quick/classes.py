@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from placeopt.errors import listing
 from placeopt.model.arrays import Bool, Int
@@ -98,7 +99,12 @@ def by_row(shape: tuple[int, ...], values: Callable[[slice], Int]) -> Int:
 def least(amounts: Int, allowed: Bool) -> Int:
     """(i,) the smallest amount of each item over its allowed classes."""
     most = np.iinfo(np.int64).max
-    return by_row(amounts.shape, lambda block: np.where(allowed[block], amounts[block], most).min(axis=1))
+    return by_row(amounts.shape, lambda block: row_minima(np.where(allowed[block], amounts[block], most)))
+
+
+def row_minima(table: NDArray[Any]) -> NDArray[Any]:
+    """(n,) the smallest entry of each row of a table (n, k); k is often small, and a loop over k much faster."""
+    return np.asarray(np.ascontiguousarray(table.T).min(axis=0))
 
 
 def selected(values: Any, rows: Bool, columns: Bool | None = None) -> Any:

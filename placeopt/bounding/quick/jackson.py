@@ -64,28 +64,35 @@ def head_load_tail(
         if not tasks.any():
             continue
         sharing = sharing_of_tasks(classes, tasks, subset.members)
-        values = [_priced(sharing, prices, head[tasks], tail[tasks]) for prices in tried]
-        values.append(_spread(head[tasks], shortest[tasks], tail[tasks], int(sharing.size.sum())))
+        near, far, within = (selected(ticks, tasks) for ticks in (head, tail, shortest))
+        orders = sweep_orders(near, far)
+        values = [_priced(sharing, prices, near, far, orders) for prices in tried]
+        values.append(_spread(near, within, far, int(sharing.size.sum())))
         if max(values) > best[0]:
             best = (max(values), subset, int(tasks.sum()))
     return best
 
 
-def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int) -> int:
+def _priced(sharing: Sharing, prices: Prices, head: Int, tail: Int, orders: tuple[Int, Int]) -> int:
     """The bound by prices; -1 if the prices are useless."""
     prices = coarser(sharing, prices, int(head.max()) + int(tail.max()))
     scale = prices.scale(sharing)
     if scale == 0:
         return -1
-    value, _ = sweep(head, tail, weights(sharing, prices).astype(np.int64), scale)
+    value, _ = sweep(head, tail, weights(sharing, prices).astype(np.int64), scale, orders)
     return -((prices.memory_worth(sharing) - value) // scale)
 
 
-def sweep(head: Int, tail: Int, weight: Int, scale: int) -> tuple[int, int]:
+def sweep_orders(head: Int, tail: Int) -> tuple[Int, Int]:
+    """The order of decreasing tails, and the position of each task in the order of increasing heads."""
+    rank = np.empty(len(head), dtype=np.int64)
+    rank[np.argsort(head, kind="stable")] = np.arange(len(head))
+    return np.argsort(-tail, kind="stable"), rank
+
+
+def sweep(head: Int, tail: Int, weight: Int, scale: int, orders: tuple[Int, Int] | None = None) -> tuple[int, int]:
     """The largest scale (R + Q) + weight of the tasks with head >= R and tail >= Q, and this Q."""
-    by_tail = np.argsort(-tail, kind="stable")
-    rank = np.argsort(np.argsort(head, kind="stable"))
-    value, last = engine.best_window(by_tail, rank, head, tail, weight, scale)
+    value, last = engine.best_window(*(orders or sweep_orders(head, tail)), head, tail, weight, scale)
     return value, int(tail[last])
 
 

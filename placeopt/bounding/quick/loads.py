@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from placeopt.bounding.quick.classes import Classes, Subset, by_group, by_row, least, selected, subsets
+from placeopt.bounding.quick.classes import Classes, Subset, by_group, by_row, least, row_minima, selected, subsets
 from placeopt.bounding.quick.interior import dual_prices
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED
@@ -148,7 +148,7 @@ def weights(sharing: Sharing, prices: Prices) -> NDArray[Any]:
         if memory_price.any():
             found += memory[block, None] * memory_price
         found[~sharing.allowed[block]] = above
-        return np.asarray(found.min(axis=1))
+        return row_minima(found)
 
     return priced(slice(None)) if large else by_row(amount.shape, priced)
 
@@ -259,8 +259,10 @@ def _sampled(sharing: Sharing) -> tuple[NDArray[np.float64], NDArray[np.float64]
         return np.asfortranarray(sharing.amount, dtype=np.float64), memory, np.asfortranarray(sharing.allowed)
     fastest = least(sharing.amount, sharing.allowed).astype(np.float64)
     weight = fastest / max(float(fastest.sum()), 1.0) + memory / max(float(memory.sum()), 1.0)
-    order = np.argsort(-weight, kind="stable")
-    big, rest = order[: SAMPLE // 2], np.sort(order[SAMPLE // 2 :])
+    least_big = np.partition(weight, -SAMPLE // 2)[-SAMPLE // 2]
+    big = np.flatnonzero(weight >= least_big)
+    big = big[np.argsort(-weight[big], kind="stable")][: SAMPLE // 2]
+    rest = np.delete(np.arange(len(weight)), big)
     picked = rest[np.linspace(0, len(rest) - 1, SAMPLE // 2).astype(np.int64)]
     factor = fastest[rest].sum() / max(float(fastest[picked].sum()), 1e-9)
     heavier = memory[rest].sum() / max(float(memory[picked].sum()), 1e-9)

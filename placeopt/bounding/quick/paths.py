@@ -41,7 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_row
+from placeopt.bounding.quick.classes import LARGEST_TOTAL, Classes, by_row, row_minima
 from placeopt.model.arrays import Bool, Int
 
 NEVER = 1 << 61
@@ -75,9 +75,9 @@ def windows(classes: Classes, after: Int | None = None) -> Windows:
     after = np.zeros_like(release) if after is None else after
     links = classes.latency, classes.num, classes.den
     backwards = tuple(np.ascontiguousarray(link.T) for link in links)
-    head = _heads(classes, release, problem.order, problem.in_start, problem.in_edge, problem.edge_source, links)
-    edges = np.arange(problem.n_edges)
-    tail = _heads(classes, after, problem.order[::-1].copy(), problem.out_start, edges, problem.edge_target, backwards)
+    into, out = problem.in_edge, slice(None)
+    head = _heads(classes, release, problem.order, problem.in_start, into, problem.edge_source, links)
+    tail = _heads(classes, after, problem.order[::-1].copy(), problem.out_start, out, problem.edge_target, backwards)
     allowed = classes.task_allowed & (head < NEVER) & (tail < NEVER)
     nowhere = np.asarray(~allowed.any(axis=1))
     for ticks in (head, tail):
@@ -86,20 +86,24 @@ def windows(classes: Classes, after: Int | None = None) -> Windows:
 
 
 def _heads(
-    classes: Classes, release: Int, order: Int, start: Int, edge: Int, producer: Int, links: tuple[Int, ...]
+    classes: Classes, release: Int, order: Int, start: Int, edges: Int | slice, producer: Int, links: tuple[Int, ...]
 ) -> Int:
-    """(n, k) the heads in a graph given by its in-edges, with these release times, latencies, nums and dens."""
+    """(n, k) the heads in a graph given by its in-edges, with these release times, latencies, nums and dens.
+
+    The `edges` of task v are those at start[v]..start[v + 1].
+    """
     problem = classes.problem
     allowed = classes.task_allowed
     n, k = allowed.shape
     most = min(max(FOLLOWED // (n * k), 4), problem.n_edges)
 
-    edges = (order, start, edge, producer)
     tasks = (
-        classes.capacity, classes.duration, classes.busy, allowed, problem.group, classes.group_memory, problem.payload,
-        classes.together, classes.apart,
+        classes.capacity, classes.duration, classes.busy, allowed, problem.group, classes.group_memory,
+        problem.payload[edges], classes.together[edges], classes.apart[edges],
     )  # fmt: skip
-    return engine.earliest_heads(edges, (*links, classes.linked), tasks, most, BUDGET, release, engine.current_stop())
+    return engine.earliest_heads(
+        (order, start, producer[edges]), (*links, classes.linked), tasks, most, BUDGET, release, engine.current_stop()
+    )
 
 
 def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:
@@ -107,7 +111,7 @@ def critical_path(classes: Classes, found: Windows) -> tuple[int, int]:
 
     def shortest(block: slice) -> Int:
         through = found.head[block] + classes.duration[block] + found.tail[block]
-        return np.asarray(np.where(found.allowed[block], through, NEVER).min(axis=1))
+        return row_minima(np.where(found.allowed[block], through, NEVER))
 
     through = by_row(found.head.shape, shortest)
     task = int(through.argmax())

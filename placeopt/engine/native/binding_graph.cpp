@@ -382,14 +382,13 @@ must be apart.)")
     module.def(
         "earliest_heads",
         [](nb::handle edges, nb::handle links, nb::handle tasks, Int most, Int budget, nb::handle release, Stop& stop) {
-            const nb::tuple in = parts("edges", edges, 4), between = parts("links", links, 4), of = parts("tasks", tasks, 9);
+            const nb::tuple in = parts("edges", edges, 3), between = parts("links", links, 4), of = parts("tasks", tasks, 9);
             ClassGraph g;
             g.order = array<Int>("order", in[0], {ANY_LENGTH});
             const Int n = static_cast<Int>(g.order.size());
             g.start = array<Int>("start", in[1], {n + 1});
-            g.edge = array<Int>("edge", in[2], {ANY_LENGTH});
-            const Int e = static_cast<Int>(g.edge.size());
-            g.producer = array<Int>("producer", in[3], {e});
+            g.producer = array<Int>("producer", in[2], {ANY_LENGTH});
+            const Int e = static_cast<Int>(g.producer.size());
             g.capacity = array<Int>("capacity", of[0], {ANY_LENGTH});
             const Int k = static_cast<Int>(g.capacity.size());
             g.latency = array<Int>("latency", between[0], {k, k});
@@ -410,7 +409,6 @@ must be apart.)")
                 const nb::gil_scoped_release unlocked;
                 check_range("order", g.order, 0, n - 1);
                 check_starts("start", g.start, e);
-                check_range("edge", g.edge, 0, e - 1);
                 check_range("producer", g.producer, 0, n - 1);
                 if (e > 0) check_range("latency", g.latency, 0, NEVER - 1);
                 check_range("num", g.num, 0, INT64_MAX);
@@ -433,7 +431,7 @@ must be apart.)")
                 "most: int, budget: int, release: numpy.typing.NDArray[numpy.int64], stop: Stop) "
                 "-> numpy.typing.NDArray[numpy.int64]"),
         "Return the heads (n, k) of placeopt.bounding.quick.paths, from release times (n,), 2^61 where not allowed. `edges` are "
-        "order (n,), start (n + 1,), edge and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity "
+        "order (n,), start (n + 1,) and producer (e,); `links` latency, num, den and linked (k, k); `tasks` capacity "
         "(k,), duration, busy and allowed (n, k), group (n,), group_memory (g,), payload, together and apart (e,). Once stopped, "
         "the heads are weaker.");
     module.def(

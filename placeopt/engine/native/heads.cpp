@@ -28,17 +28,15 @@ public:
           best_(k_),
           row_(k_),
           farthest_(k_),
-          seen_(n_),
-          seen_group_(graph.group_memory.size()),
-          after_(n_),
-          rank_(n_) {
+          members_(n_),
+          seen_group_(graph.group_memory.size()) {
         for (Int v = 0; v < n_; ++v)
             for (Int c = 0; c < k_; ++c) head_[v * k_ + c] = graph.allowed[v * k_ + c] ? release[v] : NEVER_BOUND;
         for (Int link = 0; link < k_ * k_; ++link) {
             lag_[link] = graph.linked[link] ? static_cast<double>(graph.latency[link]) : std::numeric_limits<double>::infinity();
             rate_[link] = static_cast<double>(graph.num[link]) / static_cast<double>(graph.den[link]);
         }
-        for (Int i = 0; i < n_; ++i) rank_[graph.order[i]] = i;
+        for (Int i = 0; i < n_; ++i) members_[graph.order[i]].rank = i;
         alike_ = k_ > 1;
         uniform_ = k_ > 1;
         for (Int a = 0; a < k_ && alike_; ++a)
@@ -59,8 +57,8 @@ public:
             if (stop_.over(each * (1 + graph_.start[v + 1] - graph_.start[v]))) break;
             Int* const start = &head_[v * k_];
             std::fill(farthest_.begin(), farthest_.end(), 0);
-            for (Int at = graph_.start[v]; at < graph_.start[v + 1]; ++at) {
-                const Int e = graph_.edge[at], u = graph_.producer[e];
+            for (Int e = graph_.start[v]; e < graph_.start[v + 1]; ++e) {
+                const Int u = graph_.producer[e];
                 const Int *arrival = arrivals(e), *before = &head_[u * k_], *work = &graph_.duration[u * k_];
                 for (Int c = 0; c < k_; ++c) {
                     const Int own = before[c] < NEVER_BOUND ? before[c] + work[c] : NEVER_BOUND;
@@ -232,6 +230,13 @@ private:
         Int busy = 0, change = NEVER_BOUND;
     };
 
+    // A task as a member of A(t); in one place of memory, since tasks are met at random.
+    struct Member {
+        Int seen = 0;   // stamp of the last A(t) that it was in
+        Int after = 0;  // ticks from its start to t, along its consumers
+        Int rank = 0;   // position in the order
+    };
+
     // Follows A(t) from v.
     Tied follow(Int v, Int c, Int t) {
         Tied found;
@@ -240,34 +245,36 @@ private:
         Int first = NEVER_BOUND, work = 0, held = graph_.group_memory[graph_.group[v]], steps = 0;
         bool loose = false;
         pending_.assign(1, v);  // members to follow; the last one has no pending consumers
-        after_[v] = 0;
+        members_[v].after = 0;
         while (!pending_.empty() && steps < most_ && followed_ < budget_) {
             const Int u = pending_.back();
             pending_.pop_back();
-            if (pending_.empty() && !loose) after_[u] = std::max(after_[u], work);  // all other members follow u there
+            Int& after = members_[u].after;
+            if (pending_.empty() && !loose) after = std::max(after, work);  // all other members follow u there
             bool tied = false;
             stop_.over(2 * (graph_.start[u + 1] - graph_.start[u]));  // counts; `run` ends
-            for (Int at = graph_.start[u]; at < graph_.start[u + 1]; ++at) {
-                const Int e = graph_.edge[at];
+            for (Int e = graph_.start[u]; e < graph_.start[u + 1]; ++e) {
                 ++steps;
                 ++followed_;
-                if (remote(e, c) <= t - after_[u]) continue;
+                const Int arrival = remote(e, c);
+                if (arrival <= t - after) continue;
                 const Int w = graph_.producer[e];
                 tied = true;
-                found.change = std::min(found.change, remote(e, c) + after_[u]);
+                found.change = std::min(found.change, arrival + after);
                 if (graph_.apart[e] || head(w, c) == NEVER_BOUND) found.fits = false;
-                const Int behind = after_[u] + duration(w, c);
-                if (seen_[w] == stamp_) {
-                    after_[w] = std::max(after_[w], behind);
+                const Int behind = after + duration(w, c);
+                Member& member = members_[w];
+                if (member.seen == stamp_) {
+                    member.after = std::max(member.after, behind);
                     continue;
                 }
-                seen_[w] = stamp_;
+                member.seen = stamp_;
                 first = std::min(first, head(w, c));
                 work += graph_.busy[w * k_ + c];
                 found.busy = std::max(found.busy, first + work);
-                after_[w] = behind;
+                member.after = behind;
                 auto place = pending_.end();
-                for (; place != pending_.begin() && rank_[*(place - 1)] > rank_[w]; --place) ++followed_;
+                for (; place != pending_.begin() && members_[*(place - 1)].rank > member.rank; --place) ++followed_;
                 pending_.insert(place, w);
                 Int& seen = seen_group_[graph_.group[w]];
                 if (seen != stamp_) {
@@ -290,10 +297,8 @@ private:
     std::vector<Int> remote_;            // (e, k), unless uniform
     std::vector<Ends> ends_;             // (e,), if uniform
     std::vector<Int> row_, farthest_;    // (k,) the arrivals of an edge, and the latest of all in-edges of a task
-    std::vector<Int> seen_;              // (n,) stamp of the last A(t) that a task was in
+    std::vector<Member> members_;        // (n,)
     std::vector<Int> seen_group_;        // (g,)
-    std::vector<Int> after_;             // (n,) ticks from the start of a member of A(t) to t, along its consumers
-    std::vector<Int> rank_;              // (n,) position in the order
     std::vector<Int> pending_;
     Int stamp_ = 0, followed_ = 0;
     bool alike_;                         // whether all links from each class to others are alike

@@ -11,10 +11,9 @@
 
 namespace engine {
 
-// The in-edges of n tasks, or in the opposite direction the out-edges: edge[start[v]..start[v + 1]] lead to v from
-// `producer` (e,). Links between k classes of devices; durations, memory and edges as in placeopt.bounding.quick.classes.
+// The in-edges of n tasks, or in the opposite direction the out-edges: start[v]..start[v + 1] lead to v from `producer` (e,). Links between k classes of devices; durations, memory and edges as in placeopt.bounding.quick.classes.
 struct ClassGraph {
-    Ints order, start, edge, producer;
+    Ints order, start, producer;
     Ints latency, num, den;           // (k, k)
     std::span<const bool> linked;     // (k, k)
     Ints capacity;                    // (k,)

@@ -217,11 +217,8 @@ class DurationTable:
 
         flops = scales.works(stated("flops", 0), lambda place: ("tasks", work[place][1], "flops"))
         traffic = scales.sizes(stated("bytes", 0), lambda place: ("tasks", work[place][1], "bytes"))
-        formats = stated("precision", precision)
-        of_format = {
-            known: np.fromiter(map(known.__eq__, formats), dtype=np.bool_, count=len(rows))
-            for known in dict.fromkeys(formats)
-        }
+        formats = np.array(stated("precision", precision))
+        of_format: dict[NumberFormat, Bool] = {known: formats == known for known in dict.fromkeys(formats.tolist())}
         profiles: dict[tuple[object, ...], list[int]] = {}
         for d, device in enumerate(self._index.devices):
             spec = device.spec
@@ -267,7 +264,7 @@ class DurationTable:
             self._count_rounding(work, exact, ticks, able)
         for begin in range(0, len(rows), ROWS):
             block = slice(begin, begin + ROWS)
-            self.duration[rows[block]] = np.stack([ticks[block] for ticks in columns], axis=1)[:, column]
+            self.duration[rows[block]] = np.take(np.stack([ticks[block] for ticks in columns], axis=1), column, axis=1)
 
     def _count_rounding(
         self, work: list[tuple[int, str, TaskSpec]], exact: NDArray[np.float64], ticks: Int, runs: Bool | np.bool_

@@ -50,7 +50,7 @@ _NEED = "needs offsets of buffers; expected addresses: {} in the problem"
 
 def _shares(parts: Parts, output: Int, alignment: int) -> Iterator[tuple[int, int, int, bool]]:
     """Return the rows of a layout: task, base, first byte, view."""
-    issues, tasks, number = parts.issues, parts.tasks, {name: row for row, name in enumerate(parts.tasks)}
+    issues, tasks = parts.issues, parts.tasks
     for row, name, task in tasks.stating("in_place", "view"):
         named: list[tuple[str, int, Path]]
         named = [(base, 0, ("tasks", name, "in_place", k)) for k, base in enumerate(task.in_place)]
@@ -61,7 +61,7 @@ def _shares(parts: Parts, output: Int, alignment: int) -> Iterator[tuple[int, in
             issues.add(_NEED, named[0][2][:3], at_key=True)
         seen = set[str]()
         for base, at, path in named:
-            if base not in number:
+            if base not in tasks:
                 if not parts.gaps.tasks:
                     issues.unknown("task", base, list(tasks), path)
             elif base not in task.after:
@@ -72,12 +72,12 @@ def _shares(parts: Parts, output: Int, alignment: int) -> Iterator[tuple[int, in
                 stated = issues.written(("tasks", name, "view", "at"))
                 message = f"{stated} is not a multiple of the alignment, {size_text(alignment)}"
                 issues.add(message, ("tasks", name, "view", "at"))
-            elif parts.scales.sound and at + output[row] > output[number[base]]:
+            elif parts.scales.sound and at + output[row] > output[tasks.number[base]]:
                 first = f" from byte {at:,} on" if at else ""
-                sizes = size_text(int(output[row])), size_text(int(output[number[base]]))
+                sizes = size_text(int(output[row])), size_text(int(output[tasks.number[base]]))
                 issues.add(f"the output of {sizes[0]} does not fit into the {sizes[1]} of {shown(base)}{first}", path)
             else:
-                yield row, number[base], at, path[2] == "view"
+                yield row, tasks.number[base], at, path[2] == "view"
             seen.add(base)
 
 

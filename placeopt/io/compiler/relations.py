@@ -31,8 +31,7 @@ class EdgeArrays:
 
 def edge_arrays(tasks: Tasks, scales: Scales, gaps: Gaps, issues: Issues) -> EdgeArrays:
     """Return the edges of all tasks' `after`."""
-    names = list(tasks)
-    number = dict(zip(names, range(len(names)), strict=True))
+    names, number = list(tasks), tasks.number
     outputs = np.zeros(len(tasks), dtype=np.int64)
     for row, name, task in tasks.stating("output"):
         if task.output is not None:
@@ -89,15 +88,13 @@ def _report_cycles(pairs: Int, names: list[str], issues: Issues) -> None:
 
 def forward_tasks(tasks: Tasks, gaps: Gaps, issues: Issues) -> Int:
     """Return (n,) the task whose gradient each task computes; its own index if it is not a backward task."""
-    number: dict[str, int] = {}
     forward = np.arange(len(tasks), dtype=np.int64)
     names: list[str] = []
     for row, name, task in tasks.stating("backward_of"):
         if task.backward_of is None:
             continue
-        number = number or {name: row for row, name in enumerate(tasks)}
         path = ("tasks", name, "backward_of")
-        target = number.get(task.backward_of)
+        target = tasks.number.get(task.backward_of)
         if target is None:
             names = names or list(tasks)
             if not gaps.tasks:

@@ -14,7 +14,7 @@ from placeopt.io.spec import Spec, TaskSpec
 
 
 class Tasks(dict[str, TaskSpec]):
-    """All tasks by name, in the order of the document; complete before `stating` is first called."""
+    """All tasks by name, in the order of the document; complete before a property or `stating` is first used."""
 
     def stating(self, *keys: str) -> Iterator[tuple[int, str, TaskSpec]]:
         """Yield index, name and entry of the tasks that state one of these keys; large files leave out most keys."""
@@ -22,6 +22,11 @@ class Tasks(dict[str, TaskSpec]):
             for row, (name, task) in enumerate(self.items()):
                 if not task.model_fields_set.isdisjoint(keys):
                     yield row, name, task
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """The index of each task by name."""
+        return dict(zip(self, range(len(self)), strict=True))
 
     @cached_property
     def _stated(self) -> frozenset[str]:
