@@ -131,6 +131,8 @@ class TestFiles:
     def test_a_problem_of_the_collection(self) -> None:
         network, _ = network_of(PROBLEMS / "inception.yaml")
         assert network == {key: yaml.safe_load((PROBLEMS / "inception.yaml").read_text())[key] for key in network}
+        serving = PROBLEMS / "serving" / "llama-70b-24.yaml"
+        assert network_of(serving)[0]["devices"] == yaml.safe_load(serving.read_text())["devices"]
         with pytest.raises(SpecError, match="depends on the units of this problem"):
             network_of(PROBLEMS / "heft-10.yaml")
 

@@ -65,6 +65,25 @@ def test_computed_rates_follow_the_roofline() -> None:
     assert unlike[0, 0].tolist() == [2 * TOKEN, 0, 0]
 
 
+def test_tables_take_memory_and_no_time() -> None:
+    """Of 100 bytes, 20 of weights and 30 of a table leave room for 10 requests of 5 bytes; the table is not read."""
+    hardware = Hardware(100, Fraction(1000), Fraction(100), Fraction(0))
+    with_table, without = (
+        Step(*interval_steps([LayerCosts(20, 1, 1, tables)], hardware, Requests(5))[:, 0, 0].tolist())
+        for tables in (30, 0)
+    )
+    assert (with_table.room, without.room) == (10, 16)
+    assert with_table[2:] == without[2:]
+    assert not prompt_times([LayerCosts(20, 1, 1, 90)], hardware, Requests(5, prompt=3)).any()
+
+
+def test_a_device_without_layers_is_noted() -> None:
+    serving = {"layers": 1, "activation": "8 KiB", "weights": "20 GB", "cache": "4 KiB", "flops": "10 GFLOP"}
+    devices = {"big": {"like": "a100-40gb"}, "small": {"like": "t4", "memory": "4 GB"}}
+    problem = po.load_serving({"placeopt": 1, "devices": devices, "serving": serving})
+    assert problem.notes == ("small holds no layer and one request next to it",)
+
+
 def test_gpus_that_share_layers() -> None:
     """Two GPUs have twice the memory and speed. Of the two all-reduces of a layer, each has two steps of 0.25 s, and
     0.5 s for a token of 10 bytes."""
@@ -198,6 +217,16 @@ def test_plan_files_keep_every_rate(tmp_path: Path) -> None:
         po.write_serving_plan(path, problem, result.plan)
         read = po.read_serving_plan(path, problem)
         assert po.verify_serving(problem, read) == po.verify_serving(problem, result.plan)
+
+
+def test_a_plan_of_another_problem(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(
+        json.dumps({"placeopt_plan": 1, "problem": "home", "nodes": {"mac": {"layers": [0, 1], "from": {}}}})
+    )
+    with pytest.raises(po.PlanError, match='the plan is of the problem "home", and this one is "two-kinds"') as caught:
+        po.read_serving_plan(plan, po.load_serving(DOCUMENT))
+    assert len(str(caught.value).splitlines()) == 2
 
 
 def test_unknown_nodes_of_a_plan(tmp_path: Path) -> None:
