@@ -100,7 +100,7 @@ class Timeless(Rule):
 
 
 def check_rule(name: str, given: Any, kind: type[Some], **expected: int) -> None:
-    """Reject an argument of `build_problem` that is neither None nor of this kind, for so many tasks and devices."""
+    """Reject an argument of `build_problem` that is not None, and not of this kind and for these tasks and devices."""
     if given is None:
         return
     one = not name.endswith("s")

@@ -70,7 +70,7 @@ def _petals(problem: Serving, plan: ServingPlan) -> str:
     lines = []
     for n in np.flatnonzero(plan.end > plan.begin).tolist():
         lines.append(f"# {problem.node_names[n]}")
-        blocks, degree = f"{plan.begin[n]}:{plan.end[n]}", problem.degree[problem.kind[n]]
+        blocks, degree = f"{plan.begin[n]}:{plan.end[n]}", _degree(problem, n)
         devices = "".join(f" cuda:{g}" for g in range(degree))
         shared = f" --tensor_parallel_devices{devices}" if degree > 1 else ""
         lines.append(f"python -m petals.cli.run_server MODEL --block_indices {blocks}{shared} --initial_peers PEERS")
@@ -82,9 +82,9 @@ def _vllm(problem: Serving, plan: ServingPlan) -> str:
     for chain, rate in _chains(problem, plan, "vllm"):
         lines += _described(problem, plan, chain, rate)
         partition = ",".join(str(plan.end[n] - plan.begin[n]) for n in chain)
-        degrees = sorted({problem.degree[problem.kind[n]] for n in chain})
+        degrees = sorted({_degree(problem, n) for n in chain})
         if len(degrees) > 1:
-            one, other = (next(n for n in chain if problem.degree[problem.kind[n]] == d) for d in degrees[:2])
+            one, other = (next(n for n in chain if _degree(problem, n) == d) for d in degrees[:2])
             names = f"{problem.node_names[one]} is {degrees[0]} GPUs and {problem.node_names[other]} is {degrees[1]}"
             raise UsageError(f"--to vllm: {names}, but all stages share layers among the same number of GPUs")
         size = f"--pipeline-parallel-size {len(chain)}"
@@ -99,7 +99,7 @@ def _vllm(problem: Serving, plan: ServingPlan) -> str:
 def _llama_cpp(problem: Serving, plan: ServingPlan) -> str:
     lines = []
     for chain, rate in _chains(problem, plan, "llama.cpp"):
-        if several := [n for n in chain if problem.degree[problem.kind[n]] > 1]:
+        if several := [n for n in chain if _degree(problem, n) > 1]:
             name = problem.node_names[several[0]]
             raise UsageError(f"--to llama.cpp: {name} is several GPUs that share layers, but a server is one GPU")
         lines += _described(problem, plan, chain, rate)
@@ -112,6 +112,11 @@ def _llama_cpp(problem: Serving, plan: ServingPlan) -> str:
             lines.append(f"# of {plan.groups} groups of requests that nodes compute at a time; llama.cpp computes one")
         lines.append(f"llama-server --model MODEL --rpc {shlex.quote(hosts)} -ngl {sum(counts)}{split}{requests}")
     return "\n".join(lines) + "\n"
+
+
+def _degree(problem: Serving, n: int) -> int:
+    """Number of GPUs that share each layer in a node."""
+    return problem.degree[int(problem.kind[n])]
 
 
 def _requests(plan: ServingPlan, rate: int) -> int:

@@ -262,7 +262,7 @@ class _Compilation:
         found: list[Int] = []  # entries of `Step`, and times of a prompt
         kind, measured = [], dict[str, str]()  # devices with both keys, by that of `tensor_parallel`
         for device, key, sharing in zip(
-            self.index.devices, self._measured(), self.applying("tensor_parallel"), strict=True
+            self.index.devices, self.applying("rates"), self.applying("tensor_parallel"), strict=True
         ):
             same = _Kind("pool" if key is None else "rates", key or device.pool, device.spec.price, sharing)
             if key is not None and sharing is not None:
@@ -409,10 +409,6 @@ class _Compilation:
         if lacking:
             raise self.issues.error()
         return [int((same.price or 0) * self._degree(same) * 10**6) for same in tables]
-
-    def _measured(self) -> list[str | None]:
-        """The key of `rates` that applies to each device."""
-        return self.applying("rates")
 
     def applying(self, name: str) -> list[str | None]:
         """The key of a mapping that applies to each device, the most specific one; None if there is none."""
