@@ -273,10 +273,10 @@ class _Search:
 
 
 def _shares(worth: Sequence[float] | Floats) -> Floats:
-    """Probabilities in proportion to amounts, and equal ones if all are 0."""
+    """Probabilities: half in proportion to amounts, half equal, so that none is never chosen."""
     amounts = np.asarray(worth, dtype=np.float64)
-    found: Floats = amounts / amounts.sum() if amounts.sum() > 0 else np.full(len(amounts), 1 / len(amounts))
-    return found
+    found: Floats = (amounts / max(amounts.sum(), 1.0) + 1 / len(amounts)) / 2
+    return found / found.sum()
 
 
 def _replica(nodes: Int, plan: ServingPlan | None) -> Replica | None:
