@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from placeopt.io.catalogue import link_names as link_names
     from placeopt.io.compiler import compile_spec as compile
     from placeopt.io.compiler import load as load
+    from placeopt.io.compiler import loads as loads
     from placeopt.io.files import size_limit as size_limit
     from placeopt.io.formats.documents import write_problem as write_problem
     from placeopt.io.formats.graphs import from_networkx as from_networkx
@@ -214,7 +215,7 @@ _NAMES = {
         "SpecError UnsupportedError UsageError"
     ),
     "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
-    "placeopt.io.compiler": "compile_spec=compile load",
+    "placeopt.io.compiler": "compile_spec=compile load loads",
     "placeopt.io.files": "size_limit",
     "placeopt.io.formats.documents": "write_problem",
     "placeopt.io.formats.graphs": "from_networkx to_networkx",

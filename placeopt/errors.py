@@ -47,6 +47,7 @@ class Issue:
     """One error in a document, with its position.
 
     `line` and `column` count from 1. Both are None for documents made in code; `column` is None for CSV files.
+    `file` is None for documents made in code, and for texts.
     `path` names the place in the document: ("tasks", "conv2", "memory").
     """
 
@@ -58,7 +59,9 @@ class Issue:
 
     def __str__(self) -> str:
         place = self.file or ""
-        if self.line is not None:
+        if self.file is None and self.line is not None:
+            place = f"line {self.line}" + (f", column {self.column}" if self.column is not None else "")
+        elif self.line is not None:
             place += f":{self.line}" if self.column is None else f":{self.line}:{self.column}"
         parts = [part for part in (place, path_text(self.path), self.message) if part]
         return ": ".join(parts)

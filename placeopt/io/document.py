@@ -138,13 +138,17 @@ def read_document(path: StrPath) -> Document:
 
 
 def _is_json(path: str, start: bytes) -> bool:
-    if descriptor(path) is not None:
-        return re.match(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]", start) is not None
-    return Path(path).suffix.lower() == ".json"
+    return _begins_like_json(start) if descriptor(path) is not None else Path(path).suffix.lower() == ".json"
 
 
-def parse_document(text: str, *, file: str | None = None, json_format: bool = False) -> Document:
-    """Parse a document; see `read_document` for the errors."""
+def _begins_like_json(start: bytes) -> bool:
+    return re.match(rb"(?:\xef\xbb\xbf)?\s*\{\s*[\"}]", start) is not None
+
+
+def parse_document(text: str, *, file: str | None = None, json_format: bool | None = None) -> Document:
+    """Parse a document, as JSON by default if it begins like a JSON object; see `read_document` for the errors."""
+    if json_format is None:
+        json_format = _begins_like_json(text[:_START].encode(errors="replace"))
     text = text.removeprefix("\ufeff")
     try:
         with collection_paused():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import re
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
@@ -17,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from texts import compiled, complaints, data_complaints, edited, file_complaints
 
-from placeopt.errors import DocumentError, SpecError
-from placeopt.io.compiler import compile_document, compile_spec, load, read_spec
+from placeopt.errors import DocumentError, SpecError, UsageError
+from placeopt.io.compiler import compile_document, compile_spec, load, loads, read_spec
 from placeopt.io.document import Document, parse_document
 from placeopt.io.formats.documents import MODELINE
 from placeopt.io.plan import plan_document
@@ -68,6 +69,32 @@ tasks:
   n5: {op: concat, after: [n3, n4], devices: [gpu], colocate: head}
 objective: makespan
 """
+
+
+@pytest.mark.parametrize("text", [DESIGN, json.dumps(parse_document(DESIGN).data)])
+def test_texts(text: str) -> None:
+    assert loads(text).fingerprint() == compiled(DESIGN).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tasks: {a: {tme: 1}}\ndevices: {d: {}}\nplaceopt: 1", "line 1, column 13: tasks.a.tme: unknown key"),
+        ('{"placeopt": 1, "devices": {"d": {}}\n"tasks": {}}', "line 2, column 1: is not valid JSON: Expecting ','"),
+        (
+            "placeopt: 1\ndevices: {d: {}}\ngraph: {file: g}",
+            "line 3, column 15: graph.file: g: is not opened",
+        ),
+    ],
+)
+def test_texts_with_errors(text: str, message: str) -> None:
+    with pytest.raises(SpecError, match="^" + re.escape(message)):
+        loads(text)
+
+
+def test_a_path_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="loads takes a text, got PosixPath"):
+        loads(tmp_path)  # type: ignore[arg-type]
 
 
 def test_a_number_follows_a_digit_with_a_hyphen() -> None:
@@ -520,7 +547,7 @@ class TestReleaseTimesAndDeadlines:
         ]
 
     def test_in_a_graph_file_have_their_place_there(self, tmp_path: Path) -> None:
-        (tmp_path / "p.yaml").write_text("placeopt: 1\ngraph: {file: g.json}\ndevices: {cpu: }\n", encoding="utf-8")
+        (tmp_path / "p.yaml").write_text("placeopt: 1\ngraph: {file: g}\ndevices: {cpu: }\n", encoding="utf-8")
         (tmp_path / "g.json").write_text('{"tasks": {"a": {"time": 5, "release": 2, "deadline": 7}}}', encoding="utf-8")
         problem = load(tmp_path / "p.yaml")
         assert (problem.release.tolist(), problem.deadline.tolist()) == ([2], [7])

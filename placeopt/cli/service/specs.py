@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import sys
 import threading
 from collections import Counter
@@ -33,8 +32,6 @@ COMPILING = 10.0
 
 LARGEST = 2**27
 """Bytes of a compiled problem; most take a tenth of the memory of their solver."""
-
-_JSON = re.compile(r"\ufeff?\s*\{\s*[\"}]")
 
 
 def compiled(body: bytes, limits: Limits) -> Problem:
@@ -95,7 +92,7 @@ def read_problem(body: bytes, limits: Limits) -> Problem:
         line = body.count(b"\n", 0, error.start) + 1
         raise SpecError([Issue("the spec is not UTF-8 text", line=line)]) from None
     try:
-        document = parse_document(text, json_format=_JSON.match(text) is not None)
+        document = parse_document(text)
         if _is_deep(document.data):
             raise SpecError([Issue(f"the spec is nested too deeply, more than {DEEPEST} levels")])
         compilation = begin_compilation(document, files="none")

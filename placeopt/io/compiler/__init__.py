@@ -26,7 +26,15 @@ from placeopt.io.compiler.resources import shared_resources
 from placeopt.io.compiler.scales import Scales
 from placeopt.io.compiler.setups import setup_times
 from placeopt.io.compiler.tasks import Parts, Tasks
-from placeopt.io.document import Document, Files, NamedFiles, collection_paused, is_serving, read_document
+from placeopt.io.document import (
+    Document,
+    Files,
+    NamedFiles,
+    collection_paused,
+    is_serving,
+    parse_document,
+    read_document,
+)
 from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec
 from placeopt.io.validation import validate
@@ -39,7 +47,9 @@ from placeopt.model.units import is_whole, shown
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
 
-__all__ = ["Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "read_spec"]
+__all__ = [
+    "Compilation", "begin_compilation", "compile_document", "compile_spec", "document_of", "load", "loads", "read_spec",
+]  # fmt: skip
 
 
 def load(path: StrPath, *, files: Files = "any", max_bytes: int | None = None) -> Problem:
@@ -63,6 +73,31 @@ def load(path: StrPath, *, files: Files = "any", max_bytes: int | None = None) -
         raise UsageError(f"load takes a path, got {type(path).__name__}; placeopt.compile takes documents made in code")
     with size_limit(max_bytes), collection_paused():
         return compile_document(document_of(path), files=files)
+
+
+def loads(text: str, *, folder: StrPath | None = None, files: Files | None = None) -> Problem:
+    """Load the problem in a text: JSON if it begins with a JSON object, else YAML.
+
+    Parameters
+    ----------
+    folder, files
+        The files that the text may name, as in `compile`: by default none.
+
+    Raises
+    ------
+    SpecError
+        If the text is not valid; lists every issue, with line and column.
+    UsageError
+        If an argument is not valid.
+    """
+    if not isinstance(text, str):
+        raise UsageError(f"loads takes a text, got {type(text).__name__}; placeopt.load takes the path of a file")
+    with collection_paused():
+        try:
+            document = parse_document(text)
+        except DocumentError as error:
+            raise SpecError(error.issues) from None
+        return compile_document(document, folder=folder, files=files)
 
 
 def compile_spec(spec: Spec | dict[str, Any], *, folder: StrPath | None = None, files: Files | None = None) -> Problem:
