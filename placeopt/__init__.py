@@ -12,9 +12,10 @@ Nothing here prints, reads the environment or keeps global state; names load on 
 from __future__ import annotations
 
 TYPE_CHECKING = False  # `typing` is not imported: Ctrl-C ends the command without a traceback once `placeopt.cli` runs
-if TYPE_CHECKING:
-    import typing
+__version__: str
+"""The installed version."""
 
+if TYPE_CHECKING:
     # mypy does not export a name that is imported under another one, unless it is listed.
     __all__ = ["compile", "solvers"]
 
@@ -283,13 +284,17 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> typing.Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # type checkers would accept any name
 
-    module, attribute = _HOME[name]
-    return getattr(import_module(module), attribute)
+    def __getattr__(name: str) -> object:
+        from importlib import import_module, metadata
+
+        if name == "__version__":
+            return metadata.version("placeopt")
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, attribute = _HOME[name]
+        return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

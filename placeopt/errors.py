@@ -141,9 +141,12 @@ def visible(text: str, limit: int = 100) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def near_misses(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The known names that the caller may have meant: a synonym, those that differ in case only, or the closest one."""
-    return _remembered(name, tuple(known))
+def near_misses(name: object, known: Iterable[str]) -> tuple[str, ...]:
+    """The known names that the caller may have meant: a synonym, those that differ in case only, or the closest one.
+
+    None of them for what is not text.
+    """
+    return _remembered(name, tuple(known)) if isinstance(name, str) else ()
 
 
 def _near_misses(name: str, known: Sequence[str]) -> tuple[str, ...]:
@@ -168,12 +171,12 @@ def _shared_ends(name: str, other: str) -> int:
     return sum(len(list(takewhile(bool, equal))) for equal in (map(eq, name, other), backwards))
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str]) -> str:
     """A clause with the near misses, to append to a message; empty without one."""
     return meaning(near_misses(name, known))
 
 
-def alternatives(name: str, known: Iterable[str], limit: int = 8) -> str:
+def alternatives(name: object, known: Iterable[str], limit: int = 8) -> str:
     """A clause with the near misses of an unknown name, or else the known names, to append to a message."""
     known = list(known)
     return suggestion(name, known) or f"; known are {listing(known, limit)}"

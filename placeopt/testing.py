@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.errors import UsageError
 from placeopt.model.building import build_problem
 from placeopt.model.objective import Value
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
@@ -61,7 +62,11 @@ def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, 
     ------
     AssertionError
         If a promise is broken; the message names it.
+    UsageError
+        If `case` is not a case.
     """
+    if not isinstance(case, Case):
+        raise UsageError(f"check_solver takes a Case, one of placeopt.testing.CASES, got {type(case).__name__}")
     problem = case.build()
     found = find_solver(solver)
     name, info = found.name, found.info

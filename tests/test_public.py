@@ -8,9 +8,11 @@ import os
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
+import networkx as nx
 import numpy as np
 import pytest
 from pydantic import Field
@@ -21,6 +23,7 @@ from placeopt.testing import CASES, check_solver
 ROOT = Path(__file__).parents[1]
 LIST = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 FIVE = ROOT / "problems" / "five-node.yaml"
+SERVING = ROOT / "problems" / "serving" / "llama-70b-24.yaml"
 
 
 def test_the_list_has_every_public_name_once() -> None:
@@ -280,11 +283,60 @@ class TestArguments:
             (lambda p: po.write_report("page.html", p), "write_report takes a Result or a Comparison, got Problem"),
             (lambda p: po.simulate_noisy(p, [0] * 5, noise=0.1, runs=2.5, seed=0), "runs: 2.5 is out of range"),
             (lambda p: po.simulate_noisy(p, [0] * 5, noise=0.1, runs=2, seed=None), "seed: None is out of range"),
+            (lambda _: po.solve(po.Model("m")), r"takes a Problem, got Model; its method problem\(\) returns one"),
+            (lambda _: po.explain(po.Model("m")), r"got Model; its method to_document\(\) returns it"),
+            (
+                lambda _: po.solve(po.load_serving(SERVING)),
+                "got Serving; placeopt.solve_serving takes a",
+            ),
+            (lambda _: po.from_networkx(nx.DiGraph(), ["cpu"]), "devices is a list; expected a dict, as in a"),
+            (lambda _: po.from_networkx(nx.DiGraph(), {}, links=3), "links is a int; expected a dict, as in a"),
+            (lambda _: po.device_info(5), "unknown device of the catalogue 5"),
+            (lambda _: po.import_file(None), "the path of a file is a NoneType"),
+            (
+                lambda p: check_solver("heft", p),
+                "check_solver takes a Case, one of placeopt",
+            ),
         ],
     )
     def test_other_functions(self, call: Callable[[po.Problem], object], match: str, result: po.Result) -> None:
         with pytest.raises(po.UsageError, match=match):
             call(result.problem)
+
+
+class TestServingArguments:
+    @pytest.mark.parametrize(
+        "call",
+        [
+            po.solve_serving, po.replicated_serving, po.whatif_serving, po.cheapest_serving,
+            lambda wrong: po.verify_serving(wrong, None), lambda wrong: po.replace_serving(wrong, wrong, ()),
+            lambda wrong: po.export_serving(wrong, None, "vllm"), lambda wrong: po.simulate_serving(wrong, None),
+        ],
+    )  # fmt: skip
+    def test_a_path_is_no_serving_problem(self, call: Callable[[Any], object]) -> None:
+        with pytest.raises(
+            po.UsageError, match="takes a Serving, got str; placeopt"
+        ):
+            call("cluster.yaml")
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda problem: po.verify_serving(problem, None), lambda problem: po.export_serving(problem, None, "vllm"),
+            lambda problem: po.write_serving_plan("plan.json", problem, None),
+        ],
+    )  # fmt: skip
+    def test_what_is_no_plan(self, call: Callable[[Any], object]) -> None:
+        with pytest.raises(po.UsageError, match="takes a ServingPlan, got NoneType; a result has one as `plan`"):
+            call(po.load_serving(SERVING))
+
+    def test_no_time_limit(self) -> None:
+        with pytest.raises(po.UsageError, match="time_limit is None; expected a number of seconds"):
+            po.solve_serving(po.load_serving(SERVING), time_limit=None)  # type: ignore[arg-type]
+
+
+def test_the_version() -> None:
+    assert po.__version__ == version("placeopt")
 
 
 class TestObjectives:

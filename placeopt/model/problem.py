@@ -552,8 +552,18 @@ def check_problem(caller: str, problem: object) -> None:
     """Reject anything but a `Problem`."""
     if not isinstance(problem, Problem):
         kind = type(problem).__name__
-        hint = "placeopt.compile makes one from a document" if kind == "dict" else "placeopt.load makes one from a file"
-        raise UsageError(f"{caller} takes a Problem, got {kind}; {hint}")
+        way = _WAYS.get(kind, "placeopt.load makes one from a file")
+        raise UsageError(f"{caller} takes a Problem, got {kind}; {way}")
+
+
+_WAYS = {
+    "dict": "placeopt.compile makes one from a document",
+    "Model": "its method problem() returns one",
+    "Imported": "placeopt.compile makes one from its document",
+    "DaskImport": "placeopt.compile makes one from its document",
+    "Serving": "placeopt.solve_serving takes a serving problem",
+}
+"""How a caller gets a problem from what was passed, by the name of its class."""
 
 
 def sizes(problem: Problem) -> str:

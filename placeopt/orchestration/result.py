@@ -64,6 +64,8 @@ VARYING = {
 }
 """Texts for `Result.varies_by`."""
 
+STOPPED = "no: the run was stopped, so another run may find another schedule"
+
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
@@ -402,7 +404,8 @@ def result_facts(result: Result) -> list[tuple[str, str]]:
     if result.process_memory is not None and problem.n_tasks * problem.n_devices >= LARGE:
         facts.append(("memory", f"the process used {size_text(result.process_memory)} at most"))
     if result.varies_by:
-        facts.append(("repeatable", VARYING[result.varies_by]))
+        stopped = result.varies_by == "clock" and result.termination is Termination.INTERRUPTED
+        facts.append(("repeatable", STOPPED if stopped else VARYING[result.varies_by]))
     if result.passes is not None and result.passes.names:
         facts.append(("passes", applied_text(result.passes)))
     if result.objective is not None:

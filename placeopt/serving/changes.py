@@ -12,15 +12,15 @@ from ortools.graph.python import linear_sum_assignment
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
-from placeopt.orchestration.settings import make_options
 from placeopt.serving.improving import CoverageSearch
 from placeopt.serving.in_flight import best_groups, with_token_time
-from placeopt.serving.plan import Replica, Replicas, ServingPlan, node_rates, total_rate, without_idle
+from placeopt.serving.plan import Replica, Replicas, ServingPlan, check_replicas, node_rates, total_rate, without_idle
 from placeopt.serving.prefill import routed
-from placeopt.serving.problem import UNLIMITED, Serving
+from placeopt.serving.problem import UNLIMITED, Serving, check_serving
 from placeopt.serving.replicas import replicated_serving
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ReplicatedResult, ServingResult
+from placeopt.serving.search import search_options
 from placeopt.serving.sites import find_sites
 from placeopt.serving.solving import DEFAULT_GAP, solve_serving
 from placeopt.serving.verification import verify_replicas
@@ -79,6 +79,7 @@ def whatif_serving(
             start=start,
         )  # fmt: skip
 
+    search_options("whatif_serving", problem, time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
     found: dict[str, ServingResult | ReplicatedResult] = {}
     for change, changed in _changes(problem, factor):
         changed = replace(changed, replicas=min(problem.replicas, changed.n_nodes))
@@ -222,10 +223,12 @@ def replace_serving(
     UsageError
         If an argument is out of range.
     """
-    make_options(time_limit=time_limit, gap_limit=None, seed=seed, workers=workers)
+    search_options("replace_serving", problem, time_limit, seed=seed, workers=workers)
+    check_serving("replace_serving", before)
     options = _Options(time_limit, seed, workers, should_stop)
     if isinstance(plan, ServingPlan):
         return _replaced_plan(problem, before, plan, options)
+    check_replicas("replace_serving", plan)
     return _replaced_replicas(problem, before, plan, options)
 
 

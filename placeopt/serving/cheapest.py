@@ -17,12 +17,12 @@ import numpy as np
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
-from placeopt.orchestration.settings import make_options
 from placeopt.serving.bounds import COARSE, Group, PatternBound, kind_groups, layer_classes
 from placeopt.serving.in_flight import with_token_time
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ServingResult
+from placeopt.serving.search import search_options
 from placeopt.serving.sites import one_site
 from placeopt.serving.solving import solve_serving
 from placeopt.serving.stages import StagePlanner
@@ -78,7 +78,7 @@ def cheapest_serving(
     UsageError
         If the problem has no prices, no plan can pass the rate, or an argument is out of range.
     """
-    options = make_options(time_limit=time_limit, gap_limit=None, seed=seed, workers=workers)
+    options = search_options("cheapest_serving", problem, time_limit, seed=seed, workers=workers)
     if problem.price is None:
         raise UsageError("the problem has no prices; expected `price` of each device")
     rate = problem.demand if rate is None else rate

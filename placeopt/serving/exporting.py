@@ -16,8 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from placeopt.errors import UsageError, alternatives
-from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan
-from placeopt.serving.problem import SECOND, TOKEN, Serving
+from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan, check_plan
+from placeopt.serving.problem import SECOND, TOKEN, Serving, check_serving
 
 FIRST_NODE = 2
 """Number of the first node in a solution of Helix."""
@@ -31,6 +31,8 @@ def export_serving(problem: Serving, plan: ServingPlan, to: str) -> str:
     UsageError
         If the format is unknown, or cannot express the plan.
     """
+    check_serving("export_serving", problem)
+    check_plan("export_serving", plan)
     if to not in FORMATS:
         raise UsageError(f"unknown format {to} of a serving plan{alternatives(to, FORMATS, 20)}")
     if problem.prefill_layers:

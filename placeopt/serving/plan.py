@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.serving.problem import SECOND, TOKEN, Serving
 
@@ -152,3 +153,15 @@ def replica_of(nodes: Int, plan: ServingPlan) -> Replica:
         nodes[used],
         replace(plan, begin=plan.begin[used], end=plan.end[used], edges=number[plan.edges], routes=routes),
     )
+
+
+def check_plan(caller: str, plan: object) -> None:
+    """Reject anything but a `ServingPlan`."""
+    if not isinstance(plan, ServingPlan):
+        raise UsageError(f"{caller} takes a ServingPlan, got {type(plan).__name__}; a result has one as `plan`")
+
+
+def check_replicas(caller: str, replicas: object) -> None:
+    """Reject anything but replicas."""
+    if not isinstance(replicas, tuple | list) or not all(isinstance(each, Replica) for each in replicas):
+        raise UsageError(f"{caller} takes replicas, got {type(replicas).__name__}; a result has them as its `replicas`")

@@ -37,7 +37,15 @@ from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.units import shown
-from placeopt.serving.plan import COORDINATOR, Replica, Replicas, ServingPlan, total_rate
+from placeopt.serving.plan import (
+    COORDINATOR,
+    Replica,
+    Replicas,
+    ServingPlan,
+    check_plan,
+    check_replicas,
+    total_rate,
+)
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Serving
 
 ENTRY = "coordinator"
@@ -126,11 +134,13 @@ def _replica_document(problem: Serving, plan: ServingPlan) -> dict[str, Any]:
 
 def write_serving_plan(path: StrPath, problem: Serving, plan: ServingPlan) -> None:
     """Write a plan file; an existing file is replaced as a whole or not at all."""
+    check_plan("write_serving_plan", plan)
     write_whole(path, json.dumps(serving_plan_document(problem, plan), indent=1) + "\n")
 
 
 def write_replicas(path: StrPath, problem: Serving, replicas: Replicas) -> None:
     """Write a plan file with replicas, as `write_serving_plan` does."""
+    check_replicas("write_replicas", replicas)
     write_whole(path, json.dumps(replicas_document(problem, replicas), indent=1) + "\n")
 
 

@@ -328,3 +328,10 @@ def build_serving(
         replicas=checked_whole("replicas", replicas, 1, v), degree=tuple(degree or [1] * len(rates)),
         name=name, description=description, notes=notes,
     )  # fmt: skip
+
+
+def check_serving(caller: str, problem: object) -> None:
+    """Reject anything but a `Serving`."""
+    if not isinstance(problem, Serving):
+        kind = type(problem).__name__
+        raise UsageError(f"{caller} takes a Serving, got {kind}; placeopt.load_serving makes one from a file or a dict")

@@ -20,7 +20,6 @@ from ortools.sat.python import cp_model
 from placeopt.bounding.engines import cp_sat
 from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int
-from placeopt.orchestration.settings import make_options
 from placeopt.serving.chains import best_chain
 from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import Floats, sustained
@@ -29,7 +28,7 @@ from placeopt.serving.problem import TOKEN, Serving
 from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.request_search import RequestSearch
 from placeopt.serving.result import ReplicatedResult
-from placeopt.serving.search import SearchOptions
+from placeopt.serving.search import SearchOptions, search_options
 from placeopt.serving.sites import find_sites
 from placeopt.serving.solving import DEFAULT_GAP
 from placeopt.serving.verification import verify_replicas
@@ -72,11 +71,14 @@ def replicated_serving(
     UsageError
         If all rates are measured, prefill is separate, or an argument is out of range.
     """
-    options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
+    options = search_options(
+        "replicated_serving", problem, time_limit, gap_limit=gap_limit, seed=seed, workers=workers,
+        should_stop=should_stop,
+    )  # fmt: skip
     if problem.steps is None or problem.prefill_layers:
         why = "all rates are measured, and say nothing of requests" if problem.steps is None else "prefill is separate"
         raise UsageError(f"the problem has no replicas: {why}")
-    search = _Search(problem, SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop))
+    search = _Search(problem, options)
     if start and verify_replicas(problem, start).feasible:
         search.best = start
     return search.run()

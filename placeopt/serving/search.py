@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from placeopt.errors import InternalError
+from placeopt.errors import InternalError, UsageError
+from placeopt.orchestration.settings import make_options
 from placeopt.serving.plan import ServingPlan, without_idle
 from placeopt.serving.prefill import quick, routed
-from placeopt.serving.problem import Serving
+from placeopt.serving.problem import Serving, check_serving
 from placeopt.serving.result import ServingResult
 from placeopt.serving.sites import find_sites
 from placeopt.serving.verification import verify_serving
@@ -26,6 +27,31 @@ class SearchOptions:
     workers: int
     should_stop: Callable[[], bool]
     enough: int | None = None
+
+
+def search_options(
+    caller: str,
+    problem: Serving,
+    time_limit: float,
+    *,
+    gap_limit: float = 0.0,
+    seed: int = 0,
+    workers: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    enough: int | None = None,
+) -> SearchOptions:
+    """Check the arguments of a function that searches for plans.
+
+    Raises
+    ------
+    UsageError
+        If one is wrong.
+    """
+    check_serving(caller, problem)
+    if time_limit is None:
+        raise UsageError("time_limit is None; expected a number of seconds")
+    options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
+    return SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop, enough)
 
 
 class Search:

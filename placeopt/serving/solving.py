@@ -6,12 +6,11 @@ from collections.abc import Callable
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
-from placeopt.orchestration.settings import make_options
 from placeopt.serving.problem import Serving
 from placeopt.serving.rate_search import RateSearch
 from placeopt.serving.request_search import RequestSearch
 from placeopt.serving.result import ServingResult
-from placeopt.serving.search import SearchOptions
+from placeopt.serving.search import search_options
 
 DEFAULT_GAP = 1e-4
 """Gap at which a search ends unless another one is asked for."""
@@ -46,9 +45,11 @@ def solve_serving(
     UsageError
         If the problem allows several replicas, or an argument is out of range.
     """
+    options = search_options(
+        "solve_serving", problem, time_limit, gap_limit=gap_limit, seed=seed, workers=workers, should_stop=should_stop,
+        enough=enough,
+    )  # fmt: skip
     if problem.replicas > 1:
         raise UsageError(f"the problem allows {problem.replicas:,} replicas; expected replicas: 1 here")
-    options = make_options(time_limit=time_limit, gap_limit=gap_limit, seed=seed, workers=workers)
     search = RateSearch if problem.steps is None else RequestSearch
-    asked = SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop, enough)
-    return search(problem, asked, start).run()
+    return search(problem, options, start).run()

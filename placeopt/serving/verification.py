@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from placeopt.model.arrays import Int, checked_whole, whole_numbers
-from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan
-from placeopt.serving.problem import LARGEST, SECOND, TOKEN, UNLIMITED, Prompts, Serving
+from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan, check_plan, check_replicas
+from placeopt.serving.problem import LARGEST, SECOND, TOKEN, UNLIMITED, Prompts, Serving, check_serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ def verify_serving(problem: Serving, plan: ServingPlan) -> ServingReport:
     UsageError
         If the plan has arrays of a wrong shape, or names a node that does not exist.
     """
+    check_serving("verify_serving", problem)
+    check_plan("verify_serving", plan)
     v = problem.n_nodes
     begin = whole_numbers("begin", plan.begin, (v,), "nodes", least=None).tolist()
     end = whole_numbers("end", plan.end, (v,), "nodes", least=None).tolist()
@@ -100,6 +102,8 @@ def verify_serving(problem: Serving, plan: ServingPlan) -> ServingReport:
 
 def verify_replicas(problem: Serving, replicas: Replicas) -> ServingReport:
     """Check that replicas share no node and are not too many, and the rules of the plan of each."""
+    check_serving("verify_replicas", problem)
+    check_replicas("verify_replicas", replicas)
     violations: list[tuple[str, str]] = []
     if len(replicas) > problem.replicas:
         violations.append(("replica", f"{len(replicas):,} replicas; allowed are {problem.replicas:,}"))

@@ -12,7 +12,7 @@ from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample
 from placeopt.bridges.importers.language_models import gguf, hf_config
 from placeopt.errors import DocumentError, Issue, UsageError, alternatives, listing
 from placeopt.io.document import collection_paused
-from placeopt.io.files import StrPath, descriptor
+from placeopt.io.files import StrPath, checked_path, descriptor
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def import_file(path: StrPath, format: str | None = None, options: ImportOptions
     MissingExtraError
         If the format needs a library that is not installed.
     """
-    options = options or ImportOptions()
+    path, options = checked_path(path), options or ImportOptions()
     if format is None:
         format = _recognised(path)
     elif format not in IMPORTERS:

@@ -17,9 +17,9 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def serve(
-    host: Annotated[str, Option("--host", help="The address to listen at; others than localhost need a token.")] = (
-        "127.0.0.1"
-    ),
+    host: Annotated[
+        str, Option("--host", help="The address to listen at; state a token for others than localhost.")
+    ] = ("127.0.0.1"),
     port: Annotated[int, count_option("--port", help="The port; 0 takes a free one.")] = 8080,
     token: Annotated[
         str | None,

@@ -259,6 +259,7 @@ def hint(name: str, known: Sequence[str]) -> str:
     closest one.
     """
     entries: Mapping[str, _Entry] = {**catalogue_devices(), **catalogue_links()}
+    name = str(name)
     wanted, folded = plain(name), name.casefold()
     for word in LAPTOP:
         wanted = wanted.replace(word, "laptop")

@@ -121,7 +121,8 @@ def compile_spec(spec: Spec | dict[str, Any], *, folder: StrPath | None = None, 
         document = Document(spec.model_dump(by_alias=True, warnings=False))  # only for the places of issues
         return Compilation(spec, document, (), NamedFiles.of(document, folder, files)).problem()
     if not isinstance(spec, dict):
-        raise UsageError(f"compile takes a Spec or a dict, got {type(spec).__name__}; use load for a file")
+        hint = "its document is one" if hasattr(spec, "document") else "use load for a file"
+        raise UsageError(f"compile takes a Spec or a dict, got {type(spec).__name__}; {hint}")
     return compile_document(document_of(spec), folder=folder, files=files)
 
 
@@ -138,7 +139,9 @@ def document_of(source: StrPath | Mapping[str, Any]) -> Document:
     if isinstance(source, Mapping):
         return Document({key: _with_text_keys(key, value) for key, value in source.items()})
     if not isinstance(source, str | os.PathLike):
-        raise UsageError(f"expected the path of a problem file or its document, got {type(source).__name__}")
+        kind = type(source).__name__
+        hint = "; its method to_document() returns it" if hasattr(source, "to_document") else ""
+        raise UsageError(f"expected the path of a problem file or its document, got {kind}{hint}")
     try:
         return read_document(source)
     except DocumentError as error:

@@ -84,10 +84,11 @@ def from_networkx(
         after = {str(producer): graph.edges[producer, node].get("payload") for producer in graph.predecessors(node)}
         tasks[str(node)] = {**attributes, "after": after}
     document = {**kept, "placeopt": 1, "tasks": tasks, **header}
-    if devices is not None:
-        document["devices"] = dict(devices)
-    if links is not None:
-        document["links"] = dict(links)
+    for key, section in (("devices", devices), ("links", links)):
+        if section is not None:
+            if not isinstance(section, Mapping):
+                raise UsageError(f"{key} is a {type(section).__name__}; expected a dict, as in a problem file")
+            document[key] = dict(section)
     return compile_spec(document, folder=folder, files=files)
 
 
