@@ -275,10 +275,11 @@ class _Search:
 
 
 def _shares(worth: Sequence[float] | Floats) -> Floats:
-    """Probabilities: half in proportion to amounts, half equal, so that none is never chosen."""
+    """Probabilities that grow with amounts; each is positive."""
     amounts = np.asarray(worth, dtype=np.float64)
-    found: Floats = (amounts / max(amounts.sum(), 1.0) + 1 / len(amounts)) / 2
-    return found / found.sum()
+    shares = amounts / max(amounts.sum(), 1.0) + 1 / len(amounts)
+    found: Floats = shares / shares.sum()
+    return found
 
 
 def _replica(nodes: Int, plan: ServingPlan | None) -> Replica | None:

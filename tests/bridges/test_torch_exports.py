@@ -338,7 +338,7 @@ class TestStages:
         ranks = [subprocess.Popen([*command, str(rank), str(tmp_path)], stderr=subprocess.PIPE) for rank in range(2)]
         try:
             for rank in ranks:
-                _, err = rank.communicate(timeout=120)
+                _, err = rank.communicate(timeout=600)
                 assert rank.returncode == 0, err.decode()
         finally:
             for rank in ranks:

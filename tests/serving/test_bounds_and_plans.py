@@ -119,7 +119,7 @@ def test_crossings_refute_no_rate_that_a_plan_passes() -> None:
 
 def test_a_cluster_in_one_site_is_solved_to_a_thousandth() -> None:
     """4 A100, 8 L4, 12 T4: published 1,289.56 tokens/s after 600 s, with a bound of 78,062."""
-    result = po.solve_serving(published("single-24-llama70b"), time_limit=10)
+    result = po.solve_serving(published("single-24-llama70b"), time_limit=60)
     assert result.rate >= 2045.64 * TOKEN
     assert result.gap is not None
     assert result.gap <= 1e-3
@@ -127,7 +127,7 @@ def test_a_cluster_in_one_site_is_solved_to_a_thousandth() -> None:
 
 def test_a_cluster_in_three_sites_is_solved_with_its_slow_links() -> None:
     """The same nodes in three sites: published 1,212.18 tokens/s after 45 minutes, with a bound of 46,521."""
-    result = po.solve_serving(published("distributed-24-llama70b"), time_limit=60)
+    result = po.solve_serving(published("distributed-24-llama70b"), time_limit=300)
     assert result.sites.number == 3
     assert result.rate >= 1754.38 * TOKEN
     assert result.bound <= 1754.6 * TOKEN
