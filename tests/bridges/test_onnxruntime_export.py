@@ -13,6 +13,7 @@ import pytest
 import placeopt as po
 from placeopt.bridges.exporters.exported import ExportRequest
 from placeopt.bridges.exporters.onnxruntime import export_segments, export_session, provider_of
+from placeopt.bridges.hardware import Device
 
 onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
@@ -368,8 +369,8 @@ def test_values_other_than_tensors_cross_with_their_type(tmp_path: Path) -> None
     ],
 )
 def test_providers_by_the_words_of_a_name(name: str, kind: str, provider: str | None) -> None:
-    assert provider_of(name, kind, {}) == provider
-    assert provider_of(name, kind, {kind: "A", name: "B"}) == "B"
+    assert provider_of(Device(name, kind), {}) == provider
+    assert provider_of(Device(name, kind), {kind: "A", name: "B"}) == "B"
 
 
 @pytest.mark.parametrize("name", po.device_names())
@@ -378,9 +379,9 @@ def test_gpus_of_the_catalogue_have_the_provider_of_their_vendor(name: str) -> N
     title = po.device_info(name).title
     for vendor, provider in vendors.items():
         if title.startswith(vendor):
-            assert provider_of(name, name, {}) == provider
+            assert provider_of(Device(name, name), {}) == provider
     if name.endswith("-core") or name.startswith("raspberry-pi"):
-        assert provider_of(name, name, {}) == "CPUExecutionProvider"
+        assert provider_of(Device(name, name), {}) == "CPUExecutionProvider"
 
 
 def test_a_tensor_of_unknown_rank_between_segments(tmp_path: Path) -> None:

@@ -129,8 +129,8 @@ def manifest_of(request: ExportRequest, split: Split, files: list[str]) -> dict[
         "versions": {name: _version(name) for name in ("placeopt", "onnx", "onnxruntime")},
         "duplicated_weight_bytes": split.duplicated_bytes,
         "devices": [
-            {"name": name, "type": kind, "provider": provider_of(name, kind, request.providers)}
-            for name, kind in zip(problem.device_names, problem.device_types, strict=True)
+            {"name": each.name, "type": each.type, "provider": provider_of(each, request.providers)}
+            for each in hardware.devices_of(problem)
         ],
         "inputs": [{**_tensor(split, name), "to": list(split.readers.get(name, ()))} for name in model.inputs],
         "outputs": [
@@ -147,9 +147,9 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def provider_of(name: str, kind: str, stated: Mapping[str, str]) -> str | None:
-    """Return the execution provider of a device: stated for its name or type, else by the words of these."""
-    return hardware.stated_name(name, kind, stated) or hardware.by_word(PROVIDERS, kind, name)
+def provider_of(device: hardware.Device, stated: Mapping[str, str]) -> str | None:
+    """Return the execution provider of a device: stated for its name or type, else by its hardware."""
+    return hardware.stated_name(device, stated) or hardware.by_word(PROVIDERS, device)
 
 
 def export_session(request: ExportRequest, folder: Path) -> Exported:
@@ -204,10 +204,10 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
 def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, str]) -> dict[int, str]:
     """Return the provider of each used device, all of them different."""
     hardware.check_stated(problem, stated, _PROVIDER, _EXPECTED)
+    devices = hardware.devices_of(problem)
     found: dict[int, str] = {}
     for d in used:
-        name, kind = problem.device_names[d], problem.device_types[d]
-        provider = provider_of(name, kind, stated)
+        name, provider = devices[d].name, provider_of(devices[d], stated)
         if provider is None:
             raise UsageError(
                 f"no execution provider is known for the device {visible(name)}; state --provider "

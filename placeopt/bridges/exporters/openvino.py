@@ -32,7 +32,7 @@ NAME = "openvino"
 REMOVED = frozenset({"Identity", "Dropout"})
 """Operators that OpenVINO removes."""
 
-_DEVICES = {**dict.fromkeys(hardware.CPU, "CPU"), "gpu": "GPU", "npu": "NPU"}
+DEVICES = {**dict.fromkeys(hardware.CPU, "CPU"), "gpu": "GPU", "npu": "NPU"}
 """The device of OpenVINO for a word in the type or name of a device."""
 _PRIORITY = ("NPU", "GPU", "CPU")
 _DEVICE = re.compile(r"[A-Z]\w*(?:\.\w+)?")
@@ -85,16 +85,16 @@ def _device_names(problem: Problem, used: list[int], stated: Mapping[str, str]) 
     problem.
     """
     hardware.check_stated(problem, stated, _DEVICE, "a device such as CPU or GPU.0")
-    names = dict(enumerate(problem.device_names))
-    kinds = {d: hardware.by_word(_DEVICES, problem.device_types[d], name) for d, name in names.items()}
-    gpus = [d for d, kind in kinds.items() if kind == "GPU"]
+    names, devices = problem.device_names, hardware.devices_of(problem)
+    kinds = [hardware.by_word(DEVICES, device) for device in devices]
+    gpus = [d for d, kind in enumerate(kinds) if kind == "GPU"]
     found: dict[int, str] = {}
     for d in used:
-        name = hardware.stated_name(names[d], problem.device_types[d], stated) or kinds[d]
+        name = hardware.stated_name(devices[d], stated) or kinds[d]
         if name is None:
             raise UsageError(
                 f"{visible(names[d])} is not a device of OpenVINO: neither its name nor its type contains one of the "
-                f"words {', '.join(_DEVICES)}; state --provider {visible(names[d])}=CPU, for example"
+                f"words {', '.join(DEVICES)}; state --provider {visible(names[d])}=CPU, for example"
             )
         found[d] = f"GPU.{gpus.index(d)}" if name == "GPU" and len(gpus) > 1 and d in gpus else name
     notes = []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from placeopt.bridges.extras import require
-from placeopt.bridges.hardware import is_cpu
+from placeopt.bridges.hardware import devices_of, is_cpu
 from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import network_of
@@ -255,8 +255,8 @@ def _imported(
         problem = compile_spec(result.document)
         nowhere = np.zeros(problem.n_tasks, dtype=np.int64)
         model = placed_model(problem, Schedule(nowhere, nowhere), result.document)
-        devices = list(zip(problem.device_types, problem.device_names, strict=True))
-        main = next((device for kind, device in devices if not is_cpu(kind, device)), devices[0][1])
+        devices = devices_of(problem)
+        main = next((device for device in devices if not is_cpu(device)), devices[0]).name
         return result, shared_notes, TARGETS[target](model, kept), main
 
     levels: list[Level] = ["op", "module", *range(max(map(_depth, graph.kernels)), 0, -1)]

@@ -17,6 +17,7 @@ import numpy as np
 from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.exporters.exported import stage_notes
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
+from placeopt.bridges.hardware import devices_of
 from placeopt.bridges.running.fitting import Contention, NodeTimes, Open, Transfers
 from placeopt.bridges.running.pool import HOST, Job, Orders, Pool, Segment, Settings, Turns, core_shares, processes
 from placeopt.bridges.running.prediction import Fit, Prediction, predict, predict_fitted, time_factors
@@ -408,9 +409,9 @@ def _random(differences: Sequence[Difference], tolerance: float) -> list[str]:
 
 def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
     notes = []
-    kinds = dict(zip(problem.device_names, problem.device_types, strict=True))
+    devices = {device.name: device for device in devices_of(problem)}
     hosted = [job for job in jobs if job.place == HOST]
-    others = [job.name for job in hosted if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
+    others = [job.name for job in hosted if provider_of(devices[job.name], {}) not in (CPU, None)]
     if others:
         notes.append(
             f"{listing(others)} {'runs on a CPU core' if len(others) == 1 else 'run on CPU cores'} here, so predicted "
