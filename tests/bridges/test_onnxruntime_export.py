@@ -217,13 +217,15 @@ def test_the_dimensions_of_the_import_hold(tmp_path: Path) -> None:
     made = helper.make_model(helper.make_graph(nodes, "g", value[:1], value[1:]), ir_version=9)
     model = tmp_path / "model.onnx"
     onnx.save(made, model)
-    problem = problem_of(model, batch=3, dims={"length": 5})
+    problem = po.compile(po.from_onnx(model, batch=3, dims={"length": 5}).document)
     (tmp_path / "out").mkdir()
     schedule = po.simulate(problem, [0, 1])
-    export_segments(ExportRequest(problem, schedule, model, batch=3, dims={"length": 5}), tmp_path / "out")
-    assert manifest_of(tmp_path / "out")["segments"][1]["inputs"][0]["shape"] == [3, 5]
+    for sizes in ({"batch": 3, "dims": {"length": 5}}, {}):  # by default those that the source of the problem states
+        export_segments(ExportRequest(problem, schedule, model, **sizes), tmp_path / "out")
+        assert manifest_of(tmp_path / "out")["segments"][1]["inputs"][0]["shape"] == [3, 5]
+    elsewhere = po.compile({**problem.to_document(), "source": "by hand, batch of 3"})
     with pytest.raises(po.DocumentError, match="the sizes of these dimensions are unknown: batch, length"):
-        export_segments(ExportRequest(problem, schedule, model), tmp_path / "out")
+        export_segments(ExportRequest(elsewhere, schedule, model), tmp_path / "out")
 
 
 def test_a_model_of_another_problem(tmp_path: Path) -> None:

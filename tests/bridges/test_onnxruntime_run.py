@@ -590,7 +590,8 @@ def test_a_batch_size_that_the_file_fixes(tmp_path: Path) -> None:
     assert report.fit is not None
     assert report.fit.measured_tasks == 2
     assert report.notes == ()
-    (note,) = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1).notes
+    assert po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1).notes == ()  # the batch of the import
+    (note,) = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1, batch=1).notes
     assert note.endswith("state the --batch and --dim of the import")
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.onnx_models.dims import sizes_of
 from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_submodel
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
@@ -68,7 +69,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
     """
     assert request.model is not None
     hardware.check_stated(request.problem, request.providers, _PROVIDER, _EXPECTED)
-    writer = Writer(request.model, request.batch, request.dims)
+    writer = Writer(request.model, *sizes_of(request.problem, request.batch, request.dims))
     split = split_model(request.problem, request.schedule, writer.model, few_segments=request.few_segments)
     files = writer.write_segments(split, folder)
     manifest = manifest_of(request, split, files)
@@ -166,7 +167,7 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
     problem, device = request.problem, request.schedule.device
     used = [d for d in range(problem.n_devices) if (device == d).any()]
     providers = _distinct_providers(problem, used, request.providers)
-    writer = Writer(request.model, request.batch, request.dims)
+    writer = Writer(request.model, *sizes_of(request.problem, request.batch, request.dims))
     split = split_model(problem, request.schedule, writer.model)
     model = writer.model
     whole = whole_submodel(model)

@@ -23,6 +23,7 @@ from typing import Any
 from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.onnx_models import OnnxModel, read_model
+from placeopt.bridges.onnx_models.dims import sizes_of
 from placeopt.bridges.onnx_models.submodels import task_index
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
@@ -49,7 +50,8 @@ def export(request: ExportRequest) -> Exported:
     assert request.model is not None
     problem, device = request.problem, request.schedule.device.tolist()
     names, notes = _device_names(problem, sorted(set(device)), request.providers)
-    model = read_model(request.model, batch=request.batch, dims=request.dims)
+    batch, dims = sizes_of(problem, request.batch, request.dims)
+    model = read_model(request.model, batch=batch, dims=dims)
     index = task_index(problem, model)
     affinity, moved = _affinities(model, {task: names[device[i]] for task, i in index.items()})
     if moved:
