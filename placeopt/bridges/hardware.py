@@ -1,12 +1,13 @@
-"""Names of devices in runtimes: stated by the caller, or found by words in the types and names of devices."""
+"""Names of devices in runtimes: stated by the caller, or found by the catalogue and by words in types and names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from placeopt.errors import UsageError, alternatives, visible
-from placeopt.model.problem import Problem
+from placeopt.model.problem import CATALOGUE, Problem
 
 CPU = ("cpu", "core", "epyc", "raspberry", "xeon")
 NVIDIA = (
@@ -19,12 +20,42 @@ NPU = ("npu", "qnn")
 """Words for hardware, such as those in the names of the catalogue."""
 
 
-def by_word(table: Mapping[str, str], kind: str, name: str) -> str | None:
+class Device(NamedTuple):
+    """What tells the hardware of a device."""
+
+    name: str
+    type: str
+    like: str | None = None
+    """The device of the catalogue; None if the problem states none."""
+
+
+def devices_of(problem: Problem) -> list[Device]:
+    """Return the devices of a problem in order."""
+    found = problem.provenance.get(CATALOGUE)
+    likes = {key: str(like) for key, like in found.items()} if isinstance(found, Mapping) else {}
+    pairs = zip(problem.device_names, problem.device_types, strict=True)
+    return [Device(name, kind, likes.get(name)) for name, kind in pairs]
+
+
+def by_word(table: Mapping[str, str], device: Device) -> str | None:
     """Return the entry for a word in the type of a device, or else in its name: `gpu` in `gpu0`, `a100` in `a100-40gb`.
 
     Words of letters also match at the beginning or the end of a longer one: `gpu` in `igpu`. The longest word counts.
+    A device of the catalogue is the hardware that its entry names. Its type and name then count for words that mean no
+    hardware, such as `tensorrt`, and where the entry has no word of the table.
     """
-    for text in (kind, name):
+    own = (device.type, device.name)
+    if device.like is None:
+        return _entry(table, own)
+    software = {word: entry for word, entry in table.items() if word not in _CPU_OR_NOT}
+    contrary = "" if is_cpu(Device(device.like, device.like)) else "cpu"
+    possible = {word: entry for word, entry in table.items() if _CPU_OR_NOT.get(word) != contrary}
+    return _entry(software, own) or _entry(possible, (device.like, *own))
+
+
+def _entry(table: Mapping[str, str], texts: Iterable[str]) -> str | None:
+    """Return the entry for a word in the first text that has one."""
+    for text in texts:
         for word in re.findall("[a-z0-9]+", text.lower()):
             found = [key for key in table if key == word or (key.isalpha() and _is_end(key, word))]
             if found:
@@ -36,9 +67,9 @@ def _is_end(key: str, word: str) -> bool:
     return word.startswith(key) or word.rstrip("0123456789").endswith(key)
 
 
-def is_cpu(kind: str, name: str) -> bool:
-    """Whether a device is a CPU, by its type and its name."""
-    return by_word(_CPU_OR_NOT, kind, name) == "cpu"
+def is_cpu(device: Device) -> bool:
+    """Whether a device is a CPU."""
+    return by_word(_CPU_OR_NOT, device) == "cpu"
 
 
 _CPU_OR_NOT = dict.fromkeys(CPU, "cpu") | dict.fromkeys((*NVIDIA, *AMD, *APPLE, *GPU, *NPU), "")
@@ -58,6 +89,6 @@ def check_stated(
             raise UsageError(f"{option} {visible(key)}={visible(str(name))}: expected {expected}")
 
 
-def stated_name(name: str, kind: str, stated: Mapping[str, str]) -> str | None:
+def stated_name(device: Device, stated: Mapping[str, str]) -> str | None:
     """Return what is stated for a device, or else for its type."""
-    return stated.get(name, stated.get(kind))
+    return stated.get(device.name, stated.get(device.type))

@@ -219,6 +219,9 @@ RULES = ("pipeline", "tiers", "unavailable", "setups", "shared_links", "resource
 BUSY: dict[str, Any] = {"unavailable": None, "setups": None}
 """Values without the rules that keep devices idle between tasks."""
 
+CATALOGUE = "x-catalogue"
+"""The section of `Problem.provenance` with the device of the catalogue of each device that states one with `like`."""
+
 CONSOLIDATE = Fraction(1, 100)
 """The share by which plans of imported models may be worse, for fewer pieces; costs are hardly more accurate."""
 
@@ -311,8 +314,8 @@ class Problem:
         Notes about amounts of the document that are probably meant otherwise. The fingerprint does not include them.
     provenance
         Where the problem comes from, as its document states it: `source`, and the sections `x-...`, such as `x-torch`,
-        which exports read. Documents keep it. Smaller problems have none, as it is about all tasks. The fingerprint
-        does not include it.
+        which exports read; `x-catalogue` has the device of the catalogue of each device with `like`. Documents keep it.
+        Smaller problems have none, as it is about all tasks. The fingerprint does not include it.
     out_start, in_start, in_edge
         The edges as CSR in both directions: task i has the out-edges out_start[i]..out_start[i+1] and the in-edges
         in_edge[in_start[i]:in_start[i+1]].

@@ -16,6 +16,7 @@ from language_models import LLAMA_8B, MIXTRAL, dense, sparse, write_gguf
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.exporters.llama_cpp import buffer_types, export, number_options
+from placeopt.bridges.hardware import Device
 from placeopt.bridges.importers.imported import ImportOptions
 from placeopt.bridges.importers.language_models.gguf_files import place_of, read_gguf
 from placeopt.bridges.importers.registry import import_file
@@ -254,7 +255,8 @@ class TestDevices:
     def test_back_ends_by_type_or_name(self) -> None:
         types = ["cpu", "gpu", "vulkan", "h100", "Vulkan", "edge", "xeon-core", "mi300x"]
         names = ["host", "gpu0", "a", "b", "c", "metal0", "d", "e"]
-        assert buffer_types(types, names) == ["CPU", "CUDA0", "Vulkan0", "CUDA1", "Vulkan1", "MTL0", "CPU", "ROCm0"]
+        devices = [Device(*each) for each in zip(names, types, strict=True)]
+        assert buffer_types(devices) == ["CPU", "CUDA0", "Vulkan0", "CUDA1", "Vulkan1", "MTL0", "CPU", "ROCm0"]
 
     def test_several_cpus_are_one(self, tmp_path: Path) -> None:
         path = write_gguf(tmp_path / "tiny.gguf", dense(2))

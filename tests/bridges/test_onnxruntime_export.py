@@ -13,6 +13,7 @@ import pytest
 import placeopt as po
 from placeopt.bridges.exporters.exported import ExportRequest
 from placeopt.bridges.exporters.onnxruntime import export_segments, export_session, provider_of
+from placeopt.bridges.hardware import Device
 
 onnx = pytest.importorskip("onnx", reason="pip install 'placeopt[onnxruntime]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'placeopt[onnxruntime]'")
@@ -216,13 +217,15 @@ def test_the_dimensions_of_the_import_hold(tmp_path: Path) -> None:
     made = helper.make_model(helper.make_graph(nodes, "g", value[:1], value[1:]), ir_version=9)
     model = tmp_path / "model.onnx"
     onnx.save(made, model)
-    problem = problem_of(model, batch=3, dims={"length": 5})
+    problem = po.compile(po.from_onnx(model, batch=3, dims={"length": 5}).document)
     (tmp_path / "out").mkdir()
     schedule = po.simulate(problem, [0, 1])
-    export_segments(ExportRequest(problem, schedule, model, batch=3, dims={"length": 5}), tmp_path / "out")
-    assert manifest_of(tmp_path / "out")["segments"][1]["inputs"][0]["shape"] == [3, 5]
+    for sizes in ({"batch": 3, "dims": {"length": 5}}, {}):  # by default those that the source of the problem states
+        export_segments(ExportRequest(problem, schedule, model, **sizes), tmp_path / "out")
+        assert manifest_of(tmp_path / "out")["segments"][1]["inputs"][0]["shape"] == [3, 5]
+    elsewhere = po.compile({**problem.to_document(), "source": "by hand, batch of 3"})
     with pytest.raises(po.DocumentError, match="the sizes of these dimensions are unknown: batch, length"):
-        export_segments(ExportRequest(problem, schedule, model), tmp_path / "out")
+        export_segments(ExportRequest(elsewhere, schedule, model), tmp_path / "out")
 
 
 def test_a_model_of_another_problem(tmp_path: Path) -> None:
@@ -368,8 +371,8 @@ def test_values_other_than_tensors_cross_with_their_type(tmp_path: Path) -> None
     ],
 )
 def test_providers_by_the_words_of_a_name(name: str, kind: str, provider: str | None) -> None:
-    assert provider_of(name, kind, {}) == provider
-    assert provider_of(name, kind, {kind: "A", name: "B"}) == "B"
+    assert provider_of(Device(name, kind), {}) == provider
+    assert provider_of(Device(name, kind), {kind: "A", name: "B"}) == "B"
 
 
 @pytest.mark.parametrize("name", po.device_names())
@@ -378,9 +381,9 @@ def test_gpus_of_the_catalogue_have_the_provider_of_their_vendor(name: str) -> N
     title = po.device_info(name).title
     for vendor, provider in vendors.items():
         if title.startswith(vendor):
-            assert provider_of(name, name, {}) == provider
+            assert provider_of(Device(name, name), {}) == provider
     if name.endswith("-core") or name.startswith("raspberry-pi"):
-        assert provider_of(name, name, {}) == "CPUExecutionProvider"
+        assert provider_of(Device(name, name), {}) == "CPUExecutionProvider"
 
 
 def test_a_tensor_of_unknown_rank_between_segments(tmp_path: Path) -> None:

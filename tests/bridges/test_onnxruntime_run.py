@@ -38,7 +38,7 @@ from placeopt.bridges.profiling import TransferModel  # noqa: E402
 from placeopt.bridges.running import fitting, measurement  # noqa: E402
 from placeopt.bridges.running.measurement import stream_orders  # noqa: E402
 from placeopt.bridges.running.pool import Job, Pool, Segment, Settings, core_shares  # noqa: E402
-from placeopt.bridges.running.prediction import Costs, Fit, execute, predict, predict_fitted, time_factors  # noqa: E402
+from placeopt.bridges.running.prediction import Costs, Fit, execute, predict, predict_fitted  # noqa: E402
 from placeopt.bridges.running.tensors import difference, random_inputs, read_inputs  # noqa: E402
 from placeopt.bridges.running.worker import SocketLink, write_array  # noqa: E402
 from placeopt.cli.terminal.running import print_run  # noqa: E402
@@ -207,18 +207,35 @@ def test_contention_is_measured_by_the_number_of_busy_processes(tmp_path: Path) 
     assert found.slowdown([together[:, :1], together], 2) == (1, 1)
 
 
-def test_durations_on_each_device_state_contention() -> None:
-    """Two processes do 1.6 times the work of one, so the second device is as fast as 0.6 processes."""
-    assert time_factors((1.0, 1.25), pipeline=False) == pytest.approx((1, 1 / 0.6))
-    assert time_factors((1.0, 1.25), pipeline=True) == (1.25, 1.25)
-    assert time_factors((1.0, 2.0), pipeline=False) == (1, 100)  # the second process adds nothing
+def test_a_profile_states_contention_once_for_equal_devices() -> None:
+    problem = po.compile(TWO)
+    costs = fit_of(problem, (1.0, 1.25)).costs
+    fit = Fit(problem, {"t": (2.0, 2.0), "u": (4.0, None)}, costs, (1.0, 1.25))
+    assert fit.profile()["tasks"] == {"t": {"time": "2.5 s"}, "u": {"time": {"a": "5 s"}}}
+
+
+def test_a_profile_has_no_times_of_a_core_that_stands_for_a_gpu() -> None:
+    problem = po.compile(TWO)
+    costs = fit_of(problem, (1.0, 1.0)).costs
+    fit = Fit(problem, {"t": (2.0, 2.0)}, costs, (1.0, 1.0), ("b",))
+    assert fit.profile()["tasks"] == {"t": {"time": {"a": "2 s"}}}
+    assert "links" not in fit.profile()
+    with pytest.raises(po.UsageError, match="a profile of a, b needs this hardware: a CPU core stands for each device"):
+        dataclasses.replace(fit, stand_ins=("a", "b")).profile()
+
+
+TWO = {
+    "placeopt": 1,
+    "devices": {"a": {}, "b": {}},
+    "tasks": {"t": {"time": "1 s"}, "u": {"time": "1 s"}},
+}
 
 
 def fit_of(problem: po.Problem, slowdown: tuple[float, ...], **costs: Any) -> Fit:
     """Measurements that change only what is stated."""
     free = TransferModel(0.0, 0.0, 0.0, 1)
     known = {"transfer": free, "sending": free, "segment": (0.0,) * problem.n_devices, "pause": 0.0, **costs}
-    return Fit(problem, {}, Costs(**known), slowdown, (1.0,) * problem.n_devices)
+    return Fit(problem, {}, Costs(**known), slowdown)
 
 
 @pytest.mark.parametrize("device", [0, 1])
@@ -573,7 +590,8 @@ def test_a_batch_size_that_the_file_fixes(tmp_path: Path) -> None:
     assert report.fit is not None
     assert report.fit.measured_tasks == 2
     assert report.notes == ()
-    (note,) = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1).notes
+    assert po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1).notes == ()  # the batch of the import
+    (note,) = po.run_onnx(problem, po.simulate(problem, [0, 1]), model, runs=1, batch=1).notes
     assert note.endswith("state the --batch and --dim of the import")
 
 
@@ -728,7 +746,7 @@ def test_a_core_that_stands_for_a_gpu_is_a_note(tmp_path: Path) -> None:
         edges=np.column_stack((base.edge_source, base.edge_target)),
     )
     report = po.run_onnx(problem, po.simulate(problem, [0, 0, 1, 0]), model, runs=1)
-    assert report.notes[0].startswith("gpu0 runs on a CPU core here, so predicted times are not those of this")
+    assert report.notes[0].startswith("gpu0 runs on a CPU core here: predicted times are not those of this machine")
     assert po.run_onnx(problem, po.simulate(problem, [1, 1, 1, 1]), model, runs=1).notes == ()
 
 
@@ -764,13 +782,35 @@ def test_a_fit_is_a_profile_that_applies_to_the_problem(tmp_path: Path) -> None:
     before, after = po.load(problem), po.load(better)
     assert fit["measured_tasks"] == len(after.task_names)
     assert after.task_names == before.task_names
-    slower = 1 / max(2 / fit["slowdown"][1] - 1, 0.01)  # what the second process adds to the work of the first one
-    assert after.duration[:, 1] == pytest.approx(after.duration[:, 0] * slower, rel=0.01, abs=2)
+    assert (after.duration[:, 1] == after.duration[:, 0]).all()
     expected = fit["transfer"]["latency"] + fit["overhead"] + fit["pause"]
     assert after.resolution * int(after.latency[0, 1]) == pytest.approx(expected, abs=1e-9)
     tasks = yaml.safe_load(measured.read_text())["tasks"]
     assert list(tasks) == list(before.task_names)
     assert all(set(task) == {"time"} for task in tasks.values())
+
+
+def test_times_of_a_core_that_stands_for_a_gpu_are_not_compared(tmp_path: Path) -> None:
+    model = saved(FUNCTIONS, tmp_path)
+    problem, plan = files(model, tmp_path, [0, 1, 0, 1])
+    document = yaml.safe_load(problem.read_text())
+    names = list(document["devices"])
+    document["devices"][names[1]] = {"type": "gpu"}
+    problem.write_text(to_yaml(document))
+    given = ("run", problem, plan, "--model", model, "--runs", 2)
+    done = run(*given)
+    assert done.code == 0, done.err
+    assert f"{names[1]} runs on a CPU core here: predicted times are not those" in done.err
+    table = done.out.partition("\n\n")[0].splitlines()[1:]
+    assert [line.rstrip().endswith(("%", ",000")) for line in table] == [names[0] in line for line in table]
+    measured = tmp_path / "measured.yaml"
+    done = run(*given, "--fit", "--profile", measured)
+    assert done.code == 0, done.err
+    assert f"{names[1]} runs on a CPU core here: fitted times are those of this machine" in done.err
+    assert f"the profile has no times of {names[1]} and no link" in done.err
+    profile = yaml.safe_load(measured.read_text())
+    assert all(list(task["time"]) == [names[0]] for task in profile["tasks"].values())
+    assert "links" not in profile
 
 
 def test_a_fit_in_the_plan_measures_every_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,25 @@ def test_auto_is_the_coarsest_level_with_the_most_parts(name: str) -> None:
     assert imported("mlp", "device-map")[0].document["x-torch"]["level"] == 2
     assert imported("llama", "device-map")[0].document["x-torch"]["level"] == 2  # whole layers
     assert imported("llama", "split-spec")[0].document["x-torch"]["level"] == "op"  # stages may begin inside layers
+
+
+def test_auto_skips_levels_whose_tasks_do_not_fit() -> None:
+    """At depth 1, all three layers are one task of 5 KiB and more."""
+    model = nn.Sequential(OrderedDict(layers=nn.Sequential(*(nn.Linear(20, 20) for _ in range(3)))))
+    inputs = (torch.ones(1, 20),)
+
+    def at(size: str, level: str | int, target: str = "device-map") -> Any:
+        network = {"devices": {"gpu": {"like": "a100-40gb", "count": 3, "memory": size}}}
+        found = po.from_torch(model, inputs, devices=network, level=level, target=target)
+        po.compile(found.document)
+        return found.document["x-torch"]["level"]
+
+    with pytest.raises(po.DocumentError, match=r"tasks\.layers\.memory: needs .* more than any device"):
+        at("2 KiB", 1)
+    for target in ("device-map", "split-spec"):
+        assert at("2 KiB", "auto", target) == 2
+        with pytest.raises(po.DocumentError, match=r"more than any device .*; no coarser level is possible"):
+            at("1 KiB", "auto", target)
 
 
 def test_modules_that_accelerate_keeps_whole() -> None:

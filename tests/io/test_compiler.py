@@ -547,7 +547,7 @@ class TestReleaseTimesAndDeadlines:
         ]
 
     def test_in_a_graph_file_have_their_place_there(self, tmp_path: Path) -> None:
-        (tmp_path / "p.yaml").write_text("placeopt: 1\ngraph: {file: g}\ndevices: {cpu: }\n", encoding="utf-8")
+        (tmp_path / "p.yaml").write_text("placeopt: 1\ngraph: {file: g.json}\ndevices: {cpu: }\n", encoding="utf-8")
         (tmp_path / "g.json").write_text('{"tasks": {"a": {"time": 5, "release": 2, "deadline": 7}}}', encoding="utf-8")
         problem = load(tmp_path / "p.yaml")
         assert (problem.release.tolist(), problem.deadline.tolist()) == ([2], [7])

@@ -22,9 +22,9 @@ class ExportRequest:
     model: Path | None = None
     """The model from which the problem was imported; None if it is not given."""
     batch: int | None = None
-    """Size of the first dimension of the inputs of the model, as at the import."""
+    """Size of the first dimension of the inputs of the model; by default as at the import."""
     dims: Mapping[str, int] = field(default_factory=dict)
-    """Sizes of named dimensions of the model, as at the import."""
+    """Sizes of named dimensions of the model; by default as at the import."""
     few_segments: bool = False
     """Whether segments are not cut at transfers, so that there are fewer of them (`placeopt.model.segments`)."""
     providers: Mapping[str, str] = field(default_factory=dict)

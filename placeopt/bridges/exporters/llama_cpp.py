@@ -76,7 +76,7 @@ def export(request: ExportRequest) -> Exported:
         If the tasks are not layers of a language model, or the model is not that of the problem.
     """
     plan = layer_plan(request, NAME)
-    buffers = buffer_types(request.problem.device_types, request.problem.device_names)
+    buffers = buffer_types(hardware.devices_of(request.problem))
     rules = override_rules(plan, buffers)
     notes = []
     if request.model is not None:
@@ -114,12 +114,12 @@ def export(request: ExportRequest) -> Exported:
     return Exported(shlex.join(arguments) + "\n", tuple(notes))
 
 
-def buffer_types(types: Sequence[str], names: Sequence[str]) -> list[str]:
+def buffer_types(devices: Sequence[hardware.Device]) -> list[str]:
     """Return the buffer type of each device: `CPU`, or the name of a back end with a number, such as `CUDA0`."""
     counts: dict[str, int] = {}
     found = []
-    for type, name in zip(types, names, strict=True):
-        backend = hardware.by_word(BACKENDS, type, name) or "CUDA"
+    for device in devices:
+        backend = hardware.by_word(BACKENDS, device) or "CUDA"
         if backend == CPU:
             found.append(CPU)
             continue

@@ -18,6 +18,7 @@ import numpy as np
 
 from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.bridges.onnx_models.dims import sizes_of
 from placeopt.bridges.onnx_models.submodels import Split, Writer, notes_on_sizes, split_model, whole_submodel
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
@@ -68,7 +69,7 @@ def export_segments(request: ExportRequest, folder: Path) -> Exported:
     """
     assert request.model is not None
     hardware.check_stated(request.problem, request.providers, _PROVIDER, _EXPECTED)
-    writer = Writer(request.model, request.batch, request.dims)
+    writer = Writer(request.model, *sizes_of(request.problem, request.batch, request.dims))
     split = split_model(request.problem, request.schedule, writer.model, few_segments=request.few_segments)
     files = writer.write_segments(split, folder)
     manifest = manifest_of(request, split, files)
@@ -129,8 +130,8 @@ def manifest_of(request: ExportRequest, split: Split, files: list[str]) -> dict[
         "versions": {name: _version(name) for name in ("placeopt", "onnx", "onnxruntime")},
         "duplicated_weight_bytes": split.duplicated_bytes,
         "devices": [
-            {"name": name, "type": kind, "provider": provider_of(name, kind, request.providers)}
-            for name, kind in zip(problem.device_names, problem.device_types, strict=True)
+            {"name": each.name, "type": each.type, "provider": provider_of(each, request.providers)}
+            for each in hardware.devices_of(problem)
         ],
         "inputs": [{**_tensor(split, name), "to": list(split.readers.get(name, ()))} for name in model.inputs],
         "outputs": [
@@ -147,9 +148,9 @@ def file_hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def provider_of(name: str, kind: str, stated: Mapping[str, str]) -> str | None:
-    """Return the execution provider of a device: stated for its name or type, else by the words of these."""
-    return hardware.stated_name(name, kind, stated) or hardware.by_word(PROVIDERS, kind, name)
+def provider_of(device: hardware.Device, stated: Mapping[str, str]) -> str | None:
+    """Return the execution provider of a device: stated for its name or type, else by its hardware."""
+    return hardware.stated_name(device, stated) or hardware.by_word(PROVIDERS, device)
 
 
 def export_session(request: ExportRequest, folder: Path) -> Exported:
@@ -166,7 +167,7 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
     problem, device = request.problem, request.schedule.device
     used = [d for d in range(problem.n_devices) if (device == d).any()]
     providers = _distinct_providers(problem, used, request.providers)
-    writer = Writer(request.model, request.batch, request.dims)
+    writer = Writer(request.model, *sizes_of(request.problem, request.batch, request.dims))
     split = split_model(problem, request.schedule, writer.model)
     model = writer.model
     whole = whole_submodel(model)
@@ -204,10 +205,10 @@ def export_session(request: ExportRequest, folder: Path) -> Exported:
 def _distinct_providers(problem: Problem, used: list[int], stated: Mapping[str, str]) -> dict[int, str]:
     """Return the provider of each used device, all of them different."""
     hardware.check_stated(problem, stated, _PROVIDER, _EXPECTED)
+    devices = hardware.devices_of(problem)
     found: dict[int, str] = {}
     for d in used:
-        name, kind = problem.device_names[d], problem.device_types[d]
-        provider = provider_of(name, kind, stated)
+        name, provider = devices[d].name, provider_of(devices[d], stated)
         if provider is None:
             raise UsageError(
                 f"no execution provider is known for the device {visible(name)}; state --provider "

@@ -23,6 +23,7 @@ from typing import Any
 from placeopt.bridges import hardware
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.onnx_models import OnnxModel, read_model
+from placeopt.bridges.onnx_models.dims import sizes_of
 from placeopt.bridges.onnx_models.submodels import task_index
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.problem import Problem
@@ -32,7 +33,7 @@ NAME = "openvino"
 REMOVED = frozenset({"Identity", "Dropout"})
 """Operators that OpenVINO removes."""
 
-_DEVICES = {**dict.fromkeys(hardware.CPU, "CPU"), "gpu": "GPU", "npu": "NPU"}
+DEVICES = {**dict.fromkeys(hardware.CPU, "CPU"), "gpu": "GPU", "npu": "NPU"}
 """The device of OpenVINO for a word in the type or name of a device."""
 _PRIORITY = ("NPU", "GPU", "CPU")
 _DEVICE = re.compile(r"[A-Z]\w*(?:\.\w+)?")
@@ -49,7 +50,8 @@ def export(request: ExportRequest) -> Exported:
     assert request.model is not None
     problem, device = request.problem, request.schedule.device.tolist()
     names, notes = _device_names(problem, sorted(set(device)), request.providers)
-    model = read_model(request.model, batch=request.batch, dims=request.dims)
+    batch, dims = sizes_of(problem, request.batch, request.dims)
+    model = read_model(request.model, batch=batch, dims=dims)
     index = task_index(problem, model)
     affinity, moved = _affinities(model, {task: names[device[i]] for task, i in index.items()})
     if moved:
@@ -85,16 +87,16 @@ def _device_names(problem: Problem, used: list[int], stated: Mapping[str, str]) 
     problem.
     """
     hardware.check_stated(problem, stated, _DEVICE, "a device such as CPU or GPU.0")
-    names = dict(enumerate(problem.device_names))
-    kinds = {d: hardware.by_word(_DEVICES, problem.device_types[d], name) for d, name in names.items()}
-    gpus = [d for d, kind in kinds.items() if kind == "GPU"]
+    names, devices = problem.device_names, hardware.devices_of(problem)
+    kinds = [hardware.by_word(DEVICES, device) for device in devices]
+    gpus = [d for d, kind in enumerate(kinds) if kind == "GPU"]
     found: dict[int, str] = {}
     for d in used:
-        name = hardware.stated_name(names[d], problem.device_types[d], stated) or kinds[d]
+        name = hardware.stated_name(devices[d], stated) or kinds[d]
         if name is None:
             raise UsageError(
                 f"{visible(names[d])} is not a device of OpenVINO: neither its name nor its type contains one of the "
-                f"words {', '.join(_DEVICES)}; state --provider {visible(names[d])}=CPU, for example"
+                f"words {', '.join(DEVICES)}; state --provider {visible(names[d])}=CPU, for example"
             )
         found[d] = f"GPU.{gpus.index(d)}" if name == "GPU" and len(gpus) > 1 and d in gpus else name
     notes = []

@@ -155,9 +155,9 @@ def torch_devices(problem: Problem, stated: Mapping[str, str] | None, option: st
     hardware.check_stated(problem, stated, _DEVICE, "a device of PyTorch, such as cuda:0, xpu:0, mps or cpu", option)
     found = []
     accelerators = 0
-    for name, kind in zip(problem.device_names, problem.device_types, strict=True):
-        chosen = hardware.stated_name(name, kind, stated)
-        if chosen is None and hardware.is_cpu(kind, name):
+    for device in hardware.devices_of(problem):
+        chosen = hardware.stated_name(device, stated)
+        if chosen is None and hardware.is_cpu(device):
             chosen = "cpu"
         elif chosen is None:
             chosen = f"cuda:{accelerators}"

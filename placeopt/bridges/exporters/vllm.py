@@ -14,7 +14,7 @@ from typing import Any
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest, stage_notes
 from placeopt.bridges.exporters.layers import broken_order, layer_plan
-from placeopt.bridges.hardware import is_cpu
+from placeopt.bridges.hardware import devices_of, is_cpu
 from placeopt.errors import UsageError
 
 NAME = "vllm"
@@ -29,7 +29,8 @@ def export(request: ExportRequest) -> Exported:
         If a stage would not consist of consecutive whole layers, or the plan uses CPUs and other devices.
     """
     plan = layer_plan(request, NAME)
-    names, types = request.problem.device_names, request.problem.device_types
+    names = request.problem.device_names
+    is_host = [is_cpu(device) for device in devices_of(request.problem)]
     layers: list[int] = []
     for index, parts in enumerate(plan.layers):
         first, *others = parts.items()
@@ -47,7 +48,7 @@ def export(request: ExportRequest) -> Exported:
             "consecutive layers; give the layers of a stage the same `colocate`, or fix devices with `placement`"
         )
     stages = [(device, len(list(run))) for device, run in groupby(layers)]
-    cpus = [device for device, _ in stages if is_cpu(types[device], names[device])]
+    cpus = [device for device, _ in stages if is_host[device]]
     if cpus and len(cpus) < len(stages):
         raise UsageError(
             f"--to {NAME}: a stage is on {names[cpus[0]]}, but vLLM runs all stages on devices of one kind; limit the "
@@ -55,7 +56,7 @@ def export(request: ExportRequest) -> Exported:
         )
     notes = _displaced(request, plan.embedding, plan.head, layers)
     order = [device for device, _ in stages]
-    accelerators = [device for device, type in enumerate(types) if not is_cpu(type, names[device])]
+    accelerators = [device for device, host in enumerate(is_host) if not host]
     visible = "" if cpus else ",".join(str(accelerators.index(device)) for device in order)
     if visible == ",".join(map(str, range(len(order)))):
         visible = ""

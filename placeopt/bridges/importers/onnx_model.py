@@ -27,6 +27,7 @@ from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample,
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.onnx_models import LiveNode, OnnxModel, Tensor, read_model
+from placeopt.bridges.onnx_models.dims import sizes_text
 from placeopt.bridges.onnx_models.sizes import size
 from placeopt.bridges.onnx_models.submodels import inferred_types, value_type
 from placeopt.bridges.operators import Operator, pipeline_rules
@@ -177,8 +178,7 @@ def from_onnx(
 def _source(model: OnnxModel, options: ImportOptions) -> str:
     """The origin of the problem, for readers."""
     what = f"ONNX model {model.name if model.file is None else Path(model.file).name}"
-    stated = [f"batch {options.batch}"] if options.batch is not None else []
-    stated += [f"{name} = {length}" for name, length in options.dims.items()]
+    stated = sizes_text(options.batch, options.dims)
     stated += [options.precision] if options.precision is not None else []
     return ", ".join([what, *stated])
 

@@ -105,7 +105,7 @@ def _free_starts(network: Mapping[str, Any]) -> Iterator[str]:
         for key, entry in entries.items()
         if isinstance(entry, Mapping)
         and not entry.get("overhead")
-        and not hardware.is_cpu(str(entry.get("type", key)), str(key))
+        and not hardware.is_cpu(hardware.Device(str(key), str(entry.get("type", key)), entry.get("like")))
     ]
     if free:
         yield (

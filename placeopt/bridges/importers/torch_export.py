@@ -8,21 +8,21 @@ from __future__ import annotations
 import contextlib
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 
 from placeopt.bridges.extras import require
-from placeopt.bridges.hardware import is_cpu
+from placeopt.bridges.hardware import devices_of, is_cpu
 from placeopt.bridges.importers.imported import Imported, ImportOptions, Sample, check_precision
 from placeopt.bridges.importers.operator_graph import OperatorGraph
 from placeopt.bridges.networks import network_of
 from placeopt.bridges.operators import pipeline_rules
 from placeopt.bridges.pytorch.targets import SPLIT_SPEC, TARGETS, Requirements, require_parts
-from placeopt.errors import UsageError, alternatives, counted, visible
+from placeopt.errors import DocumentError, UsageError, alternatives, counted, visible
 from placeopt.io.compiler import compile_spec
 from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from placeopt.bridges.pytorch.kernels import Kernel
+    from placeopt.bridges.pytorch.operators import Level
 
 NAME = "torch-export"
 
@@ -214,7 +215,7 @@ def _imported(
     kept: Sequence[str] = (),
 ) -> Imported:
     from placeopt.bridges.pytorch.graphs import forward_kernels
-    from placeopt.bridges.pytorch.operators import Level, at_level, level_of, operators_of, section, with_stacks
+    from placeopt.bridges.pytorch.operators import at_level, level_of, operators_of, section, with_stacks
     from placeopt.bridges.pytorch.section import KEY, placed_model, tensor_calls
     from placeopt.bridges.pytorch.sizes import Sizes, symbol_values
     from placeopt.bridges.pytorch.training import training_kernels
@@ -242,7 +243,7 @@ def _imported(
     name = options.name or "model"
     order = {node.name: place for place, node in enumerate(program.graph.nodes)}
 
-    def at(chosen: Level) -> tuple[Imported, tuple[str, ...], Requirements | None, str]:
+    def at(chosen: Level) -> _AtLevel:
         """The model at a level, and what the runtime requires there."""
         coarse = at_level(graph, chosen)
         operators, shared_notes = operators_of(coarse, shared, optimizer_bytes, gradients=pipelined)
@@ -251,31 +252,85 @@ def _imported(
         )
         result.document[KEY] = section(coarse, chosen, order, tensor_calls(program.graph))
         if target is None:
-            return result, shared_notes, None, ""
+            return _AtLevel(result, shared_notes, None, "")
         problem = compile_spec(result.document)
         nowhere = np.zeros(problem.n_tasks, dtype=np.int64)
         model = placed_model(problem, Schedule(nowhere, nowhere), result.document)
-        devices = list(zip(problem.device_types, problem.device_names, strict=True))
-        main = next((device for kind, device in devices if not is_cpu(kind, device)), devices[0][1])
-        return result, shared_notes, TARGETS[target](model, kept), main
+        devices = devices_of(problem)
+        main = next((device for device in devices if not is_cpu(device)), devices[0]).name
+        return _AtLevel(result, shared_notes, TARGETS[target](model, kept), main)
 
     levels: list[Level] = ["op", "module", *range(max(map(_depth, graph.kernels)), 0, -1)]
-    tried = [at(each) for each in (levels if chosen is None else [chosen])]
-    most = max((len(each[2].parts) for each in tried if each[2] is not None), default=0)
-    place = max(k for k, each in enumerate(tried) if each[2] is None or len(each[2].parts) == most)
-    result, shared_notes, required, main = tried[place]
+    if chosen is None:
+        level, model = _coarsest(levels, at, target)
+    else:
+        level, model = chosen, at(chosen)
+        model.require(target)
+    result, shared_notes, required, _ = model
     guesses = result.notes
     if guesses and result.document[KEY]["level"] != "op":  # the share of single operators, regardless of the level
         single = OperatorGraph(name, source, operators_of(graph, shared)[0])
         guesses = single.imported(network, options.resolution, file).notes
     if training:
         notes += ("the optimiser is not part of the graph; its state is optimizer_bytes_per_parameter",)
-    if target is not None and required is not None:
-        require_parts(result.document["tasks"], required, target, main)
-        compile_spec(result.document)
-        shown_level = f"level {levels[place]}: " if chosen is None else ""
+    if required is not None:
+        shown_level = f"level {level}: " if chosen is None else ""
         notes += (f"{shown_level}{target} can place {counted(len(required.parts), 'part')} of the model apart",)
     return Imported(result.document, (*notes, *guesses, *shared_notes))
+
+
+class _AtLevel(NamedTuple):
+    """A model at a level."""
+
+    result: Imported
+    shared_notes: tuple[str, ...]
+    required: Requirements | None
+    """What the runtime requires; None without one."""
+    main: str
+    """The main device of the runtime."""
+
+    @property
+    def parts(self) -> int:
+        """The number of parts that the runtime can place apart."""
+        return 0 if self.required is None else len(self.required.parts)
+
+    def require(self, target: str | None) -> None:
+        """Add the requirements of the runtime to the document, and check it."""
+        if target is not None and self.required is not None:
+            require_parts(self.result.document["tasks"], self.required, target, self.main)
+            compile_spec(self.result.document)
+
+
+def _coarsest(levels: Iterable[Level], at: Callable[[Level], _AtLevel], target: str | None) -> tuple[Level, _AtLevel]:
+    """Return the coarsest level with the most parts whose tasks fit on devices, and the model there.
+
+    Raises
+    ------
+    DocumentError
+        If no level is possible: the issues of the finest one.
+    """
+    found: list[tuple[Level, _AtLevel]] = []
+    finest: DocumentError | None = None
+    for level in levels:
+        try:
+            found.append((level, at(level)))
+        except DocumentError as error:
+            finest = finest or error
+    most = max((model.parts for _, model in found), default=0)
+    for level, model in reversed(found):
+        if model.parts == most:
+            try:
+                model.require(target)
+            except DocumentError as error:
+                finest = error
+            else:
+                return level, model
+    assert finest is not None
+    coarser = "; no coarser level is possible"
+    raise DocumentError([
+        replace(issue, message=f"{issue.message}{coarser}") if issue.path[:1] == ("tasks",) else issue
+        for issue in finest.issues
+    ])  # fmt: skip
 
 
 def _depth(kernel: Kernel) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from placeopt.bridges.onnx_models.sizes import shapes
 from placeopt.errors import DocumentError, Issue, UsageError, alternatives, listing
+from placeopt.model.problem import Problem
 
 if TYPE_CHECKING:
     from onnx import GraphProto, TensorShapeProto, ValueInfoProto
@@ -85,6 +87,25 @@ def state_dims(
         message = f"the sizes of these dimensions are unknown: {listing(unknown, 20)}; state {options}{hint}"
         raise DocumentError([Issue(message, (), file)])
     return changed
+
+
+def sizes_text(batch: int | None, dims: Mapping[str, int]) -> list[str]:
+    """Return the sizes of an import, as the `source` of its problem states them."""
+    stated = [f"batch {batch}"] if batch is not None else []
+    return stated + [f"{name} = {length}" for name, length in dims.items()]
+
+
+def sizes_of(problem: Problem, batch: int | None, dims: Mapping[str, int] | None) -> tuple[int | None, dict[str, int]]:
+    """Return the given sizes, or without any those that the source of the problem states: "..., batch 4, N = 3"."""
+    if batch is not None or dims:
+        return batch, dict(dims or {})
+    found: dict[str, int] = {}
+    for part in str(problem.provenance.get("source", "")).split(", ")[1:]:
+        if match := re.fullmatch("batch ([1-9][0-9]{0,17})", part):
+            batch = int(match[1])
+        elif match := re.fullmatch("(.+) = ([1-9][0-9]{0,17})", part):
+            found[match[1]] = int(match[2])
+    return batch, found
 
 
 def _axes(value: ValueInfoProto) -> Iterator[tuple[int, TensorShapeProto.Dimension]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.bridges.extras import require
+from placeopt.bridges.onnx_models.dims import sizes_of
 from placeopt.bridges.onnx_models.external_data import Store, refer
 from placeopt.bridges.onnx_models.submodels import Split, Submodel, Writer, notes_on_sizes, split_model, whole_submodel
 from placeopt.bridges.running.measurement import Executable, Options, check_arguments, check_optimization, measure
@@ -85,7 +86,7 @@ def run_onnx(
     few_segments
         Whether segments are not cut at transfers, so that there are fewer of them, which wait for all their inputs.
     batch, dims
-        Sizes of the dimensions of the model, as at the import.
+        Sizes of the dimensions of the model. Default: as at the import, which the source of the problem states.
     tolerance
         Largest relative difference of outputs that counts as equal; by default 1e-4, for models with numbers in fp16
         or 8-bit integers 0.01, in bf16 0.05.
@@ -110,7 +111,7 @@ def run_onnx(
     require("onnxruntime", "onnxruntime", "runs of ONNX models")
     settings = Settings(threads, optimization, float(timeout))
     source = Path(model)
-    writer = Writer(source, batch, dims)
+    writer = Writer(source, *sizes_of(problem, batch, dims))
     split = split_model(problem, schedule, writer.model, few_segments=few_segments)
     view = writer.model
     given = model_inputs(inputs, {name: view.tensors[name] for name in view.inputs}, seed)

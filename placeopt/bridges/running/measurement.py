@@ -17,9 +17,10 @@ import numpy as np
 from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.exporters.exported import stage_notes
 from placeopt.bridges.exporters.onnxruntime import CPU, provider_of
+from placeopt.bridges.hardware import devices_of, is_cpu
 from placeopt.bridges.running.fitting import Contention, NodeTimes, Open, Transfers
 from placeopt.bridges.running.pool import HOST, Job, Orders, Pool, Segment, Settings, Turns, core_shares, processes
-from placeopt.bridges.running.prediction import Fit, Prediction, predict, predict_fitted, time_factors
+from placeopt.bridges.running.prediction import Fit, Prediction, predict, predict_fitted
 from placeopt.bridges.running.report import RunReport
 from placeopt.bridges.running.tensors import Difference, difference
 from placeopt.bridges.running.worker import LEVELS
@@ -118,7 +119,7 @@ def measure(
     split, runs, warmup, tolerance = model.split, options.runs, options.warmup, options.tolerance
     if tolerance is None:
         tolerance = next((limit for element, limit in TOLERANCES.items() if element in elements), TOLERANCE)
-    kinds = _kinds(problem, places)
+    kinds, absent = _kinds(problem, places), stand_ins(problem, places)
     if options.in_plan and len(set(kinds)) > 1:
         raise UsageError(
             f"in-plan measures each task only where the plan runs it, but {listing(list(dict.fromkeys(kinds)))} differ "
@@ -161,7 +162,9 @@ def measure(
             job = _job("the unsplit model", model.timed, model.inputs, cores)
             several = turns.add(opened([job], replace(settings, threads=cores)))
         if options.fit:
-            fitting = _Fitting(opened, turns, problem, model, jobs, folder, settings, options, kinds, alone, home)
+            fitting = _Fitting(
+                opened, turns, problem, model, jobs, folder, settings, options, kinds, alone, home, absent
+            )
         pool = opened(jobs)
         planned = turns.add(pool)
         spans = turns.take(runs, warmup)
@@ -197,10 +200,11 @@ def measure(
         tolerance=tolerance,
         cores={job.name: job.cores for job in jobs},
         places={job.name: job.place for job in jobs},
+        stand_ins=tuple(job.name for job in jobs if job.name in absent),
         notes=(
             *notes,
             *stage_notes(problem, schedule, "placeopt run"),
-            *_notes(problem, jobs, settings.threads),
+            *_notes(jobs, settings.threads, absent, fit=options.fit),
             *_odd(reference),
             *_random(_differences(again, reference), tolerance),
         ),
@@ -286,8 +290,10 @@ class _Fitting:
         kinds: Sequence[str],
         unsplit: Collection[str],
         home: int | None,
+        stand_ins: tuple[str, ...],
     ) -> None:
         self._problem, self._split, self._options, self._kinds, self._home = problem, model.split, options, kinds, home
+        self._stand_ins = stand_ins
         self._own = HOST if home is None else kinds[home]
         alone = _job("profiling", model.profiled, model.inputs, settings.threads, self._own)
         self._nodes = {
@@ -345,8 +351,7 @@ class _Fitting:
         slowdown = (1.0,) * problem.n_devices
         if self._contention is not None:
             slowdown = self._contention.slowdown(times, problem.n_devices)
-        factors = time_factors(slowdown, problem.pipeline is not None)
-        fit = Fit(problem, known, costs, slowdown, factors)
+        fit = Fit(problem, known, costs, slowdown, self._stand_ins)
         return predict_fitted(problem, schedule, split, fit, self._home), fit
 
 
@@ -406,16 +411,27 @@ def _random(differences: Sequence[Difference], tolerance: float) -> list[str]:
     )
 
 
-def _notes(problem: Problem, jobs: Sequence[Job], threads: int) -> list[str]:
+def stand_ins(problem: Problem, places: Sequence[str]) -> tuple[str, ...]:
+    """Return the devices that are known to be no CPU, and for which a CPU core stands."""
+    return tuple(
+        device.name
+        for device, place in zip(devices_of(problem), places, strict=True)
+        if place == HOST
+        and (provider_of(device, {}) not in (CPU, None) or (device.like is not None and not is_cpu(device)))
+    )
+
+
+def _notes(jobs: Sequence[Job], threads: int, absent: Sequence[str], *, fit: bool) -> list[str]:
     notes = []
-    kinds = dict(zip(problem.device_names, problem.device_types, strict=True))
-    hosted = [job for job in jobs if job.place == HOST]
-    others = [job.name for job in hosted if provider_of(job.name, kinds[job.name], {}) not in (CPU, None)]
+    others = [job.name for job in jobs if job.name in absent]
     if others:
-        notes.append(
-            f"{listing(others)} {'runs on a CPU core' if len(others) == 1 else 'run on CPU cores'} here, so predicted "
-            "times are not those of this machine; --fit measures it"
+        runs = "runs on a CPU core" if len(others) == 1 else "run on CPU cores"
+        what = (
+            "fitted times are those of this machine"
+            if fit
+            else "predicted times are not those of this machine and `off` is empty; --fit measures it"
         )
+        notes.append(f"{listing(others)} {runs} here: {what}")
     used = {core for job in jobs for core in job.cores}
     if not used:
         notes.append("processes cannot be pinned to cores on this system, so times vary more")

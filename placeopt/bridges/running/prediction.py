@@ -14,6 +14,7 @@ from placeopt.bridges.cut_models import CutModel
 from placeopt.bridges.profiling import TransferModel
 from placeopt.bridges.profiling.estimates import DIGITS
 from placeopt.bridges.profiling.measurements import fixed
+from placeopt.errors import UsageError, listing
 from placeopt.model import ports
 from placeopt.model.arrays import Float, Int
 from placeopt.model.building import build_problem
@@ -26,9 +27,6 @@ from placeopt.simulation import retime, simulate
 
 _ALMOST = 1e-6
 """Ticks up to which work counts as done."""
-
-_LEAST = 0.01
-"""Smallest speed of a device that adds little or nothing, relative to the first one."""
 
 _DENOMINATOR = 10**6
 """Largest denominator of the nanoseconds per byte of a fitted link."""
@@ -89,8 +87,8 @@ class Fit:
     costs: Costs
     slowdown: tuple[float, ...]
     """Factor of the durations while 1, 2, ... processes are busy."""
-    factors: tuple[float, ...]
-    """Factor of the durations on each device, as a problem states them; see `time_factors`."""
+    stand_ins: tuple[str, ...] = ()
+    """Devices that are not CPUs, for which a CPU core stands: measurements of them are those of the core."""
 
     @property
     def measured_tasks(self) -> int:
@@ -100,11 +98,21 @@ class Fit:
     def profile(self) -> dict[str, Any]:
         """The measured durations and the link as a profile, for `placeopt.bridges.profiling.apply_profile`.
 
-        A transfer begins another segment, so the latency of the link contains what a segment takes besides its tasks,
-        as the mean over the devices.
+        Durations are those while all devices are busy, so that equal devices have equal ones. A transfer begins another
+        segment, so the latency of the link contains what a segment takes besides its tasks, as the mean over the
+        devices. Devices for which a CPU core stands have no durations. With one of them, the profile has no link.
+
+        Raises
+        ------
+        UsageError
+            If a CPU core stands for each device.
         """
+        if len(self.stand_ins) == self.problem.n_devices:
+            raise UsageError(
+                f"a profile of {listing(self.stand_ins)} needs this hardware: a CPU core stands for each device here"
+            )
         document: dict[str, Any] = {"placeopt": 1, "source": "Measured by placeopt run --fit."}
-        if self.problem.n_devices > 1:
+        if self.problem.n_devices > 1 and not self.stand_ins:
             transfer = self.costs.transfer
             latency = transfer.latency + self.costs.mean_segment + self.costs.pause
             document["links"] = {"default": replace(transfer, latency=latency).link()}
@@ -114,25 +122,12 @@ class Fit:
     def _time(self, seconds: Sequence[float | None]) -> str | dict[str, str]:
         """The duration of a task, by device where they differ."""
         stated = {
-            name: seconds_text(each * factor, DIGITS)
-            for name, each, factor in zip(self.problem.device_names, seconds, self.factors, strict=True)
-            if each is not None
+            name: seconds_text(each * self.slowdown[-1], DIGITS)
+            for name, each in zip(self.problem.device_names, seconds, strict=True)
+            if each is not None and name not in self.stand_ins
         }
         texts = set(stated.values())
         return texts.pop() if len(texts) == 1 and len(stated) == len(seconds) else stated
-
-
-def time_factors(slowdown: Sequence[float], pipeline: bool) -> tuple[float, ...]:
-    """Return the factor of the durations on each device, so that a problem states contention.
-
-    In a pipeline, all devices are busy. Otherwise the first device has the durations of one process, and each other
-    one is as fast as what it adds to the work of the devices before it. So all of them together do as much as the
-    processes do, and a plan on the first device takes as long as one process.
-    """
-    if pipeline:
-        return (slowdown[-1],) * len(slowdown)
-    work = [busy / factor for busy, factor in enumerate(slowdown, 1)]
-    return tuple(1 / max(later - earlier, _LEAST) for earlier, later in zip([0.0, *work], work, strict=False))
 
 
 def predict(problem: Problem, schedule: Schedule, split: CutModel, home: int | None = None) -> Prediction:
@@ -155,12 +150,10 @@ def predict_fitted(
     problem: Problem, schedule: Schedule, split: CutModel, fit: Fit, home: int | None = None
 ) -> Prediction:
     """Predict the times of the segments of a schedule with measured durations, transfers and contention."""
-    used = np.unique(schedule.device)  # the processes of other devices are idle
-    factors = np.ones(problem.n_devices)
-    factors[used] = time_factors(fit.slowdown[: len(used)], problem.pipeline is not None)
-    stated = fitted_problem(problem, fit, factors.tolist())
+    busy = len(np.unique(schedule.device))  # the processes of other devices are idle
+    stated = fitted_problem(problem, fit, fit.slowdown[busy - 1])
     again = retime(stated, Schedule(schedule.device, schedule.start))
-    alone = fitted_problem(problem, fit, (1.0,) * problem.n_devices)
+    alone = fitted_problem(problem, fit, 1.0)
     segments = segment_problem(alone, again, split, [round(each * NANO) for each in fit.costs.segment])
     start, end = execute(segments, split.segments.device, fit)
     one_device = _seconds_on(alone, home)
@@ -273,8 +266,8 @@ def segment_problem(problem: Problem, schedule: Schedule, split: CutModel, overh
     )
 
 
-def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Problem:
-    """Return the problem with measured durations, times a factor on each device, and one link for all pairs of devices.
+def fitted_problem(problem: Problem, fit: Fit, factor: float) -> Problem:
+    """Return the problem with measured durations, times a factor, and one link for all pairs of devices.
 
     Its ticks are nanoseconds. A task without a measurement keeps its durations.
     """
@@ -284,7 +277,7 @@ def fitted_problem(problem: Problem, fit: Fit, factors: Sequence[float]) -> Prob
     for i, name in enumerate(problem.task_names):
         for d, each in enumerate(fit.seconds.get(name, ())):
             if each is not None and problem.feasible[i, d]:
-                duration[i, d] = round(each * NANO * factors[d])
+                duration[i, d] = round(each * NANO * factor)
     distinct = ~np.eye(problem.n_devices, dtype=np.bool_)
     rate = Fraction(link.seconds_per_byte * NANO).limit_denominator(_DENOMINATOR)
     made, _ = rebuilt(

@@ -53,6 +53,9 @@ class RunReport:
         Cores of each worker by device name; empty where processes cannot be pinned.
     places
         Where each worker runs its segments, by device name: a device of PyTorch.
+    stand_ins
+        Devices of the plan that are not CPUs, for which a CPU core stands: predictions of the problem are not
+        comparable with their measured times.
     notes
         What limits the comparison: one sentence each.
     """
@@ -75,6 +78,7 @@ class RunReport:
     tolerance: float
     cores: dict[str, tuple[int, ...]]
     places: dict[str, str]
+    stand_ins: tuple[str, ...]
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -196,6 +200,7 @@ class RunReport:
             ],
             "cores": {name: list(cores) for name, cores in self.cores.items()},
             "places": self.places,
+            "stand_ins": list(self.stand_ins),
             "notes": list(self.notes),
         }
 

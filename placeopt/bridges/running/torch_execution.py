@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placeopt.bridges.exporters.exported import document_of
 from placeopt.bridges.exporters.pytorch import torch_devices
 from placeopt.bridges.extras import require
-from placeopt.bridges.hardware import stated_name
+from placeopt.bridges.hardware import devices_of, stated_name
 from placeopt.bridges.importers.imported import Imported
 from placeopt.bridges.importers.torch_export import quiet
 from placeopt.bridges.running.measurement import Executable, Options, check_arguments, measure
@@ -127,14 +127,14 @@ def _places(problem: Problem, stated: Mapping[str, str]) -> list[str]:
     count = torch.cuda.device_count()
     known = [HOST, *(f"cuda:{number}" for number in range(count))]
     found = []
-    for name, kind, place in zip(problem.device_names, problem.device_types, names, strict=True):
+    for device, place in zip(devices_of(problem), names, strict=True):
         place = "cuda:0" if place == "cuda" else place
         if place in known:
             found.append(place)
-        elif stated_name(name, kind, stated) is None:
+        elif stated_name(device, stated) is None:
             found.append(HOST)
         else:
-            raise UsageError(f"devices {visible(name)}={place}: this machine runs plans on {listing(known)}")
+            raise UsageError(f"devices {visible(device.name)}={place}: this machine runs plans on {listing(known)}")
     return found
 
 

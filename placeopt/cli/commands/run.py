@@ -22,7 +22,7 @@ from placeopt.cli.options import (
     time_option,
 )
 from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, listing
 
 
 def run(
@@ -132,6 +132,10 @@ def run(
     done = written(trace, lambda path: write_spans(path, report.spans(), {"problem": report.problem}))
     if report.fit is not None and profile is not None:
         write_document(report.fit.profile(), profile)
+        if absent := report.fit.stand_ins:
+            print_notes(
+                f"the profile has no times of {listing(absent)} and no link, since a CPU core stands for it here"
+            )
     if not report.equal:
         print_notes(f"an output differs from that of the unsplit model by more than {report.tolerance:g}")
     raise typer.Exit(2 if not done else 0 if report.equal else 1)

@@ -13,7 +13,6 @@ from placeopt.bridges.running.prediction import Prediction
 from placeopt.bridges.running.report import RunReport
 from placeopt.cli.terminal.console import facts_table, new_table
 from placeopt.errors import counted, visible
-from placeopt.model.arrays import Float
 from placeopt.model.units import seconds_text
 
 SHOWN = 20
@@ -30,15 +29,17 @@ def print_run(console: Console, report: RunReport) -> None:
     best = report.fitted or report.predicted
     longest = np.sort(np.argsort(-measured, kind="stable")[:SHOWN])
     for k in longest.tolist():
+        device = report.device_names[int(report.segment_device[k])]
+        comparable = report.fitted is not None or device not in report.stand_ins
         table.add_row(
             *map(Text, (
                 str(k),
-                visible(report.device_names[int(report.segment_device[k])], 30),
+                visible(device, 30),
                 f"{len(report.segment_tasks[k]):,}",
                 _time(float(report.predicted.busy[k])),
                 *_fitted(None if report.fitted is None else _time(float(report.fitted.busy[k])), report),
                 _time(float(measured[k])),
-                _off(float(best.busy[k]), float(measured[k])),
+                _off(float(best.busy[k]), float(measured[k])) if comparable else "",
             ))
         )  # fmt: skip
     console.print(table)
@@ -75,12 +76,13 @@ def _row(
         return "" if found is None else _time(found)
 
     best = value(report.fitted or report.predicted)
+    comparable = report.fitted is not None or not report.stand_ins
     return [
         label,
         shown(report.predicted),
         *_fitted(shown(report.fitted), report),
         "" if measured is None else _time(measured),
-        "" if measured is None or best is None else _off(best, measured),
+        "" if measured is None or best is None or not comparable else _off(best, measured),
     ]
 
 
@@ -107,7 +109,8 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         facts.append(("speedup", "none: the plan has one segment, which is the unsplit model"))
     else:
         facts += _speedup(report)
-    facts.append(("error", _error(report)))
+    if errors := _errors(report):
+        facts.append(("error", errors))
     if report.fit is not None:
         measured = f"{report.fit.measured_tasks:,} of {counted(report.fit.problem.n_tasks, 'task')}"
         costs = report.fit.costs
@@ -147,13 +150,17 @@ def _speedup(report: RunReport) -> list[tuple[str, str]]:
     return [("speedup", ratios), ("fastest", shown)]
 
 
-def _error(report: RunReport) -> str:
-    def of(busy: Float) -> str:
-        known = report.measured > 0
-        return f"{float(np.median(np.abs(busy[known] / report.measured[known] - 1))):.1%}"
-
-    text = f"predicted times of segments differ from measured ones by {of(report.predicted.busy)} (median)"
-    return text if report.fitted is None else f"{text}, fitted ones by {of(report.fitted.busy)}"
+def _errors(report: RunReport) -> str:
+    """The median deviations of segments; the problem does not predict times of stand-ins."""
+    device = report.segment_device.tolist()
+    own = np.array([report.device_names[d] not in report.stand_ins for d in device], dtype=np.bool_)
+    texts = []
+    for name, prediction, which in (("predicted", report.predicted, own), ("fitted", report.fitted, True)):
+        known = which & (report.measured > 0)
+        if prediction is not None and known.any():
+            off = np.median(np.abs(prediction.busy[known] / report.measured[known] - 1))
+            texts.append(f"{name} times by {float(off):.1%}")
+    return f"segments differ from measured times: {', '.join(texts)} (median)" if texts else ""
 
 
 def _off(predicted: float, measured: float) -> str:

@@ -41,7 +41,7 @@ from placeopt.io.validation import validate
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.objective import shared_out
-from placeopt.model.problem import NANO, UNLIMITED, Objective, Problem, Term
+from placeopt.model.problem import CATALOGUE, NANO, UNLIMITED, Objective, Problem, Term
 from placeopt.model.ranges import first_excess
 from placeopt.model.units import is_whole, shown
 
@@ -246,6 +246,19 @@ class Compilation:
         checked = validate(graph_document, GraphFile)
         return graph_document, checked.model, checked.issues
 
+    def _provenance(self, index: DeviceIndex) -> dict[str, Any]:
+        """Return the source, the sections `x-...`, and the devices of the catalogue by name of device.
+
+        A document that states the figures of its devices keeps only their names in the catalogue, in that section.
+        """
+        found: dict[str, Any] = {"source": self.spec.source} if self.spec.source else {}
+        found |= {key: value for key, value in self.document.data.items() if str(key).startswith("x-")}
+        stated = found.pop(CATALOGUE, None)
+        known = stated if isinstance(stated, Mapping) and not index.replaced else {}
+        likes = {device.name: device.spec.like or known.get(device.name) for device in index.devices}
+        likes = {name: like for name, like in likes.items() if like is not None}
+        return found | ({CATALOGUE: likes} if likes else {})
+
     def problem(self) -> Problem:
         """Return the compiled problem; raises a SpecError that lists every issue."""
         spec, tasks, issues, gaps = self.spec, self.tasks, self.issues, self.gaps
@@ -350,10 +363,7 @@ class Compilation:
             rounding=scales.rounding,
             efficiency=table.efficiency(),
             notes=scales.notes,
-            provenance={
-                **({"source": spec.source} if spec.source else {}),
-                **{key: value for key, value in self.document.data.items() if str(key).startswith("x-")},
-            },
+            provenance=self._provenance(of_file.index),
         )
         excess = first_excess(problem)
         if excess is not None:
