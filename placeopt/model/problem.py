@@ -12,12 +12,14 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from importlib import import_module
 from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.layout import Layout
+from placeopt.model.modes import Members, members_by_resource
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
 from placeopt.model.resources import Resources
@@ -414,7 +416,7 @@ class Problem:
         return int(self.group.max()) + 1 if self.n_tasks else 0
 
     @property
-    def members(self) -> tuple[tuple[int, ...], ...] | None:
+    def members(self) -> Members | None:
         """(m,) the devices that each one occupies, itself or as a mode or a team of others; None without modes."""
         if self.pipeline is not None:
             machines = self.pipeline.machines
@@ -423,12 +425,9 @@ class Problem:
             return machines if machines is not None and machines[:first] == tuple((d,) for d in range(first)) else None
         if self.resources is None:
             return None
-        place = {name: d for d, name in enumerate(self.device_names)}
-        found = [set[int]() for _ in place]
-        for r, name in enumerate(self.resources.names):
-            for d in np.flatnonzero(self.resources.amounts(r).any(axis=0)).tolist() if name in place else ():
-                found[d].add(place[name])
-        return tuple(tuple(sorted(each)) or (d,) for d, each in enumerate(found)) if any(found) else None
+        if self not in _members:
+            _members[self] = members_by_resource(self.device_names, self.feasible, self.resources)
+        return _members[self]
 
     @property
     def has_modes(self) -> bool:
@@ -548,6 +547,10 @@ class Problem:
         return digest.hexdigest()[:16]
 
 
+_members: WeakKeyDictionary[Problem, Members | None] = WeakKeyDictionary()
+"""The members of problems with resources, which reports ask for repeatedly."""
+
+
 def check_problem(caller: str, problem: object) -> None:
     """Reject anything but a `Problem`."""
     if not isinstance(problem, Problem):
@@ -569,6 +572,41 @@ def own_devices(problem: Problem) -> list[int]:
     """The devices that are neither modes nor teams of others."""
     members = problem.members
     return [d for d in range(problem.n_devices) if members is None or members[d] == (d,)]
+
+
+def homes(problem: Problem) -> Int:
+    """(m,) the device that stands for each one in reports: itself, or the first member of a mode or a team."""
+    members = problem.members
+    return np.arange(problem.n_devices) if members is None else np.array([team[0] for team in members], dtype=np.int64)
+
+
+def mode_of(problem: Problem, d: int) -> str | None:
+    """The mode for which a device of the compiled problem stands: "int4" of "gpu0: int4"; None for other devices."""
+    members = problem.members
+    if members is None or members[d] == (d,):
+        return None
+    return problem.device_names[d].removeprefix(f"{team_name(problem, d)}: ")
+
+
+def team_name(problem: Problem, d: int) -> str:
+    """The devices of the document that a device occupies: "gpu0", or "gpu0+gpu1" for a team."""
+    members = problem.members
+    return "+".join(problem.device_names[each] for each in ((d,) if members is None else members[d]))
+
+
+def task_label(problem: Problem, i: int, d: int) -> str:
+    """The name of a task, and the mode in which it runs on a device: "conv (int4)"."""
+    mode = mode_of(problem, d)
+    return problem.task_names[i] if mode is None else f"{problem.task_names[i]} ({mode})"
+
+
+def tasks_by_device(problem: Problem) -> dict[int, Bool]:
+    """(n,) whether each task may run on a device, itself or in a mode or a team, by device of the document."""
+    found = {d: problem.feasible[:, d].copy() for d in own_devices(problem)}
+    for d, team in enumerate(problem.members or ()):
+        for each in team:
+            found[each] |= problem.feasible[:, d]
+    return found
 
 
 def rounding_text(problem: Problem) -> str | None:

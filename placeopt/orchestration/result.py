@@ -15,7 +15,7 @@ from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.period import period
 from placeopt.model.problem import Problem, document_facts
-from placeopt.model.resource_use import resource_uses, use_facts
+from placeopt.model.resource_use import stated_uses, use_facts
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import stage_uses
 from placeopt.model.units import size_text
@@ -336,7 +336,7 @@ class Result:
             "devices": [asdict(use) for use in self.devices],
             "resources": []
             if schedule is None or self.values is None
-            else [use.to_dict() for use in resource_uses(problem, schedule)],
+            else [use.to_dict() for use in stated_uses(problem, schedule)],
             "passes": None if self.passes is None else self.passes.to_dict(),
             "consolidation": None if self.consolidation is None else self.consolidation.to_dict(),
             "certificate": None if self.checked is None else self.checked.to_dict(),

@@ -346,7 +346,7 @@ class Compilation:
             consolidate=spec.consolidate,
             rounding=scales.rounding,
             efficiency=table.efficiency(),
-            notes=scales.notes,
+            notes=scales.notes if modes is None else (*scales.notes, *modes.notes),
             provenance={
                 **({"source": spec.source} if spec.source else {}),
                 **{key: value for key, value in self.document.data.items() if str(key).startswith("x-")},

@@ -14,8 +14,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from placeopt.model.arrays import Float, Int
-from placeopt.model.memory import memory_profile, per_device, used_memory
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.memory import device_memory, memory_capacity, memory_profile, per_device, used_memory
+from placeopt.model.problem import UNLIMITED, Problem, own_devices
+from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import teams
 from placeopt.model.units import size_text
@@ -65,12 +66,11 @@ class Usage:
 
 def usages(problem: Problem, schedule: Schedule, devices: list[int], edges: Float) -> list[Usage]:
     """Return the memory of some devices in the time slices between `edges` (k + 1,)."""
-    charged = used_memory(problem, schedule)
-    found = []
-    for d in devices:
-        limit = int(problem.capacity[d])
+    used, found = used_memory(problem, schedule), []
+    charged = [device_memory(problem, schedule, used, d) for d in devices]
+    for d, bytes_ in zip(devices, charged, strict=True):
         live = highest(*memory_profile(problem, schedule, d), edges)
-        found.append(Usage(d, live, int(charged[d]), None if limit == UNLIMITED else limit))
+        found.append(Usage(d, live, bytes_, memory_capacity(problem, d)))
     return found
 
 
@@ -79,7 +79,7 @@ def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Pic
     """Draw the memory of all devices."""
     if problem.pipeline is not None:
         return draw_stage_memory(problem, schedule, title=title)
-    end, devices = makespan(problem, schedule), shown_devices(problem, schedule.device)
+    end, devices = makespan(problem, schedule), shown_devices(problem, occupied_devices(problem, schedule)[1])
     clock, edges = Clock(end, problem.resolution), slices(end, SLICES)
     found = usages(problem, schedule, devices, edges)
     scarce = any((use.share or 0) >= SCARCE or use.charged > (use.capacity or use.charged) for use in found)
@@ -87,19 +87,20 @@ def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Pic
     full = [(use.capacity or max(use.charged, 1)) if scarce else max(*(u.charged for u in found), 1) for use in found]
     top = max([use.charged / whole for use, whole in zip(found, full, strict=True)] + [1.0])
 
-    idle = problem.n_devices - len(devices)
+    idle = len(own_devices(problem)) - len(devices)
     model = "the total of all tasks counts" if problem.memory_model == "sum" else "live bytes count"
     scale = "each row up to its capacity" if scarce else f"all rows up to {size_text(full[0])}" if full else ""
     notes = [f"memory model {problem.memory_model}: {model}", f"scale: {scale}" if len(devices) > PANELS else ""]
     notes.append(f"{idle} more devices have no tasks" if idle else "")
-    notes.append("" if problem.memory.any() or not problem.n_tasks else "no task states a memory requirement")
+    some = problem.memory.any() or any(use.charged for use in found)
+    notes.append("" if some or not problem.n_tasks else "no task states a memory requirement")
     few = len(devices) <= PANELS
     row_height = 0.85 if few else min(0.42, max(0.17, 5.5 / len(devices)))
     picture = new_picture(
         1.3 + row_height * max(len(devices), 1), title or problem.name or "schedule", " · ".join(filter(None, notes))
     )
     panels: list[Axes] = list(picture.subplots(max(len(devices), 1) if few else 1, 1, sharex=True, squeeze=False)[:, 0])
-    colors = palette.device_colors(problem.device_types)
+    colors = palette.problem_colors(problem)
     for row, (use, whole) in enumerate(zip(found, full, strict=True)):
         axes = panels[row] if few else panels[0]
         unit = 1.0 if few else 0.78 / top  # height of a full row; in one panel, rows are 1 apart and grow upwards
