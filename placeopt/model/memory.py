@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.resources import POOL
+from placeopt.model.problem import UNLIMITED, Problem, memory_budget
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
 from placeopt.model.stages import backward, forward_in_training, kept_runs
 from placeopt.model.units import size_text, two_sizes
@@ -143,21 +142,6 @@ def device_memory(problem: Problem, schedule: Schedule, used: Int, d: int) -> in
     if problem.memory_model == "peak" and problem.has_modes:
         return int(memory_profile(problem, schedule, d)[1].max())
     return int(used[_occupies(problem, d)].sum())
-
-
-def memory_budget(problem: Problem, d: int) -> int | None:
-    """The budget that is the memory of a device of modes and teams; None if it is unlimited, or not used by them."""
-    resources, name = problem.resources, POOL + problem.device_names[d]
-    known = resources is not None and problem.has_modes and name in resources.names
-    return resources.names.index(name) if resources is not None and known else None
-
-
-def memory_capacity(problem: Problem, d: int) -> int | None:
-    """Bytes of a device; None if unlimited."""
-    budget = memory_budget(problem, d)
-    if budget is not None and problem.resources is not None:
-        return int(problem.resources.capacity[budget])
-    return None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d])
 
 
 def member_memory(problem: Problem, device: Int, d: int) -> Int | None:

@@ -18,7 +18,6 @@ from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.memory import (
     device_memory,
-    memory_capacity,
     peak_memory,
     sum_memory,
     swap_times,
@@ -27,7 +26,7 @@ from placeopt.model.memory import (
 )
 from placeopt.model.objective import loads, moved_edges
 from placeopt.model.period import loads as pipeline_loads
-from placeopt.model.problem import UNLIMITED, Problem, check_problem, own_devices
+from placeopt.model.problem import UNLIMITED, Problem, check_problem, memory_capacity, own_devices
 from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, check_schedule, durations, makespan
 

@@ -22,7 +22,7 @@ from placeopt.model.layout import Layout
 from placeopt.model.modes import Members, members_by_resource
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
-from placeopt.model.resources import Resources
+from placeopt.model.resources import POOL, Resources
 from placeopt.model.rules import Rule
 from placeopt.model.setups import Setups
 from placeopt.model.shared_links import SharedLinks
@@ -609,6 +609,21 @@ def tasks_by_device(problem: Problem) -> dict[int, Bool]:
     return found
 
 
+def memory_budget(problem: Problem, d: int) -> int | None:
+    """The budget that is the memory of a device of modes and teams; None if it is unlimited, or not used by them."""
+    resources, name = problem.resources, POOL + problem.device_names[d]
+    known = resources is not None and problem.has_modes and name in resources.names
+    return resources.names.index(name) if resources is not None and known else None
+
+
+def memory_capacity(problem: Problem, d: int) -> int | None:
+    """Bytes of a device; None if unlimited."""
+    budget = memory_budget(problem, d)
+    if budget is not None and problem.resources is not None:
+        return int(problem.resources.capacity[budget])
+    return None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d])
+
+
 def rounding_text(problem: Problem) -> str | None:
     """How much rounding to ticks changes the times of the document at most; None if that is little."""
     rounding = problem.rounding
@@ -670,6 +685,29 @@ def devices_by_class(problem: Problem) -> list[list[int]]:
     return list(classes.values())
 
 
+def own_classes(problem: Problem) -> list[list[int]]:
+    """`devices_by_class` without modes and teams; a device of which there are some is a class of its own."""
+    members, own = problem.members, own_devices(problem)
+    if members is None:
+        return devices_by_class(problem)
+    occupied = {each for d, team in enumerate(members) if team != (d,) for each in team}
+    classes: dict[int, list[int]] = {}
+    for d in own:
+        classes.setdefault(-1 - d if d in occupied else int(problem.device_class[d]), []).append(d)
+    return list(classes.values())
+
+
+def modes_by_device(problem: Problem) -> dict[int, list[str]]:
+    """The names of the modes in which tasks may run, by device of the document: "int4", or "split (2 devices)"."""
+    found: dict[int, dict[str, None]] = {d: {} for d in own_devices(problem)}
+    able = problem.feasible.any(axis=0)
+    for d, team in enumerate(problem.members or ()):
+        if (mode := mode_of(problem, d)) is not None and able[d]:
+            for each in team:
+                found[each][mode if len(team) == 1 else f"{mode} ({len(team)} devices)"] = None
+    return {d: list(names) for d, names in found.items()}
+
+
 DEVICE_ROWS = 20
 """Maximum number of rows of the table of device classes in a notebook."""
 
@@ -689,17 +727,16 @@ def _html(problem: Problem) -> str:
         facts.append(("shared links", "; ".join(problem.shared_links.texts(problem.device_names)[:DEVICE_ROWS])))
     if problem.n_groups < problem.n_tasks:
         facts.append(("colocation", counted(problem.n_groups, "group")))
-    classes = devices_by_class(problem)
+    classes, able = own_classes(problem), tasks_by_device(problem)
     rows = []
     for members in classes[:DEVICE_ROWS]:
         first = members[0]
         label = problem.device_names[first]
         if len(members) > 1:
             label = f"{label} .. {problem.device_names[members[-1]]} ({len(members):,})"
-        capacity = None if problem.capacity[first] == UNLIMITED else int(problem.capacity[first])
-        tiers = [capacity] if problem.tiers is None else problem.tiers.sizes(first)
+        tiers = [memory_capacity(problem, first)] if problem.tiers is None else problem.tiers.sizes(first)
         memory = " + ".join("unlimited" if size is None else size_text(size) for size in tiers)
-        rows.append((label, problem.device_types[first], memory, f"{int(problem.feasible[:, first].sum()):,}"))
+        rows.append((label, problem.device_types[first], memory, f"{int(able[first].sum()):,}"))
     parts = [facts_table(facts), grid_table(("devices", "type", "memory of each", "tasks that may run"), rows, left=2)]
     if len(classes) > DEVICE_ROWS:
         more = len(classes) - DEVICE_ROWS

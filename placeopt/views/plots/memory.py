@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from placeopt.model.arrays import Float, Int
-from placeopt.model.memory import device_memory, memory_capacity, memory_profile, per_device, used_memory
-from placeopt.model.problem import UNLIMITED, Problem, own_devices
+from placeopt.model.memory import device_memory, memory_profile, per_device, used_memory
+from placeopt.model.problem import UNLIMITED, Problem, memory_capacity, own_devices
 from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import teams
