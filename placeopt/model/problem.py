@@ -698,13 +698,13 @@ def own_classes(problem: Problem) -> list[list[int]]:
 
 
 def modes_by_device(problem: Problem) -> dict[int, list[str]]:
-    """The names of the modes in which tasks may run, by device of the document: "int4", or "split (2 devices)"."""
+    """The names of the modes in which tasks may run, by device of the document."""
     found: dict[int, dict[str, None]] = {d: {} for d in own_devices(problem)}
     able = problem.feasible.any(axis=0)
     for d, team in enumerate(problem.members or ()):
         if (mode := mode_of(problem, d)) is not None and able[d]:
             for each in team:
-                found[each][mode if len(team) == 1 else f"{mode} ({len(team)} devices)"] = None
+                found[each][mode] = None
     return {d: list(names) for d, names in found.items()}
 
 
