@@ -23,7 +23,7 @@ def members_by_resource(names: Sequence[str], feasible: Bool, resources: Resourc
     The uses tell modes from devices with similar names. A mode that can run no task uses nothing; its name decides.
     """
     place = {name: d for d, name in enumerate(names)}
-    candidates = {d: found for d, name in enumerate(names) if (found := list(_teams(name, place)))}
+    candidates = {d: teams for d, name in enumerate(names) if (teams := list(_teams(name, place)))}
     if not candidates:
         return None
     able: Bool = np.asarray(feasible.any(axis=0))

@@ -617,7 +617,11 @@ def memory_budget(problem: Problem, d: int) -> int | None:
 
 
 def memory_capacity(problem: Problem, d: int) -> int | None:
-    """Bytes of a device; None if unlimited."""
+    """Bytes of a device, or of the smallest member of a mode or a team; None if unlimited."""
+    if problem.members is not None and problem.members[d] != (d,):
+        return min(
+            (size for each in problem.members[d] if (size := memory_capacity(problem, each)) is not None), default=None
+        )
     budget = memory_budget(problem, d)
     if budget is not None and problem.resources is not None:
         return int(problem.resources.capacity[budget])
@@ -700,7 +704,7 @@ def own_classes(problem: Problem) -> list[list[int]]:
 def modes_by_device(problem: Problem) -> dict[int, list[str]]:
     """The names of the modes in which tasks may run, by device of the document."""
     found: dict[int, dict[str, None]] = {d: {} for d in own_devices(problem)}
-    able = problem.feasible.any(axis=0)
+    able: Bool = np.asarray(problem.feasible.any(axis=0))
     for d, team in enumerate(problem.members or ()):
         if (mode := mode_of(problem, d)) is not None and able[d]:
             for each in team:

@@ -209,9 +209,10 @@ class Result:
         Parameters
         ----------
         rows
-            "tasks": task, device, type (of the device), start, end, duration, ready (the later of its release time and
-            the arrival of its last input), memory (bytes under the `sum` model: the sum of resident, output and
-            scratch, which follow), received (bytes received from other devices).
+            "tasks": task, device (gpu0+gpu1 for a team), mode (if tasks of the problem have modes), type (of the
+            device), start, end, duration, ready (the later of its release time and the arrival of its last input),
+            memory (bytes under the `sum` model: the sum of resident, output and scratch, which follow), received (bytes
+            received from other devices).
             "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes),
             swap (time of swapping before the first task, with memory tiers).
             "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (number of

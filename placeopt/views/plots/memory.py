@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 
 from placeopt.model.arrays import Float, Int
 from placeopt.model.memory import device_memory, memory_profile, per_device, used_memory
-from placeopt.model.problem import UNLIMITED, Problem, memory_capacity, own_devices
+from placeopt.model.problem import Problem, memory_capacity, own_devices
 from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.model.stage_use import teams
+from placeopt.model.stage_use import idle_devices, teams
 from placeopt.model.units import size_text
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
@@ -196,17 +196,20 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
     fixed, held = np.minimum(fixed, used), np.minimum(held, used)
     parts = (fixed, held - fixed, used - held)
     largest = max(int(used.max(initial=0)), 1)
-    limits = {d: int(problem.capacity[d]) for d in devices if int(problem.capacity[d]) <= FAR * largest}
+    capacity = {d: memory_capacity(problem, d) for d in devices}
+    limits = {d: size for d, size in capacity.items() if size is not None and size <= FAR * largest}
     top = max([largest, *limits.values()])
     unit, size = size_unit(top)
 
-    count = problem.n_devices - len(devices)
+    count = len(set(idle_devices(problem, schedule)) - set(devices))
     notes = f"{count} more devices have no tasks" if count else ""
-    notes = notes if problem.memory.any() or not problem.n_tasks else "no task states a memory requirement"
+    notes = (
+        notes if used.any() or problem.memory.any() or not problem.n_tasks else "no task states a memory requirement"
+    )
     row_height = min(0.5, max(0.17, 5.5 / max(len(devices), 1)))
     picture = new_picture(1.4 + row_height * max(len(devices), 2), title or problem.name or "pipeline", notes)
     axes = picture.subplots()
-    texts = [_use_text(int(used[d]), int(problem.capacity[d])) for d in devices]
+    texts = [_use_text(int(used[d]), capacity[d]) for d in devices]
     label_rows(axes, row_names(problem, schedule, devices), texts)
     begin = np.zeros(len(devices))
     places = list(range(len(devices)))
@@ -231,7 +234,7 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
     return picture
 
 
-def _use_text(used: int, capacity: int) -> str:
-    if capacity == UNLIMITED:
+def _use_text(used: int, capacity: int | None) -> str:
+    if capacity is None:
         return f"{size_text(used)}, no limit"
     return f"{size_text(used)} of {size_text(capacity)}" + (f" ({used / capacity:.1%})" if capacity else "")
