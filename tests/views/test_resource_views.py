@@ -244,6 +244,31 @@ def test_traces_have_lanes_and_counters() -> None:
     assert counted == {f"{name} (capacity {use.capacity})": use.used for name, use in uses.items()}
 
 
+def test_inspect_describes_the_devices_of_the_file(tmp_path: Path) -> None:
+    modes = {"one": {}, "both": {"team": {"gpu": 2}}, "big": {"memory": "8 GiB"}}
+    gpu = {"count": 2, "memory": "4 GiB", "unavailable": [{"from": "1 s", "to": "2 s"}]}
+    tasks = {name: {"time": "4 s", "devices": "gpu", "modes": modes} for name in "bc"} | {"a": {"time": {"cpu": "2 s"}}}
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps({"placeopt": 1, "devices": {"cpu": {}, "gpu": gpu}, "tasks": tasks}))
+    lines = [" ".join(line.split()) for line in run("inspect", path).out.splitlines()]
+    assert lines[0].startswith("problem: 3 tasks, 0 edges, 3 devices, 5 modes and teams")
+    assert [line for line in lines if line.startswith("unavailable")] == [
+        "unavailable gpu0: 1 s to 2 s", "unavailable gpu1: 1 s to 2 s",
+    ]  # fmt: skip
+    assert "cpu cpu unlimited 1 of 3 tasks" in lines
+    assert "gpu0 gpu 4 GiB 2 of 3 tasks one, both" in lines
+    assert not any(line.startswith("resources") for line in lines)
+    data = json.loads(run("inspect", path, "--json").out)
+    assert data["devices"] == 3
+    assert data["resources"] == []
+    assert [(group["devices"], group["capacity"], group["modes"]) for group in data["device_classes"]] == [
+        (["cpu"], None, []), (["gpu0"], 2**32, ["one", "both"]), (["gpu1"], 2**32, ["one", "both"]),
+    ]  # fmt: skip
+    rows = po.load(path)._repr_html_()
+    assert "gpu1" in rows
+    assert "gpu1: one" not in rows
+
+
 def test_the_command_line_describes_resources() -> None:
     lines = [" ".join(line.split()) for line in run("inspect", PROBLEMS / "camera-box.yaml").out.splitlines()]
     assert "resources decoder: 1 at one time; 2 tasks use it, up to 1 each" in lines
