@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from placeopt.model.arrays import Int
-from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.resources import POOL
+from placeopt.model.arrays import Bool, Int
+from placeopt.model.problem import UNLIMITED, Problem, memory_budget
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
 from placeopt.model.stages import backward, forward_in_training, kept_runs
 from placeopt.model.units import size_text, two_sizes
@@ -64,14 +63,21 @@ def memory_profile(problem: Problem, schedule: Schedule, device: int, freed: Int
     """Live memory of one device over time: ticks of change (k,), and the bytes live from each of them on (k,).
 
     The first tick is 0, when the resident bytes are already allocated. `freed` is the result of `freed_at`, if known.
+    A device includes what its modes and teams hold on it. If a mode holds other amounts than its task, the difference
+    is resident.
     """
     freed = freed_at(problem, schedule) if freed is None else freed
-    tasks = np.flatnonzero(schedule.device == device)
+    tasks = np.flatnonzero(_occupies(problem, device)[schedule.device])
     start = schedule.start[tasks]
-    end = start + problem.duration[tasks, device]
-    output, scratch = problem.output[tasks], problem.scratch[tasks]
+    end = start + durations(problem, schedule.device)[tasks]
+    resident, output, scratch = problem.resident[tasks], problem.output[tasks], problem.scratch[tasks]
+    if (budget := memory_budget(problem, device)) is not None and problem.resources is not None:
+        held = problem.resources.placed(budget, schedule.device)[tasks]
+        output = np.minimum(output, held)
+        scratch = np.minimum(scratch, held - output)
+        resident = held - output - scratch
     times = np.concatenate(([0], start, start, end, freed[tasks]))
-    changes = np.concatenate(([problem.resident[tasks].sum()], scratch, output, -scratch, -output))
+    changes = np.concatenate(([resident.sum()], scratch, output, -scratch, -output))
     ticks, position = np.unique(times, return_inverse=True)
     steps = np.zeros(len(ticks), dtype=np.int64)
     np.add.at(steps, position, changes)
@@ -79,7 +85,7 @@ def memory_profile(problem: Problem, schedule: Schedule, device: int, freed: Int
 
 
 def memory_profiles(problem: Problem, schedule: Schedule) -> tuple[tuple[Int, Int], ...]:
-    """`memory_profile` of every device."""
+    """`memory_profile` of every device, modes and teams included."""
     freed = freed_at(problem, schedule)
     return tuple(memory_profile(problem, schedule, device, freed) for device in range(problem.n_devices))
 
@@ -121,19 +127,21 @@ def used_memory(problem: Problem, schedule: Schedule) -> Int:
     return used
 
 
-def memory_budget(problem: Problem, d: int) -> int | None:
-    """The budget that is the memory of a device of modes and teams; None if it is unlimited, or not used by them."""
-    resources, name = problem.resources, POOL + problem.device_names[d]
-    known = resources is not None and problem.has_modes and name in resources.names
-    return resources.names.index(name) if resources is not None and known else None
+def _occupies(problem: Problem, d: int) -> Bool:
+    """(m,) whether each device is device d, or a mode or a team of it."""
+    if problem.members is None:
+        return np.asarray(np.arange(problem.n_devices) == d)
+    return np.array([d == c or d in team for c, team in enumerate(problem.members)], dtype=np.bool_)
 
 
-def memory_capacity(problem: Problem, d: int) -> int | None:
-    """Bytes of a device; None if unlimited."""
-    budget = memory_budget(problem, d)
-    if budget is not None and problem.resources is not None:
-        return int(problem.resources.capacity[budget])
-    return None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d])
+def device_memory(problem: Problem, schedule: Schedule, used: Int, d: int) -> int:
+    """Bytes of all tasks of a device, in all modes and teams; `used` (m,) is the result of `used_memory`."""
+    held = member_memory(problem, schedule.device, d)
+    if held is not None:
+        return int(held.sum())
+    if problem.memory_model == "peak" and problem.has_modes:
+        return int(memory_profile(problem, schedule, d)[1].max())
+    return int(used[_occupies(problem, d)].sum())
 
 
 def member_memory(problem: Problem, device: Int, d: int) -> Int | None:

@@ -17,8 +17,7 @@ from placeopt.model.buffers import memory_heights
 from placeopt.model.graph import components, path_lengths, siblings
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.memory import (
-    member_memory,
-    memory_capacity,
+    device_memory,
     peak_memory,
     sum_memory,
     swap_times,
@@ -27,7 +26,7 @@ from placeopt.model.memory import (
 )
 from placeopt.model.objective import loads, moved_edges
 from placeopt.model.period import loads as pipeline_loads
-from placeopt.model.problem import UNLIMITED, Problem, check_problem, own_devices
+from placeopt.model.problem import UNLIMITED, Problem, check_problem, memory_capacity, own_devices
 from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, check_schedule, durations, makespan
 
@@ -291,6 +290,7 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
     members, uses = problem.members, compiled_uses(problem, schedule)
     if members is None:
         return uses
+    used = np.array([use.memory for use in uses], dtype=np.int64)
     tasks, devices = occupied_devices(problem, schedule)
     count = np.bincount(devices, minlength=problem.n_devices)
     busy = np.zeros_like(count)
@@ -300,8 +300,7 @@ def device_uses(problem: Problem, schedule: Schedule) -> tuple[DeviceUse, ...]:
     found = []
     for d in own_devices(problem):
         changes: dict[str, Any] = {"tasks": int(count[d]), "busy": int(busy[d])}
-        if (held := member_memory(problem, schedule.device, d)) is not None:
-            changes["memory"] = int(held.sum())
+        changes["memory"] = device_memory(problem, schedule, used, d)
         changes["capacity"] = memory_capacity(problem, d)
         found.append(replace(uses[d], **changes))
     return tuple(found)

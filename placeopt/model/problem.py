@@ -12,15 +12,17 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from importlib import import_module
 from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.layout import Layout
+from placeopt.model.modes import Members, members_by_resource
 from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.pipeline import Pipeline
-from placeopt.model.resources import Resources
+from placeopt.model.resources import POOL, Resources
 from placeopt.model.rules import Rule
 from placeopt.model.setups import Setups
 from placeopt.model.shared_links import SharedLinks
@@ -417,7 +419,7 @@ class Problem:
         return int(self.group.max()) + 1 if self.n_tasks else 0
 
     @property
-    def members(self) -> tuple[tuple[int, ...], ...] | None:
+    def members(self) -> Members | None:
         """(m,) the devices that each one occupies, itself or as a mode or a team of others; None without modes."""
         if self.pipeline is not None:
             machines = self.pipeline.machines
@@ -426,12 +428,9 @@ class Problem:
             return machines if machines is not None and machines[:first] == tuple((d,) for d in range(first)) else None
         if self.resources is None:
             return None
-        place = {name: d for d, name in enumerate(self.device_names)}
-        found = [set[int]() for _ in place]
-        for r, name in enumerate(self.resources.names):
-            for d in np.flatnonzero(self.resources.amounts(r).any(axis=0)).tolist() if name in place else ():
-                found[d].add(place[name])
-        return tuple(tuple(sorted(each)) or (d,) for d, each in enumerate(found)) if any(found) else None
+        if self not in _members:
+            _members[self] = members_by_resource(self.device_names, self.feasible, self.resources)
+        return _members[self]
 
     @property
     def has_modes(self) -> bool:
@@ -551,6 +550,10 @@ class Problem:
         return digest.hexdigest()[:16]
 
 
+_members: WeakKeyDictionary[Problem, Members | None] = WeakKeyDictionary()
+"""The members of problems with resources, which reports ask for repeatedly."""
+
+
 def check_problem(caller: str, problem: object) -> None:
     """Reject anything but a `Problem`."""
     if not isinstance(problem, Problem):
@@ -582,6 +585,60 @@ def own_devices(problem: Problem) -> list[int]:
     """The devices that are neither modes nor teams of others."""
     members = problem.members
     return [d for d in range(problem.n_devices) if members is None or members[d] == (d,)]
+
+
+def homes(problem: Problem) -> Int:
+    """(m,) the device that stands for each one in reports: itself, or the first member of a mode or a team."""
+    members = problem.members
+    return np.arange(problem.n_devices) if members is None else np.array([team[0] for team in members], dtype=np.int64)
+
+
+def mode_of(problem: Problem, d: int) -> str | None:
+    """The mode for which a device of the compiled problem stands: "int4" of "gpu0: int4"; None for other devices."""
+    members = problem.members
+    if members is None or members[d] == (d,):
+        return None
+    return problem.device_names[d].removeprefix(f"{team_name(problem, d)}: ")
+
+
+def team_name(problem: Problem, d: int) -> str:
+    """The devices of the document that a device occupies: "gpu0", or "gpu0+gpu1" for a team."""
+    members = problem.members
+    return "+".join(problem.device_names[each] for each in ((d,) if members is None else members[d]))
+
+
+def task_label(problem: Problem, i: int, d: int) -> str:
+    """The name of a task, and the mode in which it runs on a device: "conv (int4)"."""
+    mode = mode_of(problem, d)
+    return problem.task_names[i] if mode is None else f"{problem.task_names[i]} ({mode})"
+
+
+def tasks_by_device(problem: Problem) -> dict[int, Bool]:
+    """(n,) whether each task may run on a device, itself or in a mode or a team, by device of the document."""
+    found = {d: problem.feasible[:, d].copy() for d in own_devices(problem)}
+    for d, team in enumerate(problem.members or ()):
+        for each in team:
+            found[each] |= problem.feasible[:, d]
+    return found
+
+
+def memory_budget(problem: Problem, d: int) -> int | None:
+    """The budget that is the memory of a device of modes and teams; None if it is unlimited, or not used by them."""
+    resources, name = problem.resources, POOL + problem.device_names[d]
+    known = resources is not None and problem.has_modes and name in resources.names
+    return resources.names.index(name) if resources is not None and known else None
+
+
+def memory_capacity(problem: Problem, d: int) -> int | None:
+    """Bytes of a device, or of the smallest member of a mode or a team; None if unlimited."""
+    if problem.members is not None and problem.members[d] != (d,):
+        return min(
+            (size for each in problem.members[d] if (size := memory_capacity(problem, each)) is not None), default=None
+        )
+    budget = memory_budget(problem, d)
+    if budget is not None and problem.resources is not None:
+        return int(problem.resources.capacity[budget])
+    return None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d])
 
 
 def rounding_text(problem: Problem) -> str | None:
@@ -645,6 +702,29 @@ def devices_by_class(problem: Problem) -> list[list[int]]:
     return list(classes.values())
 
 
+def own_classes(problem: Problem) -> list[list[int]]:
+    """`devices_by_class` without modes and teams; a device of which there are some is a class of its own."""
+    members, own = problem.members, own_devices(problem)
+    if members is None:
+        return devices_by_class(problem)
+    occupied = {each for d, team in enumerate(members) if team != (d,) for each in team}
+    classes: dict[int, list[int]] = {}
+    for d in own:
+        classes.setdefault(-1 - d if d in occupied else int(problem.device_class[d]), []).append(d)
+    return list(classes.values())
+
+
+def modes_by_device(problem: Problem) -> dict[int, list[str]]:
+    """The names of the modes in which tasks may run, by device of the document."""
+    found: dict[int, dict[str, None]] = {d: {} for d in own_devices(problem)}
+    able: Bool = np.asarray(problem.feasible.any(axis=0))
+    for d, team in enumerate(problem.members or ()):
+        if (mode := mode_of(problem, d)) is not None and able[d]:
+            for each in team:
+                found[each][mode] = None
+    return {d: list(names) for d, names in found.items()}
+
+
 DEVICE_ROWS = 20
 """Maximum number of rows of the table of device classes in a notebook."""
 
@@ -664,17 +744,16 @@ def _html(problem: Problem) -> str:
         facts.append(("shared links", "; ".join(problem.shared_links.texts(problem.device_names)[:DEVICE_ROWS])))
     if problem.n_groups < problem.n_tasks:
         facts.append(("colocation", counted(problem.n_groups, "group")))
-    classes = devices_by_class(problem)
+    classes, able = own_classes(problem), tasks_by_device(problem)
     rows = []
     for members in classes[:DEVICE_ROWS]:
         first = members[0]
         label = problem.device_names[first]
         if len(members) > 1:
             label = f"{label} .. {problem.device_names[members[-1]]} ({len(members):,})"
-        capacity = None if problem.capacity[first] == UNLIMITED else int(problem.capacity[first])
-        tiers = [capacity] if problem.tiers is None else problem.tiers.sizes(first)
+        tiers = [memory_capacity(problem, first)] if problem.tiers is None else problem.tiers.sizes(first)
         memory = " + ".join("unlimited" if size is None else size_text(size) for size in tiers)
-        rows.append((label, problem.device_types[first], memory, f"{int(problem.feasible[:, first].sum()):,}"))
+        rows.append((label, problem.device_types[first], memory, f"{int(able[first].sum()):,}"))
     parts = [facts_table(facts), grid_table(("devices", "type", "memory of each", "tasks that may run"), rows, left=2)]
     if len(classes) > DEVICE_ROWS:
         more = len(classes) - DEVICE_ROWS

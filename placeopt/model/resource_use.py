@@ -12,8 +12,7 @@ import numpy as np
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
 from placeopt.model.ports import channels
-from placeopt.model.problem import Problem
-from placeopt.model.resources import POOL
+from placeopt.model.problem import Problem, memory_budget
 from placeopt.model.schedule import Schedule, check_schedule, durations, transfer_times
 from placeopt.model.units import size_text
 
@@ -67,6 +66,22 @@ def resource_uses(problem: Problem, schedule: Schedule) -> tuple[ResourceUse, ..
         amounts = (resources.stated(r, amount) for amount in (int(resources.capacity[r]), used))
         found.append(ResourceUse(name, renewable, resources.is_memory(r), *amounts))
     return tuple(found)
+
+
+def device_resources(problem: Problem) -> set[int]:
+    """The resources that are devices with modes, or their memory: documents state no such resources."""
+    members, resources = problem.members, problem.resources
+    if members is None or resources is None:
+        return set()
+    occupied = sorted({each for d, team in enumerate(members) if team != (d,) for each in team})
+    found = [resources.occupying(problem.device_names[d]) for d in occupied if problem.pipeline is None]
+    return {r for r in (*found, *(memory_budget(problem, d) for d in occupied)) if r is not None}
+
+
+def stated_uses(problem: Problem, schedule: Schedule) -> list[ResourceUse]:
+    """`resource_uses` without `device_resources`, whose use that of devices contains."""
+    hidden = device_resources(problem)
+    return [use for r, use in enumerate(resource_uses(problem, schedule)) if r not in hidden]
 
 
 def use_over_time(problem: Problem, schedule: Schedule, r: int) -> tuple[Int, Int]:
@@ -154,14 +169,8 @@ SHOWN = 12
 
 
 def use_facts(problem: Problem, schedule: Schedule) -> list[tuple[str, str, str]]:
-    """Names of resources, the used share of each, and the use in words; those used most if there are many.
-
-    Without the devices that modes and teams occupy, and their memory, which the table of devices shows.
-    """
-    shown = set() if not problem.has_modes else set(problem.device_names)
-    if problem.pipeline is None:
-        shown |= {POOL + name for name in shown}
-    uses = [use for use in resource_uses(problem, schedule) if use.name not in shown]
+    """Names of resources, the used share of each, and the use in words; those used most if there are many."""
+    uses = stated_uses(problem, schedule)
     chosen = sorted(sorted(range(len(uses)), key=lambda r: -uses[r].share)[:SHOWN])
     facts = [(visible(uses[r].name, 40), f"{uses[r].share:.1%}", uses[r].text) for r in chosen]
     if len(uses) > SHOWN:

@@ -98,6 +98,11 @@ class Resources(Rule):
         found = [r for r, name in enumerate(self.names) if self.renewable[r] and name.rstrip("'") == CORES + device]
         return found[-1] if found else None
 
+    def occupying(self, device: str) -> int | None:
+        """The resource that is a device itself, which modes and teams occupy, by its name; None if there is none."""
+        named = [r for r, name in enumerate(self.names) if self.renewable[r] and device in (name, name.rstrip("'"))]
+        return named[-1] if named and self.cores_of(device) is None else None
+
     def is_memory(self, r: int) -> bool:
         """Whether a resource is memory that devices share, in bytes."""
         return not self.renewable[r] and self.names[r].startswith(POOL)

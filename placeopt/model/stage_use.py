@@ -11,7 +11,7 @@ from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import used_memory
 from placeopt.model.period import loads
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.problem import Problem, memory_capacity
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.model.stages import kept_runs, rules, trivial_stages
 
@@ -156,7 +156,7 @@ def stage_uses(problem: Problem, schedule: Schedule) -> tuple[StageUse, ...]:
                 load=int(load.total[d]),
                 idle=1 - int(load.total[d]) / (period * len(team)) if period else 0.0,
                 memory=int(memory[d]),
-                capacity=None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d]),
+                capacity=memory_capacity(problem, d),
                 kept=int(kept[d]),
             )
         )

@@ -35,7 +35,8 @@ from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Bool, Int, checked_share
 from placeopt.model.building import with_changes
 from placeopt.model.objective import Value, evaluate, moved_edges
-from placeopt.model.problem import CONSOLIDATE, Problem
+from placeopt.model.problem import CONSOLIDATE, Problem, homes
+from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, durations
 from placeopt.model.segments import cut_segments
 from placeopt.protocol import Options, unsupported
@@ -122,9 +123,11 @@ class Consolidation:
 
 
 def pieces(problem: Problem, schedule: Schedule) -> Pieces:
-    """Count the devices, segments and transfers of a schedule."""
+    """Count the devices, segments and transfers of a schedule; modes of a device are one device."""
     segments = cut_segments(problem, schedule, keep_order=True)
-    return Pieces(len(np.unique(schedule.device)), len(segments), len(moved_edges(problem, schedule.device)))
+    edges, home = moved_edges(problem, schedule.device), homes(problem)[schedule.device]
+    moved = home[problem.edge_source[edges]] != home[problem.edge_target[edges]]
+    return Pieces(len(np.unique(occupied_devices(problem, schedule)[1])), len(segments), int(moved.sum()))
 
 
 def consolidate(
@@ -288,6 +291,8 @@ class _Search:
 
     def _needs(self, devices: int) -> bool:
         """Whether each choice of one device less has a lower bound above the limit, or no schedule."""
+        if self.problem.has_modes:  # the choices are of modes and teams, not of devices
+            return devices <= 1
         problem, classes = self.problem, range(int(self.problem.device_class.max(initial=-1)) + 1)
         members = [np.flatnonzero(problem.device_class == c).tolist() for c in classes]
         if devices <= 1 or len(members) > CHOICES:

@@ -15,7 +15,7 @@ from placeopt.model.notebook import facts_table, framed, grid_table, note
 from placeopt.model.objective import Value
 from placeopt.model.period import period
 from placeopt.model.problem import Problem, document_facts
-from placeopt.model.resource_use import resource_uses, use_facts
+from placeopt.model.resource_use import stated_uses, use_facts
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import stage_uses
 from placeopt.model.units import size_text
@@ -211,9 +211,10 @@ class Result:
         Parameters
         ----------
         rows
-            "tasks": task, device, type (of the device), start, end, duration, ready (the later of its release time and
-            the arrival of its last input), memory (bytes under the `sum` model: the sum of resident, output and
-            scratch, which follow), received (bytes received from other devices).
+            "tasks": task, device (gpu0+gpu1 for a team), mode (if tasks of the problem have modes), type (of the
+            device), start, end, duration, ready (the later of its release time and the arrival of its last input),
+            memory (bytes under the `sum` model: the sum of resident, output and scratch, which follow), received (bytes
+            received from other devices).
             "devices": device, type, tasks, busy, memory (bytes, under the problem's memory model), capacity (bytes),
             swap (time of swapping before the first task, with memory tiers).
             "transfers": producer, consumer, sender, receiver, start, end, duration, payload (bytes), serves (number of
@@ -338,7 +339,7 @@ class Result:
             "devices": [asdict(use) for use in self.devices],
             "resources": []
             if schedule is None or self.values is None
-            else [use.to_dict() for use in resource_uses(problem, schedule)],
+            else [use.to_dict() for use in stated_uses(problem, schedule)],
             "passes": None if self.passes is None else self.passes.to_dict(),
             "consolidation": None if self.consolidation is None else self.consolidation.to_dict(),
             "certificate": None if self.checked is None else self.checked.to_dict(),

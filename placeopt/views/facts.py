@@ -12,12 +12,11 @@ import numpy as np
 
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
-from placeopt.model.memory import memory_capacity
 from placeopt.model.metrics import ccr
 from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.period import period
 from placeopt.model.pipeline import UNBOUNDED
-from placeopt.model.problem import Metric, Problem, own_devices, sizes
+from placeopt.model.problem import Metric, Problem, homes, memory_capacity, own_devices, sizes
 from placeopt.model.schedule import Schedule, durations, edge_transfers, makespan
 from placeopt.model.stage_use import StageUse, idle_devices, idle_share, stage_uses
 from placeopt.model.stages import rules
@@ -106,11 +105,13 @@ def verdict_text(feasible: bool | None, violations: int) -> str:
 def task_traffic(problem: Problem, device: Int) -> tuple[Int, Int]:
     """Return the bytes (n,) that each task sends to other devices, and the bytes (n,) that it receives from them.
 
-    A transfer that serves several consumers counts once for the producer and once for each consumer.
+    A transfer that serves several consumers counts once for the producer and once for each consumer. Between modes of
+    one device, nothing moves.
     """
-    carrier = edge_transfers(problem, device)
+    carrier, home = edge_transfers(problem, device), homes(problem)[device]
     sent, received = np.zeros((2, problem.n_tasks), dtype=np.int64)
-    first, moved = carrier == np.arange(problem.n_edges), carrier >= 0
+    moved = (carrier >= 0) & (home[problem.edge_source] != home[problem.edge_target])
+    first = moved & (carrier == np.arange(problem.n_edges))
     np.add.at(sent, problem.edge_source[first], problem.payload[first])
     np.add.at(received, problem.edge_target[moved], problem.payload[moved])
     return sent, received

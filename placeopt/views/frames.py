@@ -13,7 +13,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.memory import earliest_starts
 from placeopt.model.objective import moved_edges
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, homes, mode_of, team_name
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
 from placeopt.views.facts import task_traffic
 
@@ -82,7 +82,8 @@ def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:
     np.maximum.at(ready, problem.edge_target, arrivals(problem, schedule))
     return {
         "task": list(problem.task_names),
-        "device": _names(problem.device_names, device),
+        "device": [team_name(problem, d) for d in device.tolist()],
+        **({"mode": [mode_of(problem, d) for d in device.tolist()]} if problem.has_modes else {}),
         "type": _names(problem.device_types, device),
         "start": schedule.start,
         "end": schedule.start + took,
@@ -98,7 +99,8 @@ def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:
 
 def _transfers(problem: Problem, schedule: Schedule) -> dict[str, Any]:
     device = schedule.device
-    edge = moved_edges(problem, device)
+    edge, home = moved_edges(problem, device), homes(problem)[device]
+    edge = edge[home[problem.edge_source[edge]] != home[problem.edge_target[edge]]]  # not between modes of a device
     took = edge_ticks(problem, device)[edge]
     end = arrivals(problem, schedule)[edge]
     source, target = problem.edge_source[edge], problem.edge_target[edge]
@@ -106,8 +108,8 @@ def _transfers(problem: Problem, schedule: Schedule) -> dict[str, Any]:
     return {
         "producer": _names(problem.task_names, source),
         "consumer": _names(problem.task_names, target),
-        "sender": _names(problem.device_names, device[source]),
-        "receiver": _names(problem.device_names, device[target]),
+        "sender": _names(problem.device_names, home[source]),
+        "receiver": _names(problem.device_names, home[target]),
         "start": end - took,
         "end": end,
         "duration": took,

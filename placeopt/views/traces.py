@@ -4,8 +4,9 @@ The files use the JSON object format of the Trace Event Format (Google,
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU), with
 
     metadata events (M)   names and order of processes and threads
-    complete events (X)   tasks, one thread per device; under port contention also transfers, on one thread for the
-                          sending and one for the receiving port of each device, or for its only port
+    complete events (X)   tasks, one thread per device, those of teams on that of each member; under port contention
+                          also transfers, on one thread for the sending and one for the receiving port of each device,
+                          or for its only port
     flow events (s, f)    transfers: from a producer to its consumers on other devices; under port contention from the
                           producer to the sending port, then to the receiving port, then to every consumer served
     counter events (C)    live bytes on each device, and what is in use of renewable resources, in separate processes
@@ -30,17 +31,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from placeopt.io.files import StrPath, write_whole
-from placeopt.model.memory import memory_profiles
+from placeopt.model.memory import freed_at, memory_profile
 from placeopt.model.period import sends
 from placeopt.model.ports import channels, ports_of
-from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.model.resource_use import lanes, use_over_time
+from placeopt.model.problem import Problem, homes, memory_capacity, own_devices, task_label
+from placeopt.model.resource_use import device_resources, lanes, occupied_devices, use_over_time
 from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
 from placeopt.model.stages import rules
 from placeopt.simulation.steady import KINDS, runs_of, steady_periods
@@ -196,7 +197,7 @@ class _Tracks(_Threads):
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         super().__init__(problem)
-        self._device = schedule.device.tolist()
+        self._device = homes(problem)[schedule.device].tolist()
         # What is added to the name of a device for each of its threads.
         self._added = [""]
         if schedule.transfers is not None:
@@ -204,9 +205,11 @@ class _Tracks(_Threads):
         self._per_device = len(self._added)
         self._parallel = {int(d) * self._per_device for d in np.flatnonzero(problem.parallel)}
         self._tasks = self._make_tasks(schedule)
-        self._all = [*self._tasks, *self._make_flows(schedule)]
+        self._all = [*self._tasks, *self._make_members(schedule), *self._make_flows(schedule)]
         self._channels = [] if schedule.transfers is None else [name for name, _ in channels(problem)]
-        self._finish(range(self._per_device * problem.n_devices + len(self._channels)))
+        first = self._per_device * problem.n_devices
+        own = [d * self._per_device + kind for d in own_devices(problem) for kind in range(self._per_device)]
+        self._finish([*own, *range(first, first + len(self._channels))])
 
     def names(self) -> Iterator[str]:
         """Return the metadata events."""
@@ -226,7 +229,7 @@ class _Tracks(_Threads):
         ticks = durations(problem, schedule.device).tolist()
         sent, received = task_traffic(problem, schedule.device)
         columns = zip(
-            problem.task_names, self._device, schedule.start.tolist(), ticks, problem.resident.tolist(),
+            self._labels(schedule), self._device, schedule.start.tolist(), ticks, problem.resident.tolist(),
             problem.output.tolist(), problem.scratch.tolist(), sent.tolist(), received.tolist(), self._position,
             strict=True,
         )  # fmt: skip
@@ -241,6 +244,16 @@ class _Tracks(_Threads):
             for name, device, start, took, resident, output, scratch, out, into, position in columns
         ]  # fmt: skip
 
+    def _labels(self, schedule: Schedule) -> list[str]:
+        return [task_label(self._problem, i, d) for i, d in enumerate(schedule.device.tolist())]
+
+    def _make_members(self, schedule: Schedule) -> Iterator[_Slice]:
+        """Yield the slices of teams on further members, without flows: the first one has the inputs and outputs."""
+        task, device = occupied_devices(self._problem, schedule)
+        for i, d in zip(task.tolist(), device.tolist(), strict=True):
+            if d != self._device[i]:
+                yield replace(self._tasks[i], thread=d * self._per_device, flows=[])
+
     def _make_flows(self, schedule: Schedule) -> list[_Slice]:
         """Bind the flows of all transfers to their slices; return the slices of transfers, if any."""
         problem = self._problem
@@ -249,7 +262,7 @@ class _Tracks(_Threads):
         received = self._make_transfers(schedule, sources, targets, carriers)
         flow = problem.n_edges * 2 + 1  # above the numbers that transfers use
         for edge, carrier in enumerate(carriers):
-            if carrier < 0:
+            if carrier < 0 or self._device[sources[edge]] == self._device[targets[edge]]:
                 continue
             sender = (
                 self._tasks[sources[edge]] if schedule.transfers is None else received.get(carrier, [None, None])[1]
@@ -399,18 +412,19 @@ def _bind(source: _Slice, target: _Slice, number: int) -> None:
 
 def _counters(problem: Problem, schedule: Schedule) -> Iterator[str]:
     """Return the live bytes on each device."""
-    for name, capacity, (ticks, live) in zip(
-        problem.device_names, problem.capacity.tolist(), memory_profiles(problem, schedule), strict=True
-    ):
-        limit = "unlimited" if capacity == UNLIMITED else f"{capacity} bytes"
-        yield from _counter(problem, f"{name} (capacity {limit})", MEMORY, "bytes", ticks.tolist(), live.tolist())
+    freed = freed_at(problem, schedule)
+    for d in own_devices(problem):
+        (ticks, live), capacity = memory_profile(problem, schedule, d, freed), memory_capacity(problem, d)
+        title = f"{problem.device_names[d]} (capacity {'unlimited' if capacity is None else f'{capacity} bytes'})"
+        yield from _counter(problem, title, MEMORY, "bytes", ticks.tolist(), live.tolist())
 
 
 def _uses(problem: Problem, schedule: Schedule) -> Iterator[str]:
     """Return what is in use of each renewable resource."""
-    resources = problem.resources
+    resources, hidden = problem.resources, device_resources(problem)
     for r in [] if resources is None else np.flatnonzero(resources.renewable).tolist():
-        assert resources is not None
+        if resources is None or r in hidden:
+            continue
         ticks, used = use_over_time(problem, schedule, r)
         title = f"{resources.names[r]} (capacity {resources.text(r, int(resources.capacity[r]))})"
         amounts = [resources.stated(r, amount) for amount in used.tolist()]

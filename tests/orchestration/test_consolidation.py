@@ -19,7 +19,7 @@ import placeopt as po
 from placeopt.model.building import with_changes
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
-from placeopt.orchestration.consolidation import pieces
+from placeopt.orchestration.consolidation import Pieces, pieces
 from placeopt.protocol.registry import find_solver
 
 INCEPTION = Path(__file__).parents[2] / "problems" / "inception.yaml"
@@ -258,6 +258,21 @@ class TestDocuments:
     def test_with_another_value_are_rejected(self, stated: Any) -> None:
         with pytest.raises(po.SpecError, match=re.escape("expected a number from 0 to 1, or such as 1%")):
             two_branches(consolidate=stated)
+
+
+def test_modes_of_a_device_are_one_device() -> None:
+    task = {"time": 4, "output": 8, "modes": {"one": {}, "two": {"time": 5}, "both": {"team": {"gpu": 2}, "time": 1}}}
+    document = {"placeopt": 1, "devices": {"gpu": {"count": 2}}, "tasks": {"a": task, "b": task | {"after": "a"}}}
+    problem = po.compile(document)
+
+    def found(*places: str) -> Pieces:
+        return pieces(problem, po.simulate(problem, [problem.device_names.index(name) for name in places]))
+
+    assert found("gpu0: one", "gpu0: two") == (1, 2, 0)
+    assert found("gpu0: one", "gpu1: one") == (2, 2, 1)
+    assert found("gpu0+gpu1: both", "gpu0: one") == (2, 2, 0)
+    team = po.simulate(problem, [problem.device_names.index("gpu0+gpu1: both")] * 2)
+    assert not po.consolidate(problem, team, 0.5)[1].fewest  # a limit of modes in use proves nothing about devices
 
 
 class TestCommand:

@@ -722,3 +722,49 @@ def test_every_kind_has_a_change() -> None:
     shared = {**document(), "resources": {"r": 1}, "budgets": {"b": 1}}
     next(iter(shared["tasks"].values()))["uses"] = {"r": 1, "b": 1}
     assert {change.kind for change in make_changes(po.compile(shared))[0]} == set(KINDS)
+
+
+def test_modes_are_those_of_their_devices() -> None:
+    """Rows and notes name devices of the document: neither modes nor the resources that they occupy."""
+    modes = {"fp16": {}, "small": {"memory": 2, "output": 10}, "split": {"team": {"gpu": 2}, "all_reduce": 8}}
+    task = {"time": {"gpu": 8, "cpu": 20}, "memory": 6, "output": 20, "modes": modes, "devices": "gpu"}
+    tasks = {"load": {"time": {"cpu": 4}, "output": 8}, "a": task | {"after": "load"}, "b": task | {"after": "a"}}
+    devices = {"cpu": {}, "gpu": {"count": 2, "memory": 40}}
+    links = {"default": {"bandwidth": "1 MB/s", "latency": 4}}
+    problem = po.compile(
+        {"placeopt": 1, "resolution": "1 us", "devices": devices, "links": links, "tasks": tasks, "resources": {"r": 2}}
+    )
+    changes, notes = make_changes(problem)
+    assert [change.text for change in changes] == [
+        "one more cpu", "cpu twice as fast", "gpu twice as fast", "20% more memory",
+        "twice the bandwidth of all links", "half the latency", "transfers take no time",
+    ]  # fmt: skip
+    assert notes == (
+        "devices of gpu: devices that run tasks in modes are not supported",
+        "resources of r: no task uses it",
+    )
+    by_name = {change.name: change for change in changes}
+    room = by_name["memory"].problem.resources
+    assert room is not None
+    assert [int(room.capacity[r]) for r in room.budgets] == [48, 48]
+    faster = by_name["bandwidth:all links"].problem
+    cpu, small, plain = (problem.device_names.index(name) for name in ("cpu", "gpu0: small", "gpu1: fp16"))
+    for source, before, after in ((plain, 20, 10), (small, 10, 5)):  # the output of the mode is half as large
+        for changed, ticks in ((problem, before), (faster, after)):
+            assert int(changed.transfer(20, source, cpu)) == 4 + ticks
+    assert [int(faster.transfer(20, *pair)) for pair in ((1, plain - 1), (plain - 1, plain))] == [0, 14]
+    assert by_name["speed:gpu"].notes == ("what teams exchange takes less time, too",)
+    assert by_name["network"].notes == ("what teams exchange takes as long as before",)
+    with pytest.raises(po.UsageError, match="no renewable resource"):
+        make_changes(problem, ["resources:gpu0"])
+    with pytest.raises(po.UsageError, match="no budget"):
+        make_changes(problem, ["budgets:memory of gpu0"])
+
+
+def test_a_team_with_devices_of_other_types_is_as_fast_as_before() -> None:
+    task = {"time": 8, "modes": {"both": {"team": {"cpu": 1, "gpu": 1}}, "one": {"time": 10}}}
+    problem = po.compile({"placeopt": 1, "devices": {"cpu": {}, "gpu": {}}, "tasks": {"a": task}})
+    (change,), _ = make_changes(problem, ["speed:gpu"])
+    ticks = {name: int(change.problem.duration[0, d]) for d, name in enumerate(problem.device_names) if ":" in name}
+    assert ticks == {"cpu+gpu: both": 8, "cpu: one": 10, "gpu: one": 5}
+    assert change.notes == ("teams with devices of other types are as fast as before",)

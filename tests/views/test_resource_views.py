@@ -17,11 +17,14 @@ from pages import embedded
 import placeopt as po
 from placeopt.model.resource_use import channel_use, use_over_time
 from placeopt.model.schedule import durations
+from placeopt.model.stage_use import stage_uses
 from placeopt.orchestration.result import device_grid
 from placeopt.simulation.pipelines import periodic_schedule
-from placeopt.views.facts import problem_line
+from placeopt.views.facts import problem_line, task_traffic
+from placeopt.views.frames import result_frame
 from placeopt.views.page import plan_page
 from placeopt.views.plots.gantt import DETAILED, RESOURCES, draw_gantt, make_rows
+from placeopt.views.plots.memory import draw_memory
 from placeopt.views.traces import trace_text
 
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -83,12 +86,60 @@ def test_a_team_has_a_bar_in_the_row_of_each_member() -> None:
     assert rows.task.tolist() == [0, 0, 1, 2]
     assert rows.device.tolist() == [1, 2, 2, 0]
     assert rows.bar.tolist() == [0, 2, 3]
-    assert rows.devices == [0, 1, 2, 3, 4, 5, 6]
+    assert rows.devices == [0, 1, 2]
     text = draw_gantt(problem, schedule)
     assert "more devices" not in text.axes[0].get_title()
     result = po.solve(problem, "heft")
     assert [row[0] for row in device_grid(result).rows] == ["cpu", "gpu0", "gpu1"]
     assert "3 devices, 4 modes and teams" in str(result)
+
+
+def test_reports_name_the_devices_of_the_file_and_the_modes() -> None:
+    problem, schedule = team()
+    data, arrays = embedded(plan_page(problem, schedule, po.verify(problem, schedule)))
+    shown = data["schedule"]
+    assert [device["name"] for device in shown["devices"]] == ["cpu", "gpu0", "gpu1"]
+    assert [each["label"] for each in shown["legend"]] == ["cpu", "gpu0", "gpu1"]
+    assert shown["names"] == ["a", "b (both)", "b (both)", "c (one)"]
+    assert arrays["offset"].tolist() == [0, 1, 2, 4]
+    assert shown["resources"] == []
+    assert "rows" not in shown
+    trace = json.loads(trace_text(problem, schedule))["traceEvents"]
+    threads = {event["tid"]: event["args"]["name"] for event in trace if event["name"] == "thread_name"}
+    bars = [(threads[event["tid"]], event["name"]) for event in trace if event["ph"] == "X"]
+    assert sorted(bars) == [("cpu", "a"), ("gpu0", "b (both)"), ("gpu1", "b (both)"), ("gpu1", "c (one)")]
+    assert {event["name"] for event in trace if event["ph"] == "C"} == {
+        "cpu (capacity unlimited)", "gpu0 (capacity 9 bytes)", "gpu1 (capacity 9 bytes)"
+    }  # fmt: skip
+    picture = draw_gantt(problem, schedule)
+    assert {"b (both)", "c (one)", "a"} <= {text.get_text() for text in picture.axes[0].texts}
+    names = [axes.get_title(loc="left") for axes in draw_memory(problem, schedule).axes]
+    assert names == ["cpu: 0 B, no limit", "gpu0: 0 B of 9 B (0.0%)", "gpu1: 0 B of 9 B (0.0%)"]
+
+
+def test_data_frames_and_json_name_the_devices_of_the_file() -> None:
+    pytest.importorskip("pandas")
+    problem, _ = team()
+    result = po.solve(problem, "cp-sat")
+    tasks, devices = result.to_frame(), result.to_frame("devices")
+    assert list(tasks.columns[:3]) == ["task", "device", "mode"]
+    assert set("+".join(tasks.device).split("+")) <= set(devices.device)
+    data = result.to_dict()
+    assert [use["name"] for use in data["devices"]] == list(devices.device) == ["cpu", "gpu0", "gpu1"]
+    assert data["resources"] == []
+    assert all(name in problem.device_names for name in data["placement"].values())
+
+
+def test_nothing_moves_between_modes_of_a_device() -> None:
+    pytest.importorskip("pandas")
+    task = {"time": 4, "output": 8, "modes": {"one": {}, "two": {"time": 5}}}
+    tasks = {"a": task, "b": task | {"after": "a"}, "c": task | {"after": "b"}}
+    problem = po.compile({"placeopt": 1, "devices": {"gpu": {"count": 2}}, "tasks": tasks})
+    places = ("gpu0: one", "gpu0: two", "gpu1: one")
+    schedule = po.simulate(problem, [problem.device_names.index(name) for name in places])
+    assert [amounts.tolist() for amounts in task_traffic(problem, schedule.device)] == [[0, 8, 0], [0, 0, 8]]
+    frame = result_frame(problem, "x", schedule, po.device_uses(problem, schedule), "transfers", "tick")
+    assert frame[["producer", "sender", "receiver"]].to_numpy().tolist() == [["b", "gpu0", "gpu1"]]
 
 
 def test_the_memory_and_the_time_of_a_device_are_those_of_all_its_modes_and_teams() -> None:
@@ -106,6 +157,9 @@ def test_the_memory_and_the_time_of_a_device_are_those_of_all_its_modes_and_team
             ("cpu", 0, 0, 0, 5), ("gpu0", 1, 4, 3, 9), ("gpu1", 3, 11, 6, 9),
         ]  # fmt: skip
         assert "memory 14 B of 23 B" in problem_line(problem)
+    assert {use.devices[0]: (use.memory, use.capacity) for use in stage_uses(problem, schedule)} == {
+        "gpu1": (2, 9), "gpu0+gpu1: both": (3, 9), "gpu1: small": (1, 9)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("n", [12, DETAILED + 1])
@@ -188,6 +242,31 @@ def test_traces_have_lanes_and_counters() -> None:
             counted[each["name"]] = max(counted[each["name"]], each["args"]["used"])
     uses = {use.name: use for use in po.resource_uses(problem, schedule) if use.renewable}
     assert counted == {f"{name} (capacity {use.capacity})": use.used for name, use in uses.items()}
+
+
+def test_inspect_describes_the_devices_of_the_file(tmp_path: Path) -> None:
+    modes = {"one": {}, "both": {"team": {"gpu": 2}}, "big": {"memory": "8 GiB"}}
+    gpu = {"count": 2, "memory": "4 GiB", "unavailable": [{"from": "1 s", "to": "2 s"}]}
+    tasks = {name: {"time": "4 s", "devices": "gpu", "modes": modes} for name in "bc"} | {"a": {"time": {"cpu": "2 s"}}}
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps({"placeopt": 1, "devices": {"cpu": {}, "gpu": gpu}, "tasks": tasks}))
+    lines = [" ".join(line.split()) for line in run("inspect", path).out.splitlines()]
+    assert lines[0].startswith("problem: 3 tasks, 0 edges, 3 devices, 5 modes and teams")
+    assert [line for line in lines if line.startswith("unavailable")] == [
+        "unavailable gpu0: 1 s to 2 s", "unavailable gpu1: 1 s to 2 s",
+    ]  # fmt: skip
+    assert "cpu cpu unlimited 1 of 3 tasks" in lines
+    assert "gpu0 gpu 4 GiB 2 of 3 tasks one, both" in lines
+    assert not any(line.startswith("resources") for line in lines)
+    data = json.loads(run("inspect", path, "--json").out)
+    assert data["devices"] == 3
+    assert data["resources"] == []
+    assert [(group["devices"], group["capacity"], group["modes"]) for group in data["device_classes"]] == [
+        (["cpu"], None, []), (["gpu0"], 2**32, ["one", "both"]), (["gpu1"], 2**32, ["one", "both"]),
+    ]  # fmt: skip
+    rows = po.load(path)._repr_html_()
+    assert "gpu1" in rows
+    assert "gpu1: one" not in rows
 
 
 def test_the_command_line_describes_resources() -> None:

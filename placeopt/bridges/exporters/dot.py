@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
+from placeopt.model.problem import homes
 from placeopt.model.schedule import durations
 from placeopt.model.units import size_text, time_text
 from placeopt.views.plots import palette
@@ -28,8 +29,8 @@ _RUN = re.compile(r'(?<!\\)\\(?:\\\\)*(?="|\r?\n|\Z)')
 def export(request: ExportRequest) -> Exported:
     """Return a plan as a directed graph; O(n + e)."""
     problem, schedule = request.problem, request.schedule
-    colors = palette.device_colors(problem.device_types)
-    tick = float(problem.resolution)
+    colors = palette.problem_colors(problem)
+    tick, home = float(problem.resolution), homes(problem)
     device, start = schedule.device.tolist(), schedule.start.tolist()
     ticks = durations(problem, schedule.device).tolist()
     lines = [
@@ -55,7 +56,7 @@ def export(request: ExportRequest) -> Exported:
         problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist(), strict=True
     ):
         attributes = {"payload": _quoted(f"{payload} B")}
-        if device[source] == device[target]:
+        if home[device[source]] == home[device[target]]:
             attributes["color"] = _quoted(palette.MUTED)
         else:
             attributes |= {"style": "dashed", "color": _quoted(palette.INK), "label": _label(size_text(payload))}
@@ -68,7 +69,7 @@ def _legend(request: ExportRequest) -> str:
     """An HTML-like label: the name of the problem, and a row for each device, or for each type of many devices."""
     problem = request.problem
     rows = [f'<tr><td colspan="2">{html.escape(_plain(problem.name))}</td></tr>'] if problem.name else []
-    for swatch in palette.legend(problem.device_names, problem.device_types):
+    for swatch in palette.problem_legend(problem):
         cells = "".join(
             f'<td bgcolor="{color}" fixedsize="true" width="12" height="12"></td>' for color in swatch.colors
         )

@@ -27,7 +27,7 @@ _GRADIENT = [{"stop": 0, "bgColor": palette.PAPER}, {"stop": 1, "bgColor": palet
 def export(request: ExportRequest, folder: Path) -> Exported:
     """Write a file for each value into a folder; O(n)."""
     problem, schedule = request.problem, request.schedule
-    colors = palette.device_colors(problem.device_types)
+    colors = palette.problem_colors(problem)
     device = schedule.device.tolist()
     microseconds = float(problem.resolution) * 1e6
     start = [round(at * microseconds, 6) for at in schedule.start.tolist()]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from placeopt.errors import Issue, UsageError, path_text
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, own_devices
 from placeopt.protocol import Solver
 from placeopt.protocol.registry import Setting, find_solver, settings_of, solver_names
 from placeopt.views.facts import problem_line
@@ -139,7 +139,7 @@ def problem_card(problem: Problem) -> ProblemCard:
         name=problem.name,
         summary=problem_line(problem),
         tasks=problem.n_tasks,
-        devices=problem.n_devices,
+        devices=len(own_devices(problem)),
         objective=str(problem.objective),
         kind=kind_of(problem.objective.leading_metric),
         resolution=float(problem.resolution),

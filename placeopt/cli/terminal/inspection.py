@@ -15,8 +15,16 @@ from placeopt.cli.terminal.console import facts_table, new_table, print_problem
 from placeopt.errors import counted, listing, visible
 from placeopt.model.metrics import ccr, shape
 from placeopt.model.objective import simplified
-from placeopt.model.problem import UNLIMITED, Problem, devices_by_class, document_facts
-from placeopt.model.resource_use import SHOWN, amount_text
+from placeopt.model.problem import (
+    UNLIMITED,
+    Problem,
+    document_facts,
+    memory_capacity,
+    modes_by_device,
+    own_classes,
+    tasks_by_device,
+)
+from placeopt.model.resource_use import SHOWN, amount_text, device_resources
 from placeopt.model.units import size_text, time_text
 from placeopt.orchestration.result import number
 from placeopt.passes import EXACT_PASSES, apply_passes
@@ -29,6 +37,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
     proof = prove_infeasible(problem)
     stated = problem.deadline != UNLIMITED
     chain = apply_passes(problem, EXACT_PASSES)
+    able, modes = tasks_by_device(problem), modes_by_device(problem)
     steps = [{"pass": step.name, "explanation": step.reduction.explanation} for step in chain.steps]
     return {
         "problem": problem.name,
@@ -45,7 +54,7 @@ def inspection(problem: Problem) -> dict[str, Any]:
         "pipeline": None if problem.pipeline is None else pipeline_text(problem),
         "tasks": problem.n_tasks,
         "edges": problem.n_edges,
-        "devices": problem.n_devices,
+        "devices": len(able),
         "groups": problem.n_groups,
         "separated_pairs": len(problem.separation),
         "release_times": int((problem.release > 0).sum()),
@@ -67,14 +76,15 @@ def inspection(problem: Problem) -> dict[str, Any]:
             {
                 "devices": [problem.device_names[d] for d in members],
                 "type": problem.device_types[members[0]],
-                "capacity": None if problem.capacity[members[0]] == UNLIMITED else int(problem.capacity[members[0]]),
+                "capacity": memory_capacity(problem, members[0]),
                 "tiers": [] if problem.tiers is None else problem.tiers.sizes(members[0]),
                 "unavailable": [] if problem.unavailable is None else problem.unavailable.of(members[0]),
                 "setup": {} if problem.setups is None else problem.setups.changes(members[0]),
                 **_running(problem, members[0]),
-                "feasible_tasks": int(problem.feasible[:, members[0]].sum()),
+                "feasible_tasks": int(able[members[0]].sum()),
+                "modes": modes[members[0]],
             }
-            for members in devices_by_class(problem)
+            for members in own_classes(problem)
         ],
         "resources": _resources(problem),
         "exact_passes": chain.applied.to_dict() | {"steps": steps},
@@ -95,9 +105,10 @@ def _running(problem: Problem, d: int) -> dict[str, Any]:
 
 def _resources(problem: Problem) -> list[dict[str, Any]]:
     """Return each resource: its capacity, what one task uses at most, and what all tasks use at least and at most."""
-    resources, found = problem.resources, []
+    resources, found, hidden = problem.resources, [], device_resources(problem)
     for r, name in enumerate(() if resources is None else resources.names):
-        assert resources is not None
+        if resources is None or r in hidden:
+            continue
         amounts = resources.amounts(r)
         most = amounts.max(axis=1, initial=0)
         figures = {
@@ -174,6 +185,8 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
     headers: tuple[str, ...] = ("devices", "type", "capacity each", "may run")
     if any(group["parallel"] for group in found["device_classes"]):
         headers += ("runs at once",)
+    if any(group["modes"] for group in found["device_classes"]):
+        headers += ("modes",)
     table = new_table(*headers, wrap=headers, indent=2)
     for group in found["device_classes"]:
         names = group["devices"]
@@ -184,8 +197,15 @@ def print_inspection(console: Console, problem: Problem, found: dict[str, Any]) 
         at_once = "several tasks" if group["parallel"] else "one task"
         if group["cores"] is not None:
             at_once = counted(group["cores"], "core")
-        cells = (visible(label), visible(group["type"], 20), capacity, may_run, at_once)
-        table.add_row(*map(Text, cells[: len(headers)]))
+        cells = {
+            "devices": visible(label),
+            "type": visible(group["type"], 20),
+            "capacity each": capacity,
+            "may run": may_run,
+            "runs at once": at_once,
+            "modes": listing(group["modes"], 6) if group["modes"] else "",
+        }
+        table.add_row(*(Text(cells[header]) for header in headers))
     console.print(table)
     _print_exact_passes(console, found["exact_passes"])
     if found["infeasible"] is not None:

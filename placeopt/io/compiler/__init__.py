@@ -362,7 +362,7 @@ class Compilation:
             consolidate=spec.consolidate,
             rounding=scales.rounding,
             efficiency=table.efficiency(),
-            notes=scales.notes,
+            notes=scales.notes if modes is None else (*scales.notes, *modes.notes),
             provenance=self._provenance(of_file.index),
         )
         excess = first_excess(problem)

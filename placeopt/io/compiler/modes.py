@@ -70,7 +70,11 @@ class Modes:
         The modes as tasks.
     output
         The bytes of the edges of each task that has modes, by its row: the largest output of a mode.
+    notes
+        A text for each mode that no device can run, as a resource is too small (`shared_resources`).
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self, parts: Parts, table: DurationTable, operations: dict[str, Durations], precision: NumberFormat,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, listing
 from placeopt.io.compiler.checks import TaskMemory
 from placeopt.io.compiler.modes import Modes
 from placeopt.io.compiler.tasks import Parts
@@ -67,9 +67,12 @@ def shared_resources(
         return None
     everything = [*([] if found is None else found.shares()), *shares]
     everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
+    able = feasible.copy()
     for share in everything:
         _check_capacity(parts, share, duration, feasible)
-    if modes is not None:  # only devices that remain feasible are written; `explain` needs the others without modes
+    if modes is not None:
+        modes.notes = tuple(_unused_modes(modes, everything, able, feasible))
+        # Only devices that remain feasible are written; `explain` needs the others without modes.
         everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     return assembled(everything, parallel, len(feasible))
 
@@ -146,10 +149,28 @@ def _shares(
         room = parts.scales.capacity(pool.memory, (*path, "memory"))
         yield share(POOL + name, False, room, within(places))
     for d in [] if modes is None else modes.occupied:
-        if not several[d] and not _is_pipeline(parts):
-            yield share(devices[d].name, True, 1, np.ones_like(held) * inside({d}))
+        if devices[d].spec.cores is None and not _is_pipeline(parts):
+            most = max(len(parts.tasks), 1) if several[d] else 1  # no limit: it tells modes of the device from others
+            yield share(devices[d].name, True, most, np.ones_like(held) * inside({d}))
         if capacity[d] != UNLIMITED:
             yield share(POOL + devices[d].name, False, int(capacity[d]), within({d}))
+
+
+def _unused_modes(modes: Modes, shares: list[Share], able: Bool, feasible: Bool) -> Iterator[str]:
+    """Yield a note about modes that no device can run, as a resource is too small for them."""
+    found = []
+    for key, variant in modes.variants.items():
+        devices = [d for d in variant.devices if able[variant.row, d]]
+        if devices and not feasible[variant.row, devices].any():
+            found.append((key, variant.row, devices))
+    for _, row, devices in found[:1]:
+        above = ((share, [u for u in share.amount[row, devices].tolist() if u > share.capacity]) for share in shares)
+        share, least = next((share, min(amounts)) for share, amounts in above if amounts)
+        which = "the first" if found[1:] else "it"
+        yield (
+            f"no device can run {listing([key for key, _, _ in found], 4)}: {which} uses at least {share.text(least)}, "
+            f"and {share.name} has {share.text(share.capacity)}"
+        )
 
 
 def _is_pipeline(parts: Parts) -> bool:

@@ -37,7 +37,17 @@ from placeopt.errors import UsageError, listing, suggestion, visible
 from placeopt.model import ranges
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import by_first_appearance, with_changes
-from placeopt.model.problem import COARSE, UNLIMITED, Problem, ratio_ceil
+from placeopt.model.problem import (
+    COARSE,
+    UNLIMITED,
+    Problem,
+    homes,
+    memory_budget,
+    modes_by_device,
+    own_devices,
+    ratio_ceil,
+)
+from placeopt.model.resource_use import device_resources
 from placeopt.model.resources import CORES
 from placeopt.model.tiers import build_tiers
 from placeopt.model.units import exact, is_real, size_text, time_text
@@ -146,8 +156,12 @@ def make_changes(
         If there is no such kind, device type or link class.
     """
     amounts = amounts or Amounts()
-    own = np.array(problem.device_types)
-    types = {name: np.flatnonzero(own == name) for name in dict.fromkeys(problem.device_types)}
+    own = own_devices(problem)
+    types: dict[str, Int] = {
+        name: np.array([d for d in own if problem.device_types[d] == name], dtype=np.int64)
+        for name in dict.fromkeys(problem.device_types)
+    }
+    hidden = device_resources(problem)
     classes = {each.name: each for each in link_classes(problem)}
     resources = () if problem.resources is None else problem.resources.names
     changes: list[Change] = []
@@ -155,7 +169,7 @@ def make_changes(
     for kind, chosen in _wanted(wanted).items():
         known: Sequence[str] = list(types if kind in OF_TYPES else classes)
         if kind in OF_RESOURCES:
-            known = [name for r, name in enumerate(resources) if _is_of(problem, r, kind)]
+            known = [name for r, name in enumerate(resources) if _is_of(problem, r, kind) and r not in hidden]
         for target in _targets(kind, chosen, known, classes):
             if kind in OF_RESOURCES:
                 made: _Made | None = _resource(problem, resources.index(target), amounts.resource)
@@ -163,7 +177,9 @@ def make_changes(
                 made = _make(problem, kind, types.get(target), classes.get(target), target, amounts)
             changed = None if made is None else with_changes(problem, **made.arrays)
             if made is None or changed is None or changed.fingerprint() == problem.fingerprint():
-                notes.append(f"{kind}{f' of {visible(target)}' if target else ''}: {_IDLE[kind]}")
+                moded = kind == "devices" and _has_modes(problem, types[target])
+                why = "devices that run tasks in modes are not supported" if moded else _IDLE[kind]
+                notes.append(f"{kind}{f' of {visible(target)}' if target else ''}: {why}")
                 continue
             name = f"{problem.name}, {made.text}" if problem.name else made.text
             changes.append(Change(kind, target, made.text, with_changes(changed, name=name), made.notes))
@@ -242,6 +258,8 @@ def _make(
 
 
 def _devices(problem: Problem, members: Int, target: str, count: int) -> _Made | None:
+    if _has_modes(problem, members):
+        return None
     arrays, notes = more_devices(problem, members, count)
     if not arrays["feasible"][:, -1].any():
         return None
@@ -249,9 +267,17 @@ def _devices(problem: Problem, members: Int, target: str, count: int) -> _Made |
 
 
 def _speed(problem: Problem, members: Int, target: str, factor: Fraction) -> _Made:
+    teams = problem.members or tuple((d,) for d in range(problem.n_devices))
+    every, inside = set(members.tolist()), [not set(members.tolist()).isdisjoint(team) for team in teams]
+    mixed = [d for d, team in enumerate(teams) if inside[d] and not every.issuperset(team)]
+    faster = np.array([d for d, team in enumerate(teams) if every.issuperset(team)], dtype=np.int64)
     duration = problem.duration.copy()
-    duration[:, members] = ratio_ceil(duration[:, members], factor.denominator, factor.numerator)
-    notes = _coarse(problem, problem.duration[:, members], duration[:, members], 1 / factor)
+    duration[:, faster] = ratio_ceil(duration[:, faster], factor.denominator, factor.numerator)
+    notes = _coarse(problem, problem.duration[:, faster], duration[:, faster], 1 / factor)
+    if any(len(teams[d]) > 1 for d in faster.tolist()):
+        notes += ("what teams exchange takes less time, too",)
+    if mixed:
+        notes += ("teams with devices of other types are as fast as before",)
     return _Made(f"{visible(target)} {_times(factor)} as fast", {"duration": duration}, notes)
 
 
@@ -261,11 +287,24 @@ def _memory(problem: Problem, members: Int, target: str, factor: Fraction) -> _M
         if capacity[d] != UNLIMITED:
             capacity[d] = min(math.floor(int(capacity[d]) * factor), UNLIMITED - 1)
     arrays: dict[str, Any] = {"capacity": capacity}
+    budgets = [r for d in members.tolist() if (r := memory_budget(problem, d)) is not None]
+    notes: tuple[str, ...] = ()
+    if budgets and problem.resources is not None:
+        room = problem.resources.capacity.copy()
+        for r in budgets:
+            room[r] = min(math.floor(int(room[r]) * factor), ranges.LARGEST)
+        arrays["resources"] = problem.resources.changed(capacity=room)
+        notes = ("modes that need more memory than a device has now stay excluded",)
     if problem.tiers is not None:  # the first tier changes
         tiers = build_tiers(capacity, [problem.tiers.further(d) for d in range(problem.n_devices)])
-        arrays = {"capacity": tiers.capacity, "tiers": tiers}
+        arrays |= {"capacity": tiers.capacity, "tiers": tiers}
     more = f"{float(100 * (factor - 1)):.4g}% more" if factor < 2 else f"{_times(factor)} the"
-    return _Made(f"{more} memory{f' of {visible(target)}' if target else ''}", arrays)
+    return _Made(f"{more} memory{f' of {visible(target)}' if target else ''}", arrays, notes)
+
+
+def _has_modes(problem: Problem, devices: Int) -> bool:
+    """Whether some of the devices run tasks in modes or teams."""
+    return any(len(modes) > 0 for d, modes in modes_by_device(problem).items() if d in devices)
 
 
 def _is_of(problem: Problem, r: int, kind: Kind) -> bool:
@@ -291,9 +330,11 @@ def _resource(problem: Problem, r: int, factor: Fraction) -> _Made:
 
 def _bandwidth(problem: Problem, links: LinkClass, factor: Fraction) -> _Made:
     num, den = problem.byte_ticks_num.copy(), problem.byte_ticks_den.copy()
-    if links.num:
-        rate = representable(Fraction(links.num, links.den) / factor)
-        num[links.member], den[links.member] = rate.numerator, rate.denominator
+    before = problem.byte_ticks_num, problem.byte_ticks_den
+    for a, b in np.unique([each[links.member] for each in before], axis=1).T.tolist():
+        if a:  # modes with smaller outputs have other rates on the links of a class
+            rate, same = representable(Fraction(a, b) / factor), links.member & (before[0] == a) & (before[1] == b)
+            num[same], den[same] = rate.numerator, rate.denominator
     arrays = {"byte_ticks_num": num, "byte_ticks_den": den}
     return _Made(f"{_times(factor)} the bandwidth of {links.name}", arrays, _as_before(problem))
 
@@ -337,9 +378,11 @@ def _coarse(problem: Problem, before: Int, after: Int, factor: Fraction) -> tupl
 
 
 def _as_before(problem: Problem) -> tuple[str, ...]:
-    """Return a note if relocation counts: a compiled problem has its ticks, but not the bytes that move."""
+    """Return notes on times that count: a compiled problem has their ticks, but not the bytes that move."""
     counts = "relocation" in problem.objective.metrics and bool(problem.relocation.any())
-    return ("relocation takes as long as before",) if counts else ()
+    notes = ("relocation takes as long as before",) if counts else ()
+    teams = any(len(team) > 1 for team in problem.members or ())
+    return (*notes, "what teams exchange takes as long as before") if teams else notes
 
 
 _NAMED = 2
@@ -363,7 +406,9 @@ class LinkClass:
 
 def link_classes(problem: Problem) -> tuple[LinkClass, ...]:
     """Return the link classes of a problem, in order of first appearance; no two have the same name."""
-    ends = np.argwhere(~np.eye(problem.n_devices, dtype=np.bool_))
+    own, home = own_devices(problem), homes(problem)
+    stated = np.isin(np.arange(problem.n_devices), own)
+    ends = np.argwhere(np.outer(stated, stated) & ~np.eye(problem.n_devices, dtype=np.bool_))
     if not len(ends):
         return ()
     source, target = ends.T
@@ -377,16 +422,16 @@ def link_classes(problem: Problem) -> tuple[LinkClass, ...]:
         member = np.zeros((problem.n_devices, problem.n_devices), dtype=np.bool_)
         member[source[chosen], target[chosen]] = True
         latency, ticks, size = keys[np.flatnonzero(chosen)[0]].tolist()
-        name = "all links" if chosen.all() else _name(problem, member)
-        found.append(LinkClass(name, member, ticks, size, latency))
+        name = "all links" if chosen.all() else _name(problem, member, own)
+        found.append(LinkClass(name, member[np.ix_(home, home)], ticks, size, latency))
     return tuple(_with_distinct_names(problem, found))
 
 
-def _name(problem: Problem, member: Bool) -> str:
+def _name(problem: Problem, member: Bool, own: list[int]) -> str:
     """Return the pairs of types between which all links are of the class, then the other pairs of devices."""
     kinds = list(dict.fromkeys(problem.device_types))
     kind = np.array([kinds.index(name) for name in problem.device_types])
-    size = np.bincount(kind)
+    size = np.bincount(kind[own], minlength=len(kinds))
     every = np.outer(size, size) - np.diag(size)
     inside = np.zeros_like(every)
     np.add.at(inside, (kind[np.nonzero(member)[0]], kind[np.nonzero(member)[1]]), 1)

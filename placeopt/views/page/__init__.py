@@ -23,7 +23,7 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -32,10 +32,10 @@ from placeopt.io.files import StrPath, write_whole
 from placeopt.model.arrays import Int
 from placeopt.model.buffers import live_buffers
 from placeopt.model.critical_path import critical_path
-from placeopt.model.memory import memory_profiles, sum_memory
-from placeopt.model.metrics import DeviceUse, compiled_uses, device_uses
-from placeopt.model.problem import Problem, own_devices
-from placeopt.model.resource_use import channel_use, task_lanes, use_over_time
+from placeopt.model.memory import freed_at, memory_profile
+from placeopt.model.metrics import device_uses
+from placeopt.model.problem import Problem, own_devices, task_label
+from placeopt.model.resource_use import channel_use, device_resources, occupied_devices, task_lanes, use_over_time
 from placeopt.model.schedule import BUFFERS, Schedule, durations, edge_ticks, makespan
 from placeopt.orchestration.result import Result
 from placeopt.simulation.steady import steady_state
@@ -44,7 +44,7 @@ from placeopt.views.facts import task_traffic
 from placeopt.views.page.packing import Packing
 from placeopt.views.page.pipelines import pipeline_data
 from placeopt.views.page.summaries import convergence, plan_summary, result_summary
-from placeopt.views.plots.palette import GRID, IDLE, INK, LIMIT, MUTED, PAPER, device_colors, legend, text_on
+from placeopt.views.plots.palette import GRID, IDLE, INK, LIMIT, MUTED, PAPER, problem_colors, problem_legend, text_on
 
 if TYPE_CHECKING:
     from placeopt.studies.comparison.result import Comparison
@@ -182,13 +182,14 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
     """Return the data of the charts; long arrays go into `packing`."""
     if problem.pipeline is not None and (found := steady_state(problem, schedule)) is not None:
         return pipeline_data(problem, schedule, found, packing)
-    rows, row = _rows(problem, schedule)
-    order, rank = _tasks(problem, schedule, row, len(rows), packing)
+    rows, bars = _rows(problem, schedule)
+    rank = _tasks(problem, schedule, bars, len(rows), packing)
     packing.add("edge_source", rank[problem.edge_source])
     packing.add("edge_target", rank[problem.edge_target])
-    _transfers(problem, schedule, row, packing)
+    _transfers(problem, schedule, bars.first, packing)
     resources = _resources(problem, schedule, packing)
-    _memory(problem, schedule, packing)
+    own = own_devices(problem)
+    _memory(problem, schedule, own, packing)
     if schedule.offsets is not None:
         _addresses(problem, schedule, rank, packing)
     path = critical_path(problem, schedule)
@@ -196,14 +197,13 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
     packing.add("critical_task", [int(rank[step.task]) for step in path])
     packing.add("critical_start", [step.start for step in path])
     packing.add("critical_end", [step.end for step in path])
-    colors = device_colors(problem.device_types)
-    counted = sum_memory(problem, schedule.device).tolist() if problem.memory_model == "sum" else None
+    colors = problem_colors(problem)
+    total = problem.memory_model == "sum"
     note = "live bytes over time; dashed: capacity, where it fits the scale"
-    if counted is not None:
+    if total:
         note += "; dotted: total of all tasks on the device, which is compared with the capacity"
-
-    def described(use: DeviceUse, d: int) -> dict[str, Any]:
-        return {
+    devices = [
+        {
             "name": use.name,
             "type": use.type,
             "color": colors[d],
@@ -213,12 +213,14 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
             "memory": use.memory,
             "capacity": use.capacity,
             "unavailable": [] if problem.unavailable is None else problem.unavailable.of(d),
-            "counted": None if counted is None else counted[d],
+            "counted": use.memory if total else None,
         }
-
-    devices = [described(use, d) for d, use in enumerate(compiled_uses(problem, schedule))]
-    own = list(map(described, device_uses(problem, schedule), own_devices(problem)))
-    lanes = [{**devices[d], "label": f"{devices[d]['name']} {lane + 1}" if lane else None} for d, lane in rows]
+        for use, d in zip(device_uses(problem, schedule), own, strict=True)
+    ]
+    number = {d: k for k, d in enumerate(own)}
+    lanes = [
+        {**devices[number[d]], "label": f"{problem.device_names[d]} {lane + 1}" if lane else None} for d, lane in rows
+    ]
     return {
         "resolution": float(problem.resolution),
         "makespan": makespan(problem, schedule),
@@ -226,33 +228,50 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
         **({} if len(rows) == len(devices) else {"rows": lanes}),
         "ports": schedule.transfers is not None,
         "memory_note": note,
-        "names": [problem.task_names[task] for task in order.tolist()],
-        "legend": [
-            {"label": swatch.label, "colors": list(swatch.colors)}
-            for swatch in legend(problem.device_names, problem.device_types)
-        ],
+        "names": [task_label(problem, i, int(schedule.device[i])) for i in bars.task.tolist()],
+        "legend": [{"label": swatch.label, "colors": list(swatch.colors)} for swatch in problem_legend(problem)],
         "devices": devices,
-        **({"table": own} if problem.has_modes else {}),
     }
 
 
-def _rows(problem: Problem, schedule: Schedule) -> tuple[list[tuple[int, int]], Int]:
-    """Return the rows (device, lane) of the chart, and the row (n,) of each task; a parallel device has several.
+class _Bars(NamedTuple):
+    """The bars of tasks, sorted by row, start and end: one in the row of each device that a task occupies.
 
-    Of modes and teams, only those that run tasks have a row.
+    Attributes
+    ----------
+    task, row
+        (b,) of each bar.
+    first
+        (n,) the row of the first device of each task, where its transfers start and end.
     """
-    lane, lanes = task_lanes(problem, schedule), np.full(problem.n_devices, not problem.has_modes, dtype=np.int64)
-    np.maximum.at(lanes, schedule.device, lane + 1)
-    first = np.cumsum(lanes) - lanes
+
+    task: Int
+    row: Int
+    first: Int
+
+
+def _rows(problem: Problem, schedule: Schedule) -> tuple[list[tuple[int, int]], _Bars]:
+    """Return the rows (device, lane) of the chart, and the bars in them; a parallel device has several rows."""
+    task, device = occupied_devices(problem, schedule)
+    lane, lanes = task_lanes(problem, schedule)[task], np.zeros(problem.n_devices, dtype=np.int64)
+    lanes[own_devices(problem)] = 1
+    np.maximum.at(lanes, device, lane + 1)
+    before = np.cumsum(lanes) - lanes
     rows = [(d, each) for d, count in enumerate(lanes.tolist()) for each in range(count)]
-    return rows, first[schedule.device] + lane
+    row, end = before[device] + lane, schedule.start + durations(problem, schedule.device)
+    first = row[np.searchsorted(task, np.arange(problem.n_tasks))]
+    order = np.lexsort((task, end[task], schedule.start[task], row))
+    return rows, _Bars(task[order], row[order], first)
 
 
 def _resources(problem: Problem, schedule: Schedule, packing: Packing) -> list[dict[str, Any]]:
     """Pack what is in use of renewable resources and shared links over time; return the rows of their chart."""
     resources, found = problem.resources, []
     offset, ticks, amounts = [0], list[int](), list[int]()
+    hidden = device_resources(problem)
     for r in [] if resources is None else np.flatnonzero(resources.renewable).tolist():
+        if r in hidden:
+            continue
         assert resources is not None
         moments, units = use_over_time(problem, schedule, r)
         ticks += moments.tolist()
@@ -278,20 +297,20 @@ def _resources(problem: Problem, schedule: Schedule, packing: Packing) -> list[d
     return found
 
 
-def _tasks(problem: Problem, schedule: Schedule, row: Int, rows: int, packing: Packing) -> tuple[Int, Int]:
-    """Pack the tasks sorted by row, start and end; return the order (n,) and the rank (n,) of each task in it."""
+def _tasks(problem: Problem, schedule: Schedule, bars: _Bars, rows: int, packing: Packing) -> Int:
+    """Pack the bars; return the place (n,) among them of the first bar of each task."""
     end = schedule.start + durations(problem, schedule.device)
-    order = np.lexsort((np.arange(problem.n_tasks), end, schedule.start, row))
+    own = np.flatnonzero(bars.row == bars.first[bars.task])
     rank = np.empty(problem.n_tasks, dtype=np.int64)
-    rank[order] = np.arange(problem.n_tasks)
+    rank[bars.task[own]] = own
     sent, received = task_traffic(problem, schedule.device)
     for name, values in (
         ("start", schedule.start), ("end", end), *((kind, problem.buffer_bytes(kind)) for kind in BUFFERS),
         ("sent", sent), ("received", received),
     ):  # fmt: skip
-        packing.add(name, values[order])
-    packing.add("offset", np.searchsorted(row[order], np.arange(rows + 1)).astype(np.int64))
-    return order, rank
+        packing.add(name, values[bars.task])
+    packing.add("offset", np.searchsorted(bars.row, np.arange(rows + 1)).astype(np.int64))
+    return rank
 
 
 def _transfers(problem: Problem, schedule: Schedule, row: Int, packing: Packing) -> None:
@@ -306,9 +325,10 @@ def _transfers(problem: Problem, schedule: Schedule, row: Int, packing: Packing)
     packing.add("transfer_end", start + edge_ticks(problem, schedule.device)[edges])
 
 
-def _memory(problem: Problem, schedule: Schedule, packing: Packing) -> None:
-    """Pack the memory profiles of all devices, concatenated."""
-    profiles = memory_profiles(problem, schedule)
+def _memory(problem: Problem, schedule: Schedule, own: list[int], packing: Packing) -> None:
+    """Pack the memory profiles of the devices of the document, concatenated."""
+    freed = freed_at(problem, schedule)
+    profiles = [memory_profile(problem, schedule, d, freed) for d in own]
     packing.add("memory_offset", [0, *np.cumsum([len(ticks) for ticks, _ in profiles]).tolist()])
     packing.add("memory_ticks", np.concatenate([ticks for ticks, _ in profiles] or [np.empty(0, dtype=np.int64)]))
     packing.add("memory_bytes", np.concatenate([live for _, live in profiles] or [np.empty(0, dtype=np.int64)]))

@@ -91,7 +91,7 @@ function showSchedule(schedule, arrays) {
   return { view, gantt, schedule };
 }
 
-function showDevices({ devices, table = devices, makespan, resolution }) {
+function showDevices({ devices, makespan, resolution }) {
   reveal("devices");
   const share = (device) => (makespan ? device.busy / makespan : 0);
   const full = (device) => (device.capacity ? device.memory / device.capacity : null);
@@ -104,7 +104,7 @@ function showDevices({ devices, table = devices, makespan, resolution }) {
     { title: "memory", value: (device) => device.memory, text: (device) => sizeText(device.memory) },
     { title: "capacity", value: (device) => device.capacity, text: (device) => (device.capacity === null ? "unlimited" : sizeText(device.capacity)) },
     { title: "of capacity", value: full, text: (device) => (full(device) === null ? "-" : shareText(full(device))), mark: (device) => (full(device) > 1 ? "bad" : "") },
-  ], table, "Devices");
+  ], devices, "Devices");
 }
 
 /** Shows the stages of a pipeline: what one run takes of the devices of each. */

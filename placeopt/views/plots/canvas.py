@@ -28,6 +28,7 @@ from matplotlib.patches import Patch, Rectangle
 from placeopt.errors import UsageError, unwritable
 from placeopt.io.files import write_whole
 from placeopt.model.arrays import Float
+from placeopt.model.problem import Problem
 from placeopt.views.plots import palette
 from placeopt.views.plots.names import distinct, short
 from placeopt.views.plots.targets import checked_file
@@ -220,22 +221,13 @@ def fill(axes: Axes, areas: Iterable[Any], colors: Sequence[str], **style: Any) 
     axes.add_collection(PolyCollection(list(areas), facecolors=colors, **style), autolim=False)
 
 
-def device_legend(
-    picture: Picture,
-    names: Sequence[str],
-    types: Sequence[str],
-    more: Sequence[tuple[Any, str]] = (),
-    used: Sequence[int] | None = None,
-) -> None:
-    """Draw a legend below the title: devices, or device types if there are many, and further entries.
-
-    If `used` lists few devices, the legend names only these.
-    """
-    colors = palette.device_colors(types)
-    if used is not None and len(used) <= len(palette.HUES):
-        swatches = tuple(palette.Swatch(names[d], (colors[d],)) for d in used)
+def device_legend(picture: Picture, problem: Problem, more: Sequence[tuple[Any, str]], used: Sequence[int]) -> None:
+    """Draw a legend below the title: the `used` devices, or device types if these are many, and further entries."""
+    colors = palette.problem_colors(problem)
+    if len(used) <= len(palette.HUES):
+        swatches = tuple(palette.Swatch(problem.device_names[d], (colors[d],)) for d in used)
     else:
-        swatches = palette.legend(names, types)
+        swatches = palette.problem_legend(problem)
     entries: list[tuple[Any, str]] = [(Strip(each.colors), short(each.label, 44)) for each in swatches]
     line_legend(picture, [*entries, *more])
 

@@ -1,9 +1,9 @@
 """Draw a schedule as a Gantt chart: a row per device, transfers between rows, the critical path as a line.
 
-A task of a team has a bar in the row of each member. Up to `DETAILED` tasks have bars, with a name if it fits; a
-parallel device has a lane for each task that it runs at once. With more tasks a row shows how busy its device is over
-time, and a chart below the rows shows the number of transfers in progress. Further charts below show what is in use of
-renewable resources.
+A task has a bar in the row of its device, or of each member of its team. Up to `DETAILED` tasks have bars, with a name
+and a mode if they fit; a parallel device has a lane for each task that it runs at once. With more tasks a row shows how
+busy its device is over time, and a chart below the rows shows the number of transfers in progress. Further charts below
+show what is in use of renewable resources.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Float, Int
 from placeopt.model.critical_path import Step, critical_path, critical_ticks
 from placeopt.model.memory import swap_times
-from placeopt.model.problem import Problem
-from placeopt.model.resource_use import amount_text, occupied_devices, resource_uses, task_lanes, use_over_time
+from placeopt.model.problem import Problem, homes, own_devices, task_label
+from placeopt.model.resource_use import (
+    amount_text,
+    device_resources,
+    occupied_devices,
+    resource_uses,
+    task_lanes,
+    use_over_time,
+)
 from placeopt.model.schedule import Schedule, durations, makespan, transfer_times
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
@@ -131,7 +138,7 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
     row_height = min(0.42, max(0.17, 5.5 / max(rows.end, 1)))
     ratios = [row_height * max(rows.end, 1), *[0.8] * flows, *[0.45] * len(shared)]
     height = 1.5 + row_height * max(rows.end, 2) + 0.9 * flows + 0.55 * len(shared)
-    idle = 0 if problem.has_modes else problem.n_devices - len(rows.devices)
+    idle = len(own_devices(problem)) - len(rows.devices)
     note = f"{idle} more devices have no tasks" if idle else ""
     more = f"{counted(unshown, 'other resource')} of which less is used" if unshown else ""
     notes = " · ".join(filter(None, (_path_text(path, clock), note, more)))
@@ -185,10 +192,10 @@ def draw_gantt(problem: Problem, schedule: Schedule, *, title: str = "", bound: 
 
 
 def shown_devices(problem: Problem, device: Int) -> list[int]:
-    """Return the devices that have a row, from those with tasks: all if they are few, else those."""
-    used = np.bincount(device, minlength=problem.n_devices) > 0
-    if problem.n_devices <= IDLE_ROWS or not used.any():
-        return list(range(problem.n_devices))
+    """Return the devices that have a row, from those with tasks: all of the document if they are few, else those."""
+    used, own = np.bincount(device, minlength=problem.n_devices) > 0, own_devices(problem)
+    if len(own) <= IDLE_ROWS or not used.any():
+        return own
     return [int(d) for d in np.flatnonzero(used)]
 
 
@@ -208,11 +215,11 @@ def _path_text(path: tuple[Step, ...], clock: Clock) -> str:
 
 def _shown_resources(problem: Problem, schedule: Schedule) -> tuple[list[int], int]:
     """Return the renewable resources that have a chart, and the number of others in use."""
-    rows = set(problem.device_names)
+    hidden = device_resources(problem)
     used = [
         (r, each)
         for r, each in enumerate(resource_uses(problem, schedule))
-        if each.renewable and each.used and each.name not in rows
+        if each.renewable and each.used and r not in hidden
     ]
     most = sorted(used, key=lambda found: -found[1].share)[:RESOURCES]
     return sorted(r for r, _ in most), len(used) - len(most)
@@ -237,7 +244,7 @@ def _dots(axes: Axes) -> float:
 
 
 def _draw_bars(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock, height: float) -> None:
-    colors = palette.device_colors(problem.device_types)
+    colors = palette.problem_colors(problem)
     start = clock(schedule.start[rows.task])
     end = clock((schedule.start + durations(problem, schedule.device))[rows.task])
     wide = (end - start) * _dots(axes)
@@ -247,7 +254,8 @@ def _draw_bars(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clo
         axes, boxes(start, end, rows.low, rows.high), filled, edgecolors=palette.PAPER, linewidths=separators, zorder=2
     )
     sizes = np.minimum(7.5, height * (rows.high - rows.low) * POINTS * 0.8)
-    names = distinct(problem.task_names, 28)
+    device = schedule.device.tolist()
+    names = distinct([task_label(problem, i, d) for i, d in enumerate(device)], 28)
     for i in np.flatnonzero((sizes >= 4.5) & (wide > 3.2 * 0.62 * sizes)).tolist():
         size = float(sizes[i])
         room, name = int((wide[i] - 4) / (0.64 * size)), names[rows.task[i]]
@@ -273,6 +281,9 @@ def _draw_closed(axes: Axes, closed: list[Int], rows: Rows, clock: Clock, limit:
 def _draw_transfers(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock) -> None:
     """Draw lines between the edges of bars that face each other."""
     edges, sent, arrived = transfer_times(problem, schedule)
+    home = homes(problem)[schedule.device]
+    moved = home[problem.edge_source[edges]] != home[problem.edge_target[edges]]  # not between modes of one device
+    edges, sent, arrived = edges[moved], sent[moved], arrived[moved]
     source, target = problem.edge_source[edges], problem.edge_target[edges]
     low, high = rows.low[rows.bar], rows.high[rows.bar]
     down = low[target] > low[source]
@@ -308,7 +319,7 @@ def _draw_path(
 def _draw_shares(axes: Axes, problem: Problem, schedule: Schedule, rows: Rows, clock: Clock, end: int) -> None:
     edges = slices(end, SLICES)
     shares = np.minimum(busy_shares(problem, schedule, rows.task, rows.device, edges) / rows.lanes[:, None], 1.0)
-    colors = palette.device_colors(problem.device_types)
+    colors = palette.problem_colors(problem)
     areas = [
         step_area(clock(edges), row + _HALF - 2 * _HALF * shares[device], row + _HALF)
         for row, device in enumerate(rows.devices)

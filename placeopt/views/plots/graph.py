@@ -17,7 +17,7 @@ from matplotlib.path import Path
 
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.critical_path import Step, critical_path
-from placeopt.model.problem import Problem
+from placeopt.model.problem import Problem, homes
 from placeopt.model.schedule import Schedule
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import WIDTH, Picture, device_legend, line_legend, line_sample, new_picture, styled
@@ -40,7 +40,8 @@ def draw_graph(problem: Problem, schedule: Schedule | None = None, *, title: str
     # As wide as a page; the height follows the layout, within limits.
     scale = min((WIDTH - 0.5) / max(placed.width, 1e-9), 0.55)
     height = min(max(placed.height * scale, 2.2), 8.0) if problem.n_tasks else 0.8
-    moving = None if schedule is None else schedule.device[problem.edge_source] != schedule.device[problem.edge_target]
+    home = None if schedule is None else homes(problem)[schedule.device]
+    moving = None if home is None else home[problem.edge_source] != home[problem.edge_target]
     notes = [f"{problem.n_tasks:,} tasks, {problem.n_edges:,} edges"]
     if moving is not None:
         notes[0] += f", {int(moving.sum()):,} between devices"
@@ -64,7 +65,7 @@ def draw_graph(problem: Problem, schedule: Schedule | None = None, *, title: str
         _draw_edges(axes, problem, placed, moving, critical, shape)
     elif critical.any():
         _draw_lines(axes, problem, placed, critical, palette.INK, 0.6, 1.0, 4, shape)
-    colors = palette.device_colors(problem.device_types)
+    colors = palette.problem_colors(problem)
     axes.scatter(
         placed.x, placed.y, s=size**2, zorder=3,
         linewidths=np.where(outlined, min(size / 8, 1.2), 0.4 if size > 5 else 0.0).tolist(),
@@ -83,11 +84,10 @@ def draw_graph(problem: Problem, schedule: Schedule | None = None, *, title: str
         entries.append((line_sample(palette.MUTED, width=1.1), "transfer"))
     if critical.any():
         entries.append((line_sample(palette.INK, width=2.0), "critical path"))
-    if schedule is None:
+    if home is None:
         line_legend(picture, entries)
     else:
-        used = sorted(set(schedule.device.tolist()))
-        device_legend(picture, problem.device_names, problem.device_types, entries, used)
+        device_legend(picture, problem, entries, sorted(set(home.tolist())))
     return picture
 
 

@@ -14,10 +14,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from placeopt.model.arrays import Float, Int
-from placeopt.model.memory import memory_profile, per_device, used_memory
-from placeopt.model.problem import UNLIMITED, Problem
+from placeopt.model.memory import device_memory, memory_profile, per_device, used_memory
+from placeopt.model.problem import Problem, memory_capacity, own_devices
+from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, makespan
-from placeopt.model.stage_use import teams
+from placeopt.model.stage_use import idle_devices, teams
 from placeopt.model.units import size_text
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import (
@@ -65,12 +66,11 @@ class Usage:
 
 def usages(problem: Problem, schedule: Schedule, devices: list[int], edges: Float) -> list[Usage]:
     """Return the memory of some devices in the time slices between `edges` (k + 1,)."""
-    charged = used_memory(problem, schedule)
-    found = []
-    for d in devices:
-        limit = int(problem.capacity[d])
+    used, found = used_memory(problem, schedule), []
+    charged = [device_memory(problem, schedule, used, d) for d in devices]
+    for d, bytes_ in zip(devices, charged, strict=True):
         live = highest(*memory_profile(problem, schedule, d), edges)
-        found.append(Usage(d, live, int(charged[d]), None if limit == UNLIMITED else limit))
+        found.append(Usage(d, live, bytes_, memory_capacity(problem, d)))
     return found
 
 
@@ -79,7 +79,7 @@ def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Pic
     """Draw the memory of all devices."""
     if problem.pipeline is not None:
         return draw_stage_memory(problem, schedule, title=title)
-    end, devices = makespan(problem, schedule), shown_devices(problem, schedule.device)
+    end, devices = makespan(problem, schedule), shown_devices(problem, occupied_devices(problem, schedule)[1])
     clock, edges = Clock(end, problem.resolution), slices(end, SLICES)
     found = usages(problem, schedule, devices, edges)
     scarce = any((use.share or 0) >= SCARCE or use.charged > (use.capacity or use.charged) for use in found)
@@ -87,19 +87,20 @@ def draw_memory(problem: Problem, schedule: Schedule, *, title: str = "") -> Pic
     full = [(use.capacity or max(use.charged, 1)) if scarce else max(*(u.charged for u in found), 1) for use in found]
     top = max([use.charged / whole for use, whole in zip(found, full, strict=True)] + [1.0])
 
-    idle = problem.n_devices - len(devices)
+    idle = len(own_devices(problem)) - len(devices)
     model = "the total of all tasks counts" if problem.memory_model == "sum" else "live bytes count"
     scale = "each row up to its capacity" if scarce else f"all rows up to {size_text(full[0])}" if full else ""
     notes = [f"memory model {problem.memory_model}: {model}", f"scale: {scale}" if len(devices) > PANELS else ""]
     notes.append(f"{idle} more devices have no tasks" if idle else "")
-    notes.append("" if problem.memory.any() or not problem.n_tasks else "no task states a memory requirement")
+    some = problem.memory.any() or any(use.charged for use in found)
+    notes.append("" if some or not problem.n_tasks else "no task states a memory requirement")
     few = len(devices) <= PANELS
     row_height = 0.85 if few else min(0.42, max(0.17, 5.5 / len(devices)))
     picture = new_picture(
         1.3 + row_height * max(len(devices), 1), title or problem.name or "schedule", " · ".join(filter(None, notes))
     )
     panels: list[Axes] = list(picture.subplots(max(len(devices), 1) if few else 1, 1, sharex=True, squeeze=False)[:, 0])
-    colors = palette.device_colors(problem.device_types)
+    colors = palette.problem_colors(problem)
     for row, (use, whole) in enumerate(zip(found, full, strict=True)):
         axes = panels[row] if few else panels[0]
         unit = 1.0 if few else 0.78 / top  # height of a full row; in one panel, rows are 1 apart and grow upwards
@@ -195,17 +196,20 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
     fixed, held = np.minimum(fixed, used), np.minimum(held, used)
     parts = (fixed, held - fixed, used - held)
     largest = max(int(used.max(initial=0)), 1)
-    limits = {d: int(problem.capacity[d]) for d in devices if int(problem.capacity[d]) <= FAR * largest}
+    capacity = {d: memory_capacity(problem, d) for d in devices}
+    limits = {d: size for d, size in capacity.items() if size is not None and size <= FAR * largest}
     top = max([largest, *limits.values()])
     unit, size = size_unit(top)
 
-    count = problem.n_devices - len(devices)
+    count = len(set(idle_devices(problem, schedule)) - set(devices))
     notes = f"{count} more devices have no tasks" if count else ""
-    notes = notes if problem.memory.any() or not problem.n_tasks else "no task states a memory requirement"
+    notes = (
+        notes if used.any() or problem.memory.any() or not problem.n_tasks else "no task states a memory requirement"
+    )
     row_height = min(0.5, max(0.17, 5.5 / max(len(devices), 1)))
     picture = new_picture(1.4 + row_height * max(len(devices), 2), title or problem.name or "pipeline", notes)
     axes = picture.subplots()
-    texts = [_use_text(int(used[d]), int(problem.capacity[d])) for d in devices]
+    texts = [_use_text(int(used[d]), capacity[d]) for d in devices]
     label_rows(axes, row_names(problem, schedule, devices), texts)
     begin = np.zeros(len(devices))
     places = list(range(len(devices)))
@@ -230,7 +234,7 @@ def draw_stage_memory(problem: Problem, schedule: Schedule, *, title: str = "") 
     return picture
 
 
-def _use_text(used: int, capacity: int) -> str:
-    if capacity == UNLIMITED:
+def _use_text(used: int, capacity: int | None) -> str:
+    if capacity is None:
         return f"{size_text(used)}, no limit"
     return f"{size_text(used)} of {size_text(capacity)}" + (f" ({used / capacity:.1%})" if capacity else "")

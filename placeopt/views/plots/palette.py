@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from placeopt.model.problem import Problem, homes, own_devices
+
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 """Blue, orange, green, purple, sky, vermilion, yellow."""
 
@@ -64,6 +66,19 @@ class Stroke:
 def device_colors(types: Sequence[str]) -> tuple[str, ...]:
     """Return the colour "#rrggbb" of each device; `types` are the types of all devices of the problem, in order."""
     return _device_colors(tuple(types))
+
+
+def problem_colors(problem: Problem) -> list[str]:
+    """Return the colour of each device of the compiled problem; a mode or a team has that of its first member."""
+    own = own_devices(problem)
+    colors = dict(zip(own, device_colors([problem.device_types[d] for d in own]), strict=True))
+    return [colors[d] for d in homes(problem).tolist()]
+
+
+def problem_legend(problem: Problem) -> tuple[Swatch, ...]:
+    """Return the legend entries of the devices that are neither modes nor teams."""
+    own = own_devices(problem)
+    return legend([problem.device_names[d] for d in own], [problem.device_types[d] for d in own])
 
 
 @lru_cache(maxsize=64)
