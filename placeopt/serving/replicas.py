@@ -22,6 +22,7 @@ from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int
 from placeopt.orchestration.settings import make_options
 from placeopt.serving.chains import best_chain
+from placeopt.serving.feasibility import shortage
 from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import Floats, sustained
 from placeopt.serving.plan import Replica, Replicas, ServingPlan, replica_of, total_rate
@@ -76,6 +77,8 @@ def replicated_serving(
     if problem.steps is None or problem.prefill_layers:
         why = "all rates are measured, and say nothing of requests" if problem.steps is None else "prefill is separate"
         raise UsageError(f"the problem has no replicas: {why}")
+    if shortage(problem) is not None:
+        return ReplicatedResult(problem, (), 0, "shortage", 0.0)
     search = _Search(problem, SearchOptions(time_limit, gap_limit, seed, options.workers, should_stop))
     if start and verify_replicas(problem, start).feasible:
         search.best = start
@@ -276,7 +279,8 @@ def _shares(worth: Sequence[float] | Floats) -> Floats:
     """Probabilities: half in proportion to amounts, half equal, so that none is never chosen."""
     amounts = np.asarray(worth, dtype=np.float64)
     found: Floats = (amounts / max(amounts.sum(), 1.0) + 1 / len(amounts)) / 2
-    return found / found.sum()
+    shares: Floats = found / found.sum()
+    return shares
 
 
 def _replica(nodes: Int, plan: ServingPlan | None) -> Replica | None:

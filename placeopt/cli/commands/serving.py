@@ -188,6 +188,7 @@ def whatif_serving_file(
         found = whatif_serving(
             problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
         )
+    print_notes(*([found[0].result.message] if found[0].result.message else []))
     if as_json:
         print_json([
             {"change": each.change, "gain_at_least": each.least, "gain_at_most": each.most, **each.result.to_dict()}
@@ -210,7 +211,7 @@ def replace_serving_file(
     from placeopt.serving.changes import replace_serving
     from placeopt.serving.files import load_changed, load_serving
     from placeopt.serving.plan_files import read_replicas, read_serving_plan, replicas_document, write_replicas
-    from placeopt.serving.views import problem_line, replaced_grid, why_none
+    from placeopt.serving.views import problem_line, replaced_grid
 
     before = load_serving(document)
     problem = load_changed(document, document_of(input_path(devices)))
@@ -229,5 +230,5 @@ def replace_serving_file(
         if found:
             print_grid(stdout_console(), replaced_grid(known, found, result))
         else:
-            stdout_console().print(why_none(result), markup=False)
+            stdout_console().print(result.message, markup=False)
     raise typer.Exit(stop.code if stop.is_set() else 1 if not found else 0 if done else 2)
