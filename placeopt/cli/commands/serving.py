@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from placeopt.cli.files import save_plots, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.output import print_json, print_notes, stdout_console
-from placeopt.errors import UsageError, unwritable
+from placeopt.errors import SpecError, UsageError, unwritable
 
 if TYPE_CHECKING:
     from placeopt.io.document import Document
@@ -23,6 +23,21 @@ def refuse(given: Mapping[str, object]) -> None:
     for option, value in given.items():
         if value:
             raise UsageError(f"{option} does not apply to serving problems")
+
+
+def import_notes(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why an imported serving problem cannot be solved as it is."""
+    from placeopt.serving.feasibility import shortage
+    from placeopt.serving.files import load_serving
+
+    try:
+        lacking = shortage(load_serving(document))
+    except SpecError as error:
+        return tuple(f"solve needs a change: {issue}" for issue in error.issues)
+    if lacking is None:
+        return ()
+    helps = "more or larger devices, or weights in fewer bits (such as `--precision int8` with a config.json), help"
+    return (f"no plan exists: {lacking}; {helps}",)
 
 
 def solve_serving_file(
