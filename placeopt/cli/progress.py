@@ -82,12 +82,12 @@ def _display(
 def progress_text(latest: list[Progress], problem: Problem) -> str:
     """Describe the best value, bound and gap so far."""
     from placeopt.orchestration.result import relative_gap
-    from placeopt.views.facts import value_text
+    from placeopt.views.facts import unit_metric, value_text
 
     if not latest:
         return "solving"
     state = latest[-1]
-    metric = problem.objective.leading_metric
+    metric = unit_metric(problem.objective)
     parts = []
     if state.objective is not None:
         parts.append(f"best {value_text(state.objective, problem, metric, ticks=False)}")

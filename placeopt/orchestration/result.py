@@ -32,6 +32,7 @@ from placeopt.views.facts import (
     pipeline_facts,
     problem_line,
     stage_grid,
+    unit_metric,
     value_text,
     verdict_text,
 )
@@ -397,7 +398,7 @@ def with_schedule(result: Result, schedule: Schedule, values: tuple[Value, ...],
 def result_facts(result: Result) -> list[tuple[str, str]]:
     """Labels and texts of the result: termination, passes, objective, bound, gap."""
     problem = result.problem
-    metric = problem.objective.leading_metric
+    metric = unit_metric(problem.objective)
     seconds = result.wall_time.solve or 0.0
     facts = [("termination", f"{MEANING[result.termination]} ({result.solver}, {seconds:.2f} s)")]
     if result.message:
@@ -435,7 +436,7 @@ def _portfolio_facts(result: Result) -> list[tuple[str, str]]:
     """The member of a portfolio that found the schedule, and the best values of all members."""
     if not result.stats.get("found by"):
         return []
-    metric, resolution = result.problem.objective.leading_metric, result.problem.resolution
+    metric, resolution = unit_metric(result.problem.objective), result.problem.resolution
     entries = [entry for entry in result.stats.get("members", ()) if entry["value"] is not None]
     shown = [
         f"{entry['name']} {amount_text(entry['value'], metric, resolution, ticks=False)} in {entry['seconds']:.2f} s"
@@ -459,7 +460,7 @@ def _text(result: Result) -> str:
     """The text of `repr`."""
     words = [result.termination.value]
     if result.objective is not None:
-        metric = result.problem.objective.leading_metric
+        metric = unit_metric(result.problem.objective)
         words.append(f"{result.problem.objective} {value_text(result.objective, result.problem, metric, ticks=False)}")
     if result.gap is not None:
         words.append(f"gap {result.gap:.2%}")

@@ -18,6 +18,7 @@ import numpy as np
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.serving.bounds import COARSE, Group, PatternBound, kind_groups, layer_classes
+from placeopt.serving.feasibility import shortage
 from placeopt.serving.in_flight import with_token_time
 from placeopt.serving.problem import UNLIMITED, Serving
 from placeopt.serving.request_bounds import TimeBounds
@@ -102,7 +103,7 @@ class _Search:
         patterns = self._patterns(self.groups)
         bound = patterns.least_price(self.rate, [int(self.price[group.kind]) for group in self.groups])
         if bound is None or patterns.refuted(self.rate) is not None:
-            raise UsageError(f"no plan passes {self.rate / 10**6:,.2f} tokens/s with these nodes")
+            raise self._impossible()
         if self.problem.steps is None:
             self._cheapest_stages(self.problem, patterns, self._left() / 4)
         else:
@@ -118,6 +119,11 @@ class _Search:
         bound = bound if self.least is None else min(bound, self.least)
         whole.seconds = time.monotonic() - self._begun
         return CheapestResult(whole, self.rate, self.least, bound)
+
+    def _impossible(self) -> UsageError:
+        lacking = shortage(self.problem)
+        why = "" if lacking is None else f": {lacking}"
+        return UsageError(f"no plan passes {self.rate / 10**6:,.2f} tokens/s with these nodes{why}")
 
     def _left(self) -> float:
         return max(self._until - time.monotonic(), 0.01)
@@ -136,7 +142,7 @@ class _Search:
         if self._stopped():
             return 0
         if not times:
-            raise UsageError(f"no plan passes {self.rate / 10**6:,.2f} tokens/s with these nodes")
+            raise self._impossible()
         until = time.monotonic() + self._left() / 3
         for found, least in times:
             if time.monotonic() > until or (self.least is not None and least >= self.least):

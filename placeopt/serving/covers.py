@@ -86,12 +86,14 @@ class CountedCover:
 
 def _with_one(choices: Sequence[Way], before: Int) -> Int:
     """The least cost of each size with one more node."""
-    least = np.full_like(before, NEVER)
+    least, most = np.full_like(before, NEVER), len(before) - 1
+    smaller = np.concatenate([np.full(most, before[0]), before])  # a node may be larger than a size
+    with_way = np.empty_like(before)
     for way in choices:
-        size = min(way.size, len(before) - 1)
-        np.minimum(least[size:], before[: len(before) - size] + way.cost, out=least[size:])
-        np.minimum(least[:size], before[0] + way.cost, out=least[:size])
-    return np.minimum(least, NEVER)
+        first = most - min(way.size, most)
+        np.add(smaller[first : first + most + 1], way.cost, out=with_way)
+        np.minimum(least, with_way, out=least)
+    return least
 
 
 def _taken(choices: Sequence[Way], before: Int, size: int, cost: int, found: Nodes) -> tuple[int, int]:

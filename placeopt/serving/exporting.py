@@ -5,7 +5,8 @@
 - `petals`: a command for each node; Petals routes tokens itself, and allows intervals that overlap.
 - `vllm`, `llama.cpp`: a command for each chain of nodes. Their stages neither overlap nor have replicas, so a plan can
   be written only if every token takes one of several chains without a common node. vLLM reads the number of layers of
-  each stage from VLLM_PP_LAYER_PARTITION; llama.cpp counts the output as a layer of the last device (`-ts`).
+  each stage from VLLM_PP_LAYER_PARTITION; llama.cpp counts the output as a layer of the last device (`-ts`), and
+  divides its context (`-c`) among the requests.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def _vllm(problem: Serving, plan: ServingPlan) -> str:
             size = f"--tensor-parallel-size {degrees[0]} {size}"
         hosts = " --distributed-executor-backend ray" if len(chain) > 1 else ""
         requests = f" --max-num-seqs {_requests(plan, rate)}" if plan.groups else ""
-        lines.append(f"VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL {size}{hosts}{requests}")
+        context = "" if problem.context is None else f" --max-model-len {problem.context}"
+        lines.append(f"VLLM_PP_LAYER_PARTITION={partition} vllm serve MODEL {size}{hosts}{context}{requests}")
     return "\n".join(lines) + "\n"
 
 
@@ -109,9 +111,16 @@ def _llama_cpp(problem: Serving, plan: ServingPlan) -> str:
         counts[-1] += 1  # the output
         hosts = ",".join(f"{problem.node_names[n]}:50052" for n in chain)
         split = f" --split-mode layer -ts {','.join(map(str, counts))}" if len(chain) > 1 else ""
-        requests = f" --parallel {_requests(plan, rate)}" if plan.groups else ""
+        requests = ""
+        if plan.groups:
+            number = _requests(plan, rate)
+            context = "" if problem.context is None else f" -c {number * problem.context}"
+            requests = f"{context} --parallel {number}"
         if plan.groups > 1:
-            lines.append(f"# of {plan.groups} groups of requests that nodes compute at a time; llama.cpp computes one")
+            lines += [
+                f"# The plan has {plan.groups} groups of requests, so that several nodes compute at the same time.",
+                "# llama.cpp computes one group at a time: expect fewer tokens/s than stated above.",
+            ]
         lines.append(f"llama-server --model MODEL --rpc {shlex.quote(hosts)} -ngl {sum(counts)}{split}{requests}")
     return "\n".join(lines) + "\n"
 

@@ -25,7 +25,7 @@ from placeopt.io.syntax import Path
 from placeopt.io.validation import validate
 from placeopt.model.arrays import Int
 from placeopt.model.units import size_text
-from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, Prompts, Serving, Steps, build_serving
+from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, MemoryNeeds, Prompts, Serving, Steps, build_serving
 from placeopt.serving.rates import Hardware, LayerCosts, Requests, Step, interval_steps, prompt_times, with_phases
 
 MOST_DEGREE = 1_024
@@ -315,10 +315,28 @@ class _Compilation:
             link=link, entry=entry, exit=entry,
             partial=serving.partial, runs=runs, steps=steps,
             price=self._prices(tables), demand=self._demand(), prompts=prompts,
-            replicas=min(serving.replicas, len(self.index)), name=self.stated.name,
+            replicas=min(serving.replicas, len(self.index)),
+            context=serving.context if computed or "context" in serving.model_fields_set else None,
+            memory=self._memory(tables) if computed else None, name=self.stated.name,
             description=self.stated.description,
             notes=(*self.scales.notes, *self.notes),
         )  # fmt: skip
+
+    def _memory(self, kinds: Iterable[_Kind]) -> MemoryNeeds:
+        """Bytes of the layers, and of nodes without what is reserved."""
+        serving, costs = self.serving, self._layer_costs() or []
+        kept = [serving.prompt, serving.context] if serving.prefill == "separate" else [serving.context]
+        layers = [each.weights + each.tables + each.cache * tokens for tokens in kept for each in costs]
+        reserve = self.scales.size(serving.reserve, ("serving", "reserve"))
+        nodes = [
+            None if same.source == "rates" else max(self._capacity(same) - reserve, 0) * self._degree(same)
+            for same in kinds
+        ]
+        return MemoryNeeds(tuple(layers), tuple(nodes), reserve > 0)
+
+    def _capacity(self, kind: _Kind) -> int:
+        """Bytes of each GPU of a node with computed rates."""
+        return self.scales.capacity(self.devices[kind.name].memory or 0, ("devices", kind.name))
 
     def _why_not(self, kinds: Iterable[_Kind]) -> str:
         """Why no device can hold a layer."""
@@ -327,10 +345,7 @@ class _Compilation:
             return "all rates are 0"
         costs = self._layer_costs() or []
         least = min(each.weights + each.tables + each.cache * self.serving.context for each in costs)
-        most = max(
-            self.scales.capacity(self.devices[same.name].memory or 0, ("devices", same.name)) * self._degree(same)
-            for same in computed
-        )
+        most = max(self._capacity(same) * self._degree(same) for same in computed)
         needs = f"its weights and one request need {size_text(least)}"
         reserve = size_text(self.scales.size(self.serving.reserve, ("serving", "reserve")))
         return f"{needs}, and the largest device has {size_text(most)}, of which {reserve} are reserved"

@@ -121,6 +121,25 @@ class Prompts:
         return np.array(passed, dtype=np.int64)[place].reshape(rates.shape)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryNeeds:
+    """Bytes that layers need at least, and bytes of nodes.
+
+    Attributes
+    ----------
+    layers
+        Bytes of the weights, the tables and the tokens of one request of each layer.
+    nodes
+        Bytes of a node of each kind, without what is reserved; None where rates are measured.
+    reserved
+        Whether some memory of nodes is reserved.
+    """
+
+    layers: tuple[int, ...]
+    nodes: tuple[int | None, ...]
+    reserved: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class Serving:
     """Layers to divide among nodes.
@@ -160,6 +179,10 @@ class Serving:
         The most complete copies of the model, each with its own nodes and groups of requests.
     degree
         (t,) number of GPUs that share each layer in a node of each kind.
+    context
+        Tokens of a request that are kept; None if rates are measured and the problem does not state it.
+    memory
+        Memory of layers and nodes, which explains why there is no plan; None if it is unknown.
     """
 
     layers: int
@@ -178,6 +201,8 @@ class Serving:
     prompts: Prompts | None = None
     replicas: int = 1
     degree: tuple[int, ...] = ()
+    context: int | None = None
+    memory: MemoryNeeds | None = None
     name: str = ""
     description: str = ""
     notes: tuple[str, ...] = ()
@@ -242,7 +267,8 @@ class Serving:
         return replace(self, rate=self.rate if rate is None else rate, steps=None, prompts=prompts)
 
     def with_merged_kinds(self) -> Serving:
-        """The same problem, in which nodes with the same rates and steps have the same kind; it has no prices."""
+        """The same problem, in which nodes with the same rates and steps have the same kind; it has no prices, and its
+        memory is unknown."""
         tables = [self.rate]
         if self.steps is not None:
             tables += [getattr(self.steps, name) for name in TABLES]
@@ -257,6 +283,7 @@ class Serving:
         return replace(
             self, kind_names=tuple(self.kind_names[kind] for kind in firsts), kind=number[self.kind],
             degree=tuple(self.degree[kind] for kind in firsts), rate=self.rate[firsts], steps=steps, price=None,
+            memory=None,
             prompts=None if self.prompts is None else replace(self.prompts, time=self.prompts.time[firsts]),
         )  # fmt: skip
 
@@ -283,6 +310,8 @@ def build_serving(
     prompts: Prompts | None = None,
     replicas: int = 1,
     degree: Sequence[int] | None = None,
+    context: int | None = None,
+    memory: MemoryNeeds | None = None,
     name: str = "",
     description: str = "",
     notes: tuple[str, ...] = (),
@@ -326,7 +355,7 @@ def build_serving(
         entry=ends[0], exit=ends[1], partial=bool(partial), runs=tuple(runs),
         steps=steps, price=prices, demand=demand, prompts=prompts,
         replicas=checked_whole("replicas", replicas, 1, v), degree=tuple(degree or [1] * len(rates)),
-        name=name, description=description, notes=notes,
+        context=context, memory=memory, name=name, description=description, notes=notes,
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from placeopt.bounding.engines import cp_sat
 from placeopt.errors import InternalError, UsageError
 from placeopt.model.arrays import Int
 from placeopt.serving.chains import best_chain
+from placeopt.serving.feasibility import shortage
 from placeopt.serving.flow import best_flow
 from placeopt.serving.in_flight import Floats, sustained
 from placeopt.serving.plan import Replica, Replicas, ServingPlan, replica_of, total_rate
@@ -78,6 +79,8 @@ def replicated_serving(
     if problem.steps is None or problem.prefill_layers:
         why = "all rates are measured, and say nothing of requests" if problem.steps is None else "prefill is separate"
         raise UsageError(f"the problem has no replicas: {why}")
+    if shortage(problem) is not None:
+        return ReplicatedResult(problem, (), 0, "shortage", 0.0)
     search = _Search(problem, options)
     if start and verify_replicas(problem, start).feasible:
         search.best = start

@@ -64,8 +64,8 @@ NARROW, PRECISION = 1.01, 2e-3
 NEGLIGIBLE = 1e-2
 """Share of a bound below which longer times are not divided into ranges."""
 
-_TRIES = 40
-"""Steps of the search for the price of a request."""
+_TRIES, _POINTS, _DOUBLINGS = 13, 12, 28
+"""Rounds of the search for the price of a request, prices in each of them, and first prices."""
 
 
 Place: TypeAlias = tuple[int, ...]
@@ -390,27 +390,26 @@ class TimeBounds:
             return self._area(limit, rate) * _SAFE < layers * rate, np.inf
         prefill = (np.minimum(self._prefill, rate) * self._sizes).max(axis=1) / PER
 
-        def missing(price: float) -> float:
-            gains = self._gains(limit, price, period)
-            total = float((self._counts * gains).sum()) * _SAFE
+        def missing(prices: Floats) -> Floats:
+            gains = self._gains(limit, prices[:, None, None], period)
+            total = (gains @ self._counts) * _SAFE
             if self.problem.prefill_layers:  # at the price of layers for prefill that shows most
-                prices = gains / np.maximum(prefill, 1e-30)
-                sums = np.maximum(gains, prices[:, None] * prefill) @ self._counts * _SAFE
-                total = float((sums - prices * layers * rate / PER / _SAFE).min())
-            return total + in_flight * _SAFE - price * layers * rate / PER / _SAFE
+                each = gains / np.maximum(prefill, 1e-30)
+                sums = np.maximum(gains[:, None], each[:, :, None] * prefill) @ self._counts * _SAFE
+                total = (sums - each * layers * rate / PER / _SAFE).min(axis=1)
+            found: Floats = total + in_flight * _SAFE - prices * layers * rate / PER / _SAFE
+            return found
 
-        golden = (5**0.5 - 1) / 2
-        low, high = 0.0, 10 * in_flight * PER / rate / layers
-        while high < 1e9 * in_flight * PER / rate / layers and missing(high * 2) < missing(high):
-            high *= 2
-        high *= 2
+        # A convex function of the price: first twice as large prices are tried, and then prices between the best ones.
+        tried = 10 * in_flight * PER / rate / layers * np.concatenate([[0.0], 2.0 ** np.arange(_DOUBLINGS)])
         for _ in range(_TRIES):
-            a, b = high - golden * (high - low), low + golden * (high - low)
-            one, other = missing(a), missing(b)
-            if min(one, other) < 0:
-                return True, a if one < other else b
-            low, high = (low, b) if one <= other else (a, high)
-        return False, (low + high) / 2
+            values = missing(tried)
+            best = int(values.argmin())
+            if values[best] < 0:
+                return True, float(tried[best])
+            low, high = tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)]
+            tried = np.linspace(low, high, _POINTS)
+        return False, float((low + high) / 2)
 
     def _area(self, limit: Floats, most: float) -> float:
         """The largest sum over the nodes of layers x rate in decoding, with (t, K) limits of rates.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placeopt.errors import UsageError
+from placeopt.serving.feasibility import why_none
 from placeopt.serving.plan import Replica, Replicas, ServingPlan, total_rate
 from placeopt.serving.plan_files import replicas_document, serving_plan_document
 from placeopt.serving.problem import SECOND, TOKEN, Serving
@@ -47,6 +48,11 @@ class ServingResult:
         """The plan of all nodes as the only replica; none without a plan."""
         return () if self.plan is None else (Replica(np.arange(self.problem.n_nodes), self.plan),)
 
+    @property
+    def message(self) -> str:
+        """Why there is no plan; empty with one."""
+        return "" if self.replicas else why_none(self.problem, self.bound)
+
     def plot(self, path: str | PathLike[str] | None = None) -> Picture:
         """Draw the layers of the nodes; with a path, also write the picture, as PNG, SVG or PDF by its suffix.
 
@@ -67,6 +73,7 @@ class ServingResult:
             "bound": self.bound / TOKEN,
             "bound_source": self.bound_source,
             "gap": self.gap,
+            "message": self.message,
             "sites": self.sites.number,
             **self._requests(),
             "seconds": self.seconds,
@@ -106,6 +113,11 @@ class ReplicatedResult:
         """(bound - rate) / rate; None without a plan, unless the bound is 0."""
         return _gap(self.rate, self.bound)
 
+    @property
+    def message(self) -> str:
+        """Why there is no plan; empty with one."""
+        return "" if self.replicas else why_none(self.problem, self.bound)
+
     def plot(self, path: str | PathLike[str] | None = None) -> Picture:
         """Draw the layers of the nodes of all replicas; see `ServingResult.plot`."""
         return _drawn(self.problem, self.replicas, self.bound, path)
@@ -118,6 +130,7 @@ class ReplicatedResult:
             "bound": self.bound / TOKEN,
             "bound_source": self.source,
             "gap": self.gap,
+            "message": self.message,
             "requests": sum(each.plan.requests for each in self.replicas),
             "seconds_per_token": max((each.plan.token_time for each in self.replicas), default=0) / SECOND,
             **({} if self.first_token is None else {"seconds_to_first_token": self.first_token / SECOND}),

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
+from placeopt.serving.feasibility import shortage
 from placeopt.serving.problem import Serving
 from placeopt.serving.rate_search import RateSearch
 from placeopt.serving.request_search import RequestSearch
 from placeopt.serving.result import ServingResult
 from placeopt.serving.search import search_options
+from placeopt.serving.sites import find_sites
 
 DEFAULT_GAP = 1e-4
 """Gap at which a search ends unless another one is asked for."""
@@ -51,5 +53,7 @@ def solve_serving(
     )  # fmt: skip
     if problem.replicas > 1:
         raise UsageError(f"the problem allows {problem.replicas:,} replicas; expected replicas: 1 here")
+    if shortage(problem) is not None:
+        return ServingResult(problem, None, None, 0, "shortage", 0.0, find_sites(problem))
     search = RateSearch if problem.steps is None else RequestSearch
     return search(problem, options, start).run()

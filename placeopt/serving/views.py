@@ -12,9 +12,8 @@ from placeopt.serving.changes import Replanned, ServingGain
 from placeopt.serving.cheapest import CheapestResult
 from placeopt.serving.in_flight import node_steps
 from placeopt.serving.plan import COORDINATOR, Replicas, ServingPlan, node_rates, total_rate
-from placeopt.serving.prefill import interval_time, least_prompt_time
+from placeopt.serving.prefill import interval_time
 from placeopt.serving.problem import SECOND, TOKEN, Serving, tokens_text
-from placeopt.serving.request_bounds import TimeBounds
 from placeopt.serving.result import ReplicatedResult, ServingResult
 from placeopt.serving.steady_state import SteadyState
 from placeopt.serving.verification import ServingReport
@@ -35,7 +34,7 @@ def result_facts(result: ServingResult) -> list[tuple[str, str]]:
     """The rate, its bound, and the nodes of a result."""
     facts = []
     if result.plan is None:
-        facts.append(("rate", why_none(result)))
+        facts.append(("rate", result.message))
     else:
         facts.append(("rate", tokens_text(result.rate)))
     how = {
@@ -72,7 +71,7 @@ def replicas_facts(result: ReplicatedResult) -> list[tuple[str, str]]:
     requests = sum(each.plan.requests for each in result.replicas)
     first = [] if result.first_token is None else [_first_token_fact(result.first_token)]
     return [
-        ("rate", tokens_text(result.rate) if result.replicas else why_none(result)),
+        ("rate", tokens_text(result.rate) if result.replicas else result.message),
         ("bound", f"at most {tokens_text(result.bound)} by {result.source} of nodes{gap}"),
         ("replicas", f"{len(result.replicas):,}, with {requests:,} requests in flight"),
         *first,
@@ -97,25 +96,6 @@ def plan_grid(problem: Serving, replicas: Replicas) -> Grid:
 
 def _first_token_fact(time: int) -> tuple[str, str]:
     return "first token", f"{time / SECOND:,.3f} s, without queues"
-
-
-def why_none(result: ServingResult | ReplicatedResult) -> str:
-    """Why a result has no plan."""
-    problem = result.problem
-    held = int(((problem.rate > 0).any(axis=1).sum(axis=1) * problem.counts).sum())
-    if held < problem.layers:
-        return f"the nodes hold at most {held:,} of {problem.layers:,} layers"
-    if result.bound:
-        return "no plan was found"
-    if problem.steps is None:
-        return "no plan exists"
-    prompts, shortest = problem.prompts, TimeBounds(problem).shortest() / SECOND
-    if problem.steps.token_time is not None and shortest * SECOND > problem.steps.token_time:
-        return f"no plan exists: a token needs at least {shortest * 1e3:,.3g} ms"
-    if prompts is not None and prompts.limit is not None:
-        shortest += least_prompt_time(problem, prompts) / SECOND
-        return f"no plan exists: the first token needs at least {shortest:,.3g} s"
-    return "no plan exists"
 
 
 def _requests_text(plan: ServingPlan) -> str:

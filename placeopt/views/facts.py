@@ -16,7 +16,7 @@ from placeopt.model.metrics import ccr
 from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.period import period
 from placeopt.model.pipeline import UNBOUNDED
-from placeopt.model.problem import Metric, Problem, homes, memory_capacity, own_devices, sizes
+from placeopt.model.problem import Metric, Objective, Problem, homes, memory_capacity, own_devices, sizes
 from placeopt.model.schedule import Schedule, durations, edge_transfers, makespan
 from placeopt.model.stage_use import StageUse, idle_devices, idle_share, stage_uses
 from placeopt.model.stages import rules
@@ -57,6 +57,12 @@ def problem_line(problem: Problem) -> str:
     shown = "-" if ratio is None else f"{ratio:.3g}"
     name = visible(problem.name) or "problem"
     return f"{name}: {sizes(problem)}, CCR {shown}, memory {size_text(required)} of {available}"
+
+
+def unit_metric(objective: Objective) -> Metric | None:
+    """A metric in whose unit the first level is: its only one with weight 1, or one of several times; else None."""
+    level = objective.levels[0]
+    return level[0].metric if all(term.metric in IN_TICKS for term in level) else objective.leading_metric
 
 
 def value_text(value: Value, problem: Problem, metric: Metric | None, *, ticks: bool = True) -> str:

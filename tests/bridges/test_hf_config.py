@@ -570,6 +570,7 @@ class TestServing:
         assert last["weights"] - middle["weights"] == 2 * (128256 * 4096 + 4096)
         assert last["flops"] - middle["flops"] == 2 * 128256 * 4096
         assert serving["activation"] == 2 * 4096
+        assert any("no memory is reserved" in note for note in found.notes)
         problem = po.load_serving(found.document)
         assert (problem.layers, problem.n_nodes) == (32, 2)
         assert po.solve_serving(problem, time_limit=1).rate > 0
@@ -579,6 +580,17 @@ class TestServing:
         experts = 3 * 4096 * 14336
         assert layers[1]["weights"] > 2 * 8 * experts
         assert 2 * 2 * experts < layers[1]["flops"] < 2 * 3 * experts
+
+    def test_devices_that_do_not_hold_the_model(self, tmp_path: Path) -> None:
+        file = written(tmp_path, LLAMA_8B)
+        small = run("import", file, "--serve", "--devices", "rtx-4060", "--out", tmp_path / "small.yaml")
+        assert small.code == 0
+        assert "note: no plan exists: the layers need 15.46 GiB for their weights and one request, and all" in small.err
+        enough = run("import", file, "--serve", "--devices", "l4", "--out", tmp_path / "enough.yaml")
+        assert "no plan exists" not in enough.err
+        unknown = run("import", file, "--serve", "--out", tmp_path / "unknown.yaml")
+        assert unknown.code == 0
+        assert "note: solve needs a change: devices.xeon-core: lacks memory" in unknown.err
 
     @pytest.mark.parametrize("options", [{"level": "layer"}, {"phase": "decode"}, {"objective": "period"}])
     def test_options_of_tasks_are_refused(self, options: dict[str, Any], tmp_path: Path) -> None:

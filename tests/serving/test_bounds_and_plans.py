@@ -299,7 +299,7 @@ def test_nodes_that_cannot_hold_all_layers() -> None:
     result = po.solve_serving(problem, time_limit=2)
     assert result.plan is None
     assert result.bound == 0
-    assert dict(result_facts(result))["rate"] == "the nodes hold at most 6 of 9 layers"
+    assert dict(result_facts(result))["rate"] == "no plan exists: the nodes hold at most 6 of 9 layers"
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

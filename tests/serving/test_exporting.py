@@ -75,6 +75,33 @@ def test_two_chains() -> None:
     assert po.export_serving(problem, result.plan, "vllm").count("vllm serve") == 2
 
 
+def test_the_context_of_requests() -> None:
+    """In llama.cpp, requests share the context; measured rates state no requests, and no context unless it is given."""
+    problem = po.load_serving({
+        "placeopt": 1,
+        "devices": {"l4": {"like": "l4", "count": 2}},
+        "links": {"default": {"bandwidth": "10 Gbps"}},
+        "serving": {
+            "layers": 40, "weights": "1 GB", "cache": "4 KiB", "flops": "1 GFLOP", "activation": "16 KiB",
+            "context": 2000, "requests": 12, "partial": False,
+        },
+    })  # fmt: skip
+    plan = po.solve_serving(problem, time_limit=1).plan
+    assert plan is not None
+    assert plan.groups > 1
+    *comments, llama = po.export_serving(problem, plan, "llama.cpp").splitlines()
+    assert llama.endswith(f" -c {plan.requests * 2000} --parallel {plan.requests}")
+    assert comments[1:] == [
+        f"# The plan has {plan.groups} groups of requests, so that several nodes compute at the same time.",
+        "# llama.cpp computes one group at a time: expect fewer tokens/s than stated above.",
+    ]
+    assert f" --max-model-len 2000 --max-num-seqs {plan.requests}" in po.export_serving(problem, plan, "vllm")
+    measured = replace(PROBLEM, context=2000)
+    assert po.export_serving(measured, CHAIN, "vllm").endswith("--max-model-len 2000\n")
+    assert "--parallel" not in po.export_serving(measured, CHAIN, "llama.cpp")
+    assert "--max-model-len" not in po.export_serving(PROBLEM, CHAIN, "vllm")
+
+
 def test_command(tmp_path: Path) -> None:
     folder = ROOT / "problems" / "serving"
     arguments = ("export", folder / "llama-70b-24.yaml", folder / "plans" / "llama-70b-24.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -38,6 +39,23 @@ def written(tmp_path: Path, document: object = DOCUMENT) -> Path:
     path = tmp_path / "serving.json"
     path.write_text(json.dumps(document))
     return path
+
+
+def test_the_page_lists_the_options_that_apply(tmp_path: Path) -> None:
+    """Every other option of `solve` with a value is refused."""
+    page = (ROOT / "docs" / "serving.md").read_text()
+    listed = set(re.findall(r"`(--[a-z-]+)", page.partition("| `solve` | `--time-limit`")[2].partition("\n")[0]))
+    listed.add("--time-limit")
+    texts = {"--solver": "heft", "--certificate": "c.json", "--report": "r.html", "--trace": "t.json", "--tasks": None}
+    for option, text in texts.items():
+        assert option not in listed
+        given = [option] if text is None else [option, tmp_path / text if "." in text else text]
+        assert f"{option} does not apply to serving problems" in run("solve", written(tmp_path), *given).err
+    values = {"--time-limit": "1s", "--gap": "1", "--require-gap": "1", "--seed": "1", "--workers": "1"}
+    files = {"--out": tmp_path / "plan.json", "--plot": tmp_path / "layers.svg"}
+    assert listed == {*values, *files, "--json"}
+    options = [each for pair in {**values, **files}.items() for each in pair]
+    assert run("solve", written(tmp_path), *options, "--json").code == 0
 
 
 def test_measured_rates_and_links() -> None:

@@ -337,6 +337,7 @@ class TestCommand:
         assert (done.code, done.err) == (0, "")
         lines = [line.rstrip() for line in done.out.split("\n")]
         assert lines[1:3] == ["gone: c", "new: d"]
+        assert any(line.endswith("makespan + relocation / 7 = 10 ms (10 ticks)") for line in lines)
         assert lines[-8:] == [
             "task  from  to       data  takes",
             "s     a     b    2.93 KiB  14 ms",
@@ -355,6 +356,8 @@ class TestCommand:
         lost = run("replace", problem, plan, "-d", new)
         assert "s a b 0 B 10 ms its device is gone" in " ".join(lost.out.split())
         assert "a run takes 6 ms, compared with 6 ms when moving only the 3 tasks that cannot stay" in lost.out
+        assert "loading the data of 3 tasks whose device is gone is not counted; `startup` can" in lost.out
+        assert "loading" not in done.out
 
     def test_what_it_writes_verifies(self, tmp_path: Path) -> None:
         problem, plan, new = self.files(tmp_path)

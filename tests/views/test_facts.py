@@ -9,7 +9,7 @@ import pytest
 
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Metric, Objective, Term
-from placeopt.views.facts import aligned, first_level, task_traffic, verdict_text
+from placeopt.views.facts import aligned, first_level, task_traffic, unit_metric, verdict_text
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,19 @@ def test_leading_metric(levels: tuple[tuple[Term, ...], ...], leading: Metric | 
     objective = Objective(levels)
     assert (objective.leading_metric, objective.single) == (leading, single)
     assert first_level(str(objective)) == str(Objective(levels[:1]))
+
+
+@pytest.mark.parametrize(
+    ("level", "unit"),
+    [
+        ((Term("makespan"), Term("relocation", Fraction(1, 7))), "makespan"),
+        ((Term("relocation", Fraction(2)),), "relocation"),
+        ((Term("energy"),), "energy"),
+        ((Term("makespan"), Term("energy")), None),
+    ],
+)
+def test_a_sum_of_times_is_a_time(level: tuple[Term, ...], unit: Metric | None) -> None:
+    assert unit_metric(Objective((level,))) == unit
 
 
 def test_verdict() -> None:

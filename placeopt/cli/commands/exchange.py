@@ -11,7 +11,7 @@ from typer import Option
 
 from placeopt.cli import completion
 from placeopt.cli.arguments import check_count, pairs, quantity, sizes
-from placeopt.cli.commands.serving import export_serving_file, refuse
+from placeopt.cli.commands.serving import export_serving_file, import_notes, refuse
 from placeopt.cli.files import check_targets, new_folder, write_document, written
 from placeopt.cli.options import (
     BatchSize,
@@ -137,7 +137,8 @@ def import_file(
     write_document(imported.document, out)
     plan = imported.plan
     done = plan_out is None or plan is None or written(plan_out, lambda path: write_plan(path, plan))
-    print_notes(*notes, *imported.notes)
+    lacking = import_notes(imported.document) if serve else ()
+    print_notes(*notes, *imported.notes, *lacking)
     raise typer.Exit(0 if done else 2)
 
 

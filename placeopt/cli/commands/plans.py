@@ -85,13 +85,13 @@ def verify(
         })  # fmt: skip
     else:
         from placeopt.cli.terminal.console import facts_table, print_grid, print_problem, print_tasks, print_verdict
-        from placeopt.views.facts import pipeline_facts, stage_grid, value_text
+        from placeopt.views.facts import pipeline_facts, stage_grid, unit_metric, value_text
 
         console = stdout_console()
         print_problem(console, compiled)
         if report.feasible:
             assert report.objective is not None
-            value = value_text(report.objective[0], compiled, compiled.objective.leading_metric)
+            value = value_text(report.objective[0], compiled, unit_metric(compiled.objective))
             console.print(f"[green]feasible[/green]: {compiled.objective} = {value}")
             if compiled.pipeline is not None:
                 facts = pipeline_facts(compiled, read.schedule)

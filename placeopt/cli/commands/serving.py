@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from placeopt.cli.files import save_plots, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.output import print_json, print_notes, stdout_console
-from placeopt.errors import UsageError, unwritable
+from placeopt.errors import SpecError, UsageError, unwritable
 
 if TYPE_CHECKING:
     from placeopt.io.document import Document
@@ -23,6 +23,21 @@ def refuse(given: Mapping[str, object]) -> None:
     for option, value in given.items():
         if value:
             raise UsageError(f"{option} does not apply to serving problems")
+
+
+def import_notes(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why an imported serving problem cannot be solved as it is."""
+    from placeopt.serving.feasibility import shortage
+    from placeopt.serving.files import load_serving
+
+    try:
+        lacking = shortage(load_serving(document))
+    except SpecError as error:
+        return tuple(f"solve needs a change: {issue}" for issue in error.issues)
+    if lacking is None:
+        return ()
+    helps = "more or larger devices, or weights in fewer bits (such as `--precision int8` with a config.json), help"
+    return (f"no plan exists: {lacking}; {helps}",)
 
 
 def solve_serving_file(
@@ -188,6 +203,7 @@ def whatif_serving_file(
         found = whatif_serving(
             problem, time_limit=limit, gap_limit=gap, seed=seed, workers=workers, should_stop=stop.is_set
         )
+    print_notes(*([found[0].result.message] if found[0].result.message else []))
     if as_json:
         print_json([
             {"change": each.change, "gain_at_least": each.least, "gain_at_most": each.most, **each.result.to_dict()}
@@ -210,7 +226,7 @@ def replace_serving_file(
     from placeopt.serving.changes import replace_serving
     from placeopt.serving.files import load_changed, load_serving
     from placeopt.serving.plan_files import read_replicas, read_serving_plan, replicas_document, write_replicas
-    from placeopt.serving.views import problem_line, replaced_grid, why_none
+    from placeopt.serving.views import problem_line, replaced_grid
 
     before = load_serving(document)
     problem = load_changed(document, document_of(input_path(devices)))
@@ -229,5 +245,5 @@ def replace_serving_file(
         if found:
             print_grid(stdout_console(), replaced_grid(known, found, result))
         else:
-            stdout_console().print(why_none(result), markup=False)
+            stdout_console().print(result.message, markup=False)
     raise typer.Exit(stop.code if stop.is_set() else 1 if not found else 0 if done else 2)

@@ -28,7 +28,7 @@ from placeopt.model.resource_use import SHOWN, amount_text, device_resources
 from placeopt.model.units import size_text, time_text
 from placeopt.orchestration.result import number
 from placeopt.passes import EXACT_PASSES, apply_passes
-from placeopt.views.facts import change_text, pipeline_text, value_text
+from placeopt.views.facts import change_text, pipeline_text, unit_metric, value_text
 
 
 def inspection(problem: Problem) -> dict[str, Any]:
@@ -260,6 +260,6 @@ def bounds_table(problem: Problem, found: Sequence[dict[str, Any]]) -> Table:
         "bound", "value", "time", "why no schedule is better", wrap=["why no schedule is better"], indent=2
     )
     for bound in found:
-        value = value_text(bound["value"], problem, problem.objective.leading_metric, ticks=False)
+        value = value_text(bound["value"], problem, unit_metric(problem.objective), ticks=False)
         table.add_row(bound["name"], value, f"{bound['seconds']:.3f} s", Text(bound["explanation"]))
     return table

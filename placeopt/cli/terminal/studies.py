@@ -68,6 +68,10 @@ def _benefit(found: Replacement) -> list[str]:
         each = time_text(float(relocation / runs), resolution)
         share = "" if runs == 1 else f", {each} for each of {float(runs):,.10g} runs"
         lines.append(f"{counted(len(found.moves), 'task')} to move: {whole} of relocation{share}")
+    lost = sum(move.why == "gone" for move in found.moves)
+    if lost:
+        which = f"{counted(lost, 'task')} whose device is gone"
+        lines.append(f"loading the data of {which} is not counted; `startup` can state its time")
     stay, (takes, stays) = found.stay, found.run_ticks
     forced = counted(len(stay.forced), "task")
     what = f"moving only the {forced} that cannot stay" if stay.forced else "leaving every task on its device"

@@ -13,7 +13,15 @@ from placeopt.model.schedule import Schedule
 from placeopt.model.units import time_text
 from placeopt.orchestration.result import Result, number, relative_gap
 from placeopt.verifier import Report, Violation
-from placeopt.views.facts import MEANING, applied_text, pipeline_facts, problem_line, value_text, verdict_text
+from placeopt.views.facts import (
+    MEANING,
+    applied_text,
+    pipeline_facts,
+    problem_line,
+    unit_metric,
+    value_text,
+    verdict_text,
+)
 from placeopt.views.plots.palette import HUES
 
 _KINDS: dict[Metric, str] = {
@@ -107,17 +115,18 @@ def _summary(
 def _values(problem: Problem, values: Sequence[Value] | None) -> list[Fact]:
     facts: list[Fact] = []
     for level, value in enumerate(values or ()):
-        metric = Objective((problem.objective.levels[level],)).single
-        name = metric.replace("_", " ") if metric else "objective"
-        exact = f"{number(value):,} ticks" if kind_of(metric) == "ticks" else ""
-        facts.append((name if level == 0 else f"then {name}", value_text(value, problem, metric, ticks=False), exact))
+        objective = Objective((problem.objective.levels[level],))
+        name = objective.single.replace("_", " ") if objective.single else "objective"
+        unit = unit_metric(objective)
+        exact = f"{number(value):,} ticks" if kind_of(unit) == "ticks" else ""
+        facts.append((name if level == 0 else f"then {name}", value_text(value, problem, unit, ticks=False), exact))
     return facts
 
 
 def _bounds(problem: Problem, bound: Value | None, source: str | None, gap: float | None) -> list[Fact]:
     facts: list[Fact] = []
     if bound is not None:
-        shown = value_text(bound, problem, problem.objective.leading_metric, ticks=False)
+        shown = value_text(bound, problem, unit_metric(problem.objective), ticks=False)
         facts.append(("bound", shown, f"proved by {source}"))
     if gap is not None:
         optimal = gap <= 0 and len(problem.objective.levels) == 1

@@ -304,6 +304,12 @@ def _activations(weight: Weight, experts: int = 1) -> int:
 DEFAULT_CONTEXT = 4096
 """Tokens of the context without `--context`, if the model supports them."""
 
+UNRESERVED = (
+    "no memory is reserved for activations and the runtime, so that plans may use all memory of a device; state the "
+    "key `reserve` of `serving`, such as reserve: 1 GiB"
+)
+"""A note on serving problems."""
+
 
 def imported(
     model: Transformer, path: StrPath, format: str, options: ImportOptions, levels: tuple[str, ...] = LEVELS
@@ -339,7 +345,7 @@ def imported(
     network, about = network_of(options.network)
     if options.serve:
         document = _serving(model, f"{Path(path).name}, {format}", options, network, context)
-        return Imported(document, (*notes, *about))
+        return Imported(document, (*notes, *about, UNRESERVED))
     runs = device_count(network) if options.pipelined and model.causal else 1
     if runs > 1:
         notes.append(
