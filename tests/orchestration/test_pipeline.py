@@ -200,9 +200,10 @@ def test_stronger_bound_is_reported_with_its_source() -> None:
     weak = solved(Answer(Termination.COMPLETED, schedule, bound=1))
     assert weak.bound == 4
     assert weak.bound_source != "fake"
-    strong = solved(Answer(Termination.COMPLETED, schedule, bound=5))
-    assert (strong.bound, strong.bound_source) == (5, "fake")
-    assert strong.gap == pytest.approx(2 / 7)
+    three = build_problem(task_names="xyz", device_names="ab", duration=np.full((3, 2), 2))
+    strong = solved(Answer(Termination.COMPLETED, Schedule(ints(0, 0, 0), ints(0, 2, 4)), bound=4), three)
+    assert (strong.bound, strong.bound_source) == (4, "fake")  # the sum of durations proves 3
+    assert strong.gap == pytest.approx(1 / 3)
 
 
 def test_options_and_settings_reach_the_solver() -> None:
@@ -305,10 +306,17 @@ def test_solver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
         po.solve(chain(), "gone")
 
 
+def test_solver_whose_class_raises_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"odd": EntryPoint("odd", "builtins:int.from_bytes", registry.GROUP)}
+    monkeypatch.setattr(registry, "_entry_points", lambda: points)
+    with pytest.raises(po.UsageError, match=r'solver "odd" \(builtins:int.from_bytes\) cannot be loaded: TypeError'):
+        po.solve(chain(), "odd")
+
+
 def test_class_that_is_not_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"odd": EntryPoint("odd", "fractions:Fraction", registry.GROUP)}
     monkeypatch.setattr(registry, "_entry_points", lambda: points)
-    with pytest.raises(po.InternalError, match=r"has no .*; a solver has name, info, settings_type, solve"):
+    with pytest.raises(po.UsageError, match=r"has no .*; a solver has name, info, settings_type, solve"):
         po.solve(chain(), "odd")
 
 
