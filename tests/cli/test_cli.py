@@ -500,6 +500,45 @@ class TestCatalog:
         assert all(setting["description"] for setting in card["settings"])
         assert all(setting["name"] in run("solvers", "cp-sat").out for setting in card["settings"])
 
+    def test_a_solver_that_cannot_be_loaded_is_a_note(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        points = {"heft": registry._entry_points()["heft"], "odd": EntryPoint("odd", "fractions:Odd", registry.GROUP)}
+        monkeypatch.setattr(registry, "_entry_points", lambda: points)
+        done = run("solvers")
+        assert (done.code, "heft" in done.out, "odd" in done.out) == (0, True, False)
+        assert done.err == (
+            "note: solver \"odd\" (fractions:Odd) cannot be loaded: module 'fractions' has no attribute 'Odd'\n"
+        )
+        assert [card["name"] for card in json.loads(run("solvers", "--json").out)] == ["heft"]
+        assert run("solvers", "odd").code == 2
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "m-topo",
+            "m-etf",
+            "m-sct",
+            "sct-lp",
+            "celeritas",
+            "celeritas-tuned",
+            "order-place",
+            "heuristic-g",
+            "submodular-g",
+            "submodular-gi",
+            "giph",
+            "random-task-eft",
+            "random",
+        ],
+    )
+    def test_departures_of_the_solvers_of_the_four_papers(self, name: str) -> None:
+        departures = json.loads(run("solvers", name, "--json").out)["departures"]
+        assert departures
+        assert all(text.endswith((".", ".)")) and len(text) > 30 for text in departures)
+        shown = " ".join(run("solvers", name).out.partition("\ndepartures from the paper\n")[2].split())
+        assert shown == " ".join(f"- {text}" for text in departures)
+
+    def test_rules_that_a_solver_refuses(self) -> None:
+        assert "other rules   none; refuses problems with memory tiers, " in run("solvers", "sct-lp").out
+
     def test_cite(self) -> None:
         assert "doi     = {10.1109/71.993206}" in run("solvers", "heft", "--cite").out
         assert run("solvers", "single", "--cite").out == "single implements no paper\n"
