@@ -8,8 +8,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint, PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commandline import run
@@ -490,6 +492,21 @@ class TestInspect:
     def test_people(self, infeasible: Path) -> None:
         assert "lower bounds" in run("inspect", HEFT_10).out
         assert "infeasible:" in run("inspect", infeasible).out
+
+
+def test_helps_have_no_brackets_which_rich_takes_for_markup() -> None:
+    from typer.main import get_command
+
+    from placeopt.cli.app import app
+
+    def helps(command: Any) -> Iterator[str]:
+        yield command.help or ""
+        for each in command.params:
+            yield getattr(each, "help", None) or ""
+        for each in getattr(command, "commands", {}).values():
+            yield from helps(each)
+
+    assert not [text for text in helps(get_command(app)) if re.search(r"\[[a-z]", text)]
 
 
 class TestCatalog:

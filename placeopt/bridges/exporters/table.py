@@ -22,7 +22,6 @@ def export(request: ExportRequest) -> Exported:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(
-        zip(*(each if isinstance(each, list) else each.tolist() for each in columns.values()), strict=True)
-    )
+    lists = [each if isinstance(each, list) else each.tolist() for each in columns.values()]
+    writer.writerows(zip(*lists, strict=True))
     return Exported(text.getvalue())

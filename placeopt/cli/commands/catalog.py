@@ -24,7 +24,7 @@ def solvers(
     cite: Cite = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the installed solvers, or show one: guarantee, complexity, settings, citation."""
+    """List the installed solvers, or show one: guarantee, complexity, settings, paper, departures from it."""
     from placeopt.cli.terminal.catalog import print_solver, print_solvers, solver_card
     from placeopt.protocol.registry import find_solver, solver_names
 
