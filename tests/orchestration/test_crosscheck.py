@@ -290,6 +290,12 @@ class TestExceptions:
             "`placeopt.solve` in Python shows the traceback"
         )
 
+    def test_the_service_does_not_call_it_a_bug_of_placeopt(self) -> None:
+        from placeopt.cli.service.queue import _reason
+
+        assert _reason(po.SolverError("liar: ValueError: boom", origin="the package lies")) == "liar: ValueError: boom"
+        assert _reason(po.InternalError("two bounds")) == "internal error, a bug of placeopt: two bounds"
+
     def test_any_other_exception_is_an_internal_error(self) -> None:
         program = "from placeopt import cli\ncli.run = lambda: 1 // 0\ncli.main()"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
