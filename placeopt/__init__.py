@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from placeopt.errors import MissingExtraError as MissingExtraError
     from placeopt.errors import PlaceoptError as PlaceoptError
     from placeopt.errors import PlanError as PlanError
+    from placeopt.errors import SolverError as SolverError
     from placeopt.errors import SpecError as SpecError
     from placeopt.errors import UnsupportedError as UnsupportedError
     from placeopt.errors import UsageError as UsageError
@@ -213,7 +214,7 @@ _NAMES = {
     "placeopt.bridges.running.torch_execution": "run_torch",
     "placeopt.errors": (
         "CertificateError DocumentError ExecutionError InternalError Issue MissingExtraError PlaceoptError PlanError "
-        "SpecError UnsupportedError UsageError"
+        "SolverError SpecError UnsupportedError UsageError"
     ),
     "placeopt.io.catalogue": "DeviceInfo LinkInfo device_info device_names link_info link_names",
     "placeopt.io.compiler": "compile_spec=compile load loads",

@@ -9,6 +9,7 @@
     ├── ExecutionError      a plan cannot be run to its end
     ├── MissingExtraError   an optional dependency is not installed; names the command that installs it
     └── InternalError       placeopt contradicts itself: a bug; please report it
+        └── SolverError     a solver of another package raises an exception or makes a false claim: a bug of its own
 
 Reached limits and infeasibility are results, not exceptions (see `placeopt.orchestration.result`).
 """
@@ -16,6 +17,7 @@ Reached limits and infeasibility are results, not exceptions (see `placeopt.orch
 from __future__ import annotations
 
 import heapq
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,6 +123,17 @@ class InternalError(PlaceoptError):
         self.dump = dump
 
 
+class SolverError(InternalError):
+    """A solver of another package raises an exception, which is the cause of this one, or makes a false claim.
+
+    `origin` names the package, or the class of a solver that has none. `dump` is None after an exception.
+    """
+
+    def __init__(self, message: str, dump: Mapping[str, Any] | None = None, origin: str = "") -> None:
+        super().__init__(message, dump)
+        self.origin = origin
+
+
 def path_text(path: Iterable[str | int]) -> str:
     """A path for a message: tasks.conv2.after[0]; names with special characters are quoted."""
     text = ""
@@ -215,6 +228,27 @@ def listing(names: Sequence[str], limit: int = 8, separator: str = ", ") -> str:
 def counted(number: int, noun: str) -> str:
     """1 task, 1,200 tasks."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def error_text(error: BaseException) -> str:
+    """An exception of another package, and its place in the code: ValueError: boom (solver.py:8)."""
+    import traceback
+
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001  the class belongs to a third party
+        text = ""
+    name = type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return f"{name}: {text}{place}" if text else f"{name}{place}"
+
+
+def addressed(origin: str | None) -> str:
+    """A clause for "please report this": the authors of a solver that does not come with placeopt."""
+    return f" to the authors of {origin}" if origin else ""
 
 
 def unwritable(path: object, error: Exception) -> str:

@@ -2,9 +2,9 @@
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 done; 1 negative answer (infeasible, verification
 failed, required gap missed, no schedule found, different outputs); 2 wrong usage, spec or plan, a file that cannot be
-written, or a process that fails; 3 time limit without a schedule; 70 internal error, a bug; 129, 130, 143 ended by
-SIGHUP, Ctrl-C, SIGTERM, with the best result saved and printed; 141 the reader of stdout has closed it, with all files
-written.
+written, or a process that fails; 3 time limit without a schedule; 70 a bug of placeopt or of a solver; 129, 130, 143
+ended by SIGHUP, Ctrl-C, SIGTERM, with the best result saved and printed; 141 the reader of stdout has closed it, with
+all files written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,17 @@ def main() -> None:
     from placeopt.cli.interruption import end_on_second_signal, leave
 
     end_on_second_signal()
-    leave(run())
+    try:
+        code = run()
+    except Exception:  # noqa: BLE001  the interpreter would end with 1, the code of a negative result
+        import traceback
+
+        from placeopt.cli.streams import INTERNAL
+
+        traceback.print_exc()
+        print("placeopt: internal error; please report this with the problem", file=sys.stderr)
+        code = INTERNAL
+    leave(code)
 
 
 def run() -> int:
@@ -65,7 +75,7 @@ def _run() -> int:
     try:
         from placeopt.cli.app import app
         from placeopt.cli.options import as_json
-        from placeopt.errors import InternalError, PlaceoptError, UsageError
+        from placeopt.errors import InternalError, PlaceoptError, SolverError, UsageError
 
         as_json.set(None)  # an earlier command of this process may have set it
         try:
@@ -75,11 +85,15 @@ def _run() -> int:
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else 0
         except InternalError as error:
-            print(f"placeopt: internal error: {error}", file=sys.stderr)
+            origin = error.origin if isinstance(error, SolverError) else None
+            print(f"placeopt: {'internal error: ' if origin is None else ''}{error}", file=sys.stderr)
             if error.dump is not None:
                 from placeopt.cli.files import save_dump
 
-                print(f"placeopt: {save_dump(error.dump)}", file=sys.stderr)
+                print(f"placeopt: {save_dump(error.dump, origin)}", file=sys.stderr)
+            elif origin is not None:
+                traced = "`placeopt.solve` in Python shows the traceback"
+                print(f"placeopt: this is an error of {origin}, not of placeopt; {traced}", file=sys.stderr)
             return INTERNAL
         except PlaceoptError as error:
             print(_message(error), file=sys.stderr)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from placeopt.cli.arguments import local_file
 from placeopt.cli.output import print_json
 from placeopt.cli.streams import is_unicode, tolerate_lost_stdout
-from placeopt.errors import UsageError, unwritable, visible
+from placeopt.errors import UsageError, addressed, unwritable, visible
 from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, temporary_folder, write_whole
 
 if TYPE_CHECKING:
@@ -194,8 +194,11 @@ def save_exports(trace: Path | None, report: Path | None, result: Result) -> boo
     return done
 
 
-def save_dump(dump: Mapping[str, Any]) -> str:
-    """Write the dump of an internal error to the current or the temporary folder; return what the user can do."""
+def save_dump(dump: Mapping[str, Any], origin: str | None = None) -> str:
+    """Write the dump of an internal error to the current or the temporary folder; return what the user can do.
+
+    `origin` is the package of a solver that does not come with placeopt.
+    """
     from placeopt.io.formats.documents import to_json
 
     run = dump["x-disagreement"]
@@ -207,8 +210,8 @@ def save_dump(dump: Mapping[str, Any]) -> str:
         except OSError:
             continue
         command = run["reproduce"].replace("THIS_FILE", str(path))
-        return f"please report this with the file {path}, which reproduces the error: {command}"
-    return f"please report this; {name} could not be written"
+        return f"please report this{addressed(origin)} with the file {path}, which reproduces the error: {command}"
+    return f"please report this{addressed(origin)}; {name} could not be written"
 
 
 def wanted_plots(texts: Sequence[str] | None, known: Sequence[str]) -> list[tuple[str, Path]]:

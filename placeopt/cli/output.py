@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from placeopt.errors import counted, visible
 
@@ -18,15 +20,36 @@ if TYPE_CHECKING:
     from placeopt.io.plan import Plan
     from placeopt.model.problem import Problem
 
+UNWRAPPED = 10**6
+"""Width of output that is not wrapped, in columns."""
+
+_BLANKS = re.compile(r" +(?=\n)")
+
 NOTES = 20
 """Maximum number of notes that are printed."""
 
 
+class _Trimmed:
+    """A stream to which lines are written without blanks at their ends."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(_BLANKS.sub("", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def stdout_console() -> Console:
-    """Return the console for results."""
+    """Return the console for results; where stdout is not a terminal, lines are not wrapped unless COLUMNS is set."""
     from rich.console import Console
 
-    return Console(highlight=False)
+    if Console().is_terminal:
+        return Console(highlight=False)
+    width = None if os.environ.get("COLUMNS") else UNWRAPPED
+    return Console(file=cast(IO[str], _Trimmed(sys.stdout)), width=width, highlight=False)
 
 
 def stderr_console() -> Console:

@@ -3,6 +3,7 @@
     infeasible       no schedule of the solver or of a heuristic is feasible
     a lower bound    it is an exact number, and no verified schedule is better
     optimal          the verifier accepts the schedule, and it has the value of the solver's own bound
+    both             of a solver of another package: no heuristic finds a better schedule either
     exact passes     a schedule mapped back is feasible and has the same objective as in the reduced problem
 
 The error carries a problem document (`InternalError.dump`) that `placeopt solve` accepts. Its key `x-disagreement`
@@ -23,6 +24,7 @@ from placeopt.model.schedule import Schedule
 from placeopt.orchestration.run import Run
 from placeopt.passes import Chain
 from placeopt.protocol import Answer, Termination
+from placeopt.protocol.registry import origin_of
 from placeopt.proving.heuristics import heuristic_schedules
 from placeopt.simulation import retime
 from placeopt.verifier import Report, verify
@@ -77,8 +79,9 @@ def _broken(run: Run, chain: Chain, schedule: Schedule, report: Report) -> Inter
             rules = ", ".join(dict.fromkeys(violation.rule.value for violation in found.violations))
             said = f"breaks the rules {rules}" if rules else f"has {_text(found.objective)}"
             claim = f"pass {step.name} restores a schedule with {_text(report.objective)} as one that {said}"
-            return run.disagreement(claim, restorations[-1])
-    return run.disagreement("the passes lose the objective on the way back", restorations[-1])
+            return run.disagreement(claim, restorations[-1], of_solver=False)
+    lost = "the passes lose the objective on the way back"
+    return run.disagreement(lost, restorations[-1], of_solver=False)
 
 
 def _text(values: Sequence[Value] | None) -> str:
@@ -97,7 +100,33 @@ def check_infeasible(run: Run, source: str, own: Schedule | None) -> None:
         schedule, report = retimed_and_verified(run.problem, schedule)
         if report.feasible:
             claim = f"{source} claims that the problem is infeasible, and the verifier accepts a schedule of {found}"
-            raise run.disagreement(claim, schedule)
+            raise run.disagreement(claim, schedule, of_solver=source == run.solver.name)
+
+
+def check_by_heuristics(run: Run, source: str, answer: Answer, report: Report | None) -> None:
+    """Search for a schedule that refutes a bound, or a claim to be optimal, of a solver that placeopt does not know.
+
+    Raises
+    ------
+    InternalError
+        If a heuristic finds one.
+    """
+    optimal = report.objective if answer.termination is Termination.OPTIMAL and report is not None else None
+    if origin_of(run.solver) is None or (answer.bound is None and optimal is None):
+        return
+    for name, schedule in heuristic_schedules(run.problem, run.options.seed):
+        schedule, found = retimed_and_verified(run.problem, schedule)
+        if not found.feasible or found.objective is None:
+            continue
+        if optimal is not None and found.objective < optimal:
+            claim = f"claims to be optimal with {_text(optimal)}"
+        elif answer.bound is not None and found.objective[0] < answer.bound:
+            claim = f"claims the bound {answer.bound}"
+        else:
+            continue
+        claim = f"{answer.bound_source or source} {claim}, and the verifier accepts a schedule of {name} with"
+        own = source == run.solver.name and not answer.bound_source
+        raise run.disagreement(f"{claim} {_text(found.objective)}", schedule, of_solver=own)
 
 
 def _attempts(run: Run, own: Schedule | None) -> Iterator[tuple[str, Schedule]]:
@@ -141,7 +170,7 @@ def check_bound(
     value = report.objective[0]
     if bound is not None and bound.value > value:
         claim = f"{bound.name} claims the bound {bound.value}, and the verifier accepts a schedule with {value}"
-        raise run.disagreement(claim, schedule)
+        raise run.disagreement(claim, schedule, of_solver=bound.name == run.solver.name)
     if answer.termination is Termination.OPTIMAL and answer.bound != value:
         claim = f"{run.solver.name} claims to be optimal with the bound {answer.bound}, and the verifier finds {value}"
         raise run.disagreement(claim, schedule)

@@ -20,7 +20,7 @@ from typing import Any
 
 from placeopt import engine
 from placeopt.bounding.quick import Bound, best_bound, prove_infeasible
-from placeopt.errors import InternalError, UsageError, listing
+from placeopt.errors import InternalError, PlaceoptError, SolverError, UsageError, error_text, listing
 from placeopt.model.arrays import Int, checked_call, checked_number
 from placeopt.model.metrics import device_uses
 from placeopt.model.objective import Value, evaluate
@@ -29,6 +29,7 @@ from placeopt.model.schedule import Schedule, makespan
 from placeopt.orchestration.consolidation import consolidate
 from placeopt.orchestration.crosscheck import (
     check_bound,
+    check_by_heuristics,
     check_claims,
     check_infeasible,
     mapped_back,
@@ -41,7 +42,7 @@ from placeopt.passes import Chain, Pass, apply_passes
 from placeopt.protocol import Answer, Clock, Options, Progress, Solver, Termination
 from placeopt.protocol.cluster import pool_at
 from placeopt.protocol.connection import CONNECTING
-from placeopt.protocol.registry import default_solver, find_solver
+from placeopt.protocol.registry import default_solver, find_solver, origin_of
 from placeopt.verifier import Report
 
 GRACE = 0.05
@@ -129,6 +130,8 @@ def solve(
     InternalError
         If a claim contradicts a verified schedule (`placeopt.orchestration.crosscheck`); carries a dump that reproduces
         it.
+    SolverError
+        The same of a solver that does not come with placeopt, or an exception that it raises, which is the cause.
     """
     options: dict[str, Any] = {
         "gap_limit": gap_limit,
@@ -219,6 +222,7 @@ def _finished(run: Run, attempt: _Attempt, begun: float) -> Result:
     bound = _bound(run, attempt, checked)
     bounded = time.monotonic()
     check_bound(run, checked.answer, bound, checked.schedule, checked.report)
+    check_by_heuristics(run, attempt.source, checked.answer, checked.report)
     left = None if run.time_limit is None else run.time_limit - (solved - run.since)
     result = _consolidated(run, _report(run, attempt.chain, checked, bound), Clock(left))
     seconds = WallTime(solve=solved - begun, verify=verified - solved, bound=bounded - verified)
@@ -327,13 +331,15 @@ def _answer(run: Run, chain: Chain) -> Answer:
         if not solver.info.anytime:
             return _heuristic_answer(run, chain.problem, options)
         if solver.info.bounding or repeatable or not chain.exact:
-            return _returned(run, solver.solve(chain.problem, options, run.settings))
+            return _called(run, chain.problem, options)
         from placeopt.proving.bound_prover import BoundProver  # loads all bounds, which heuristics do not need
 
         exact = chain.problem.pipeline is not None and not solver.info.exact
         with BoundProver(chain.problem, options, exact=exact) as prover:
-            answer = _returned(run, solver.solve(chain.problem, prover.options, run.settings))
+            answer = _called(run, chain.problem, prover.options)
         return prover.with_bound(answer)
+    except SolverError:
+        raise
     except InternalError as error:
         raise run.disagreement(str(error)) from error
 
@@ -344,12 +350,45 @@ def _heuristic_answer(run: Run, problem: Problem, options: Options) -> Answer:
     limited = replace(options, should_stop=lambda: clock.over or stop())
     try:
         with engine.stopping(limited.should_stop):
-            answer = _returned(run, run.solver.solve(problem, limited, run.settings))
+            answer = _called(run, problem, limited)
     except engine.StoppedError:
         answer = Answer(Termination.INTERRUPTED, message="stopped before all tasks were placed")
     if answer.termination is Termination.INTERRUPTED and clock.over and not stop():
         return replace(answer, termination=Termination.TIME_LIMIT)
     return answer
+
+
+def _called(run: Run, problem: Problem, options: Options) -> Answer:
+    """The answer of the solver; an exception of a solver of another package becomes a SolverError.
+
+    An exception of the caller's `should_stop` or `on_progress` stays as it is.
+    """
+    origin = origin_of(run.solver)
+    if origin is None:
+        return _returned(run, run.solver.solve(problem, options, run.settings))
+    raised: list[Exception] = []
+
+    def kept(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*arguments: Any) -> Any:
+            try:
+                return call(*arguments)
+            except Exception as error:
+                raised.append(error)
+                raise
+
+        return called
+
+    report = None if options.on_progress is None else kept(options.on_progress)
+    options = replace(options, should_stop=kept(options.should_stop), on_progress=report)
+    try:
+        answer = run.solver.solve(problem, options, run.settings)
+    except (PlaceoptError, MemoryError, engine.StoppedError):
+        raise
+    except Exception as error:
+        if any(error is each for each in raised):
+            raise
+        raise SolverError(f"{run.solver.name}: {error_text(error)}", origin=origin) from error
+    return _returned(run, answer)
 
 
 def _returned(run: Run, answer: object) -> Answer:

@@ -16,7 +16,7 @@ import numpy as np
 
 from placeopt.bounding.quick import Bound
 from placeopt.bounding.quick.earlier import earlier_bound
-from placeopt.errors import InternalError, UnsupportedError, UsageError, listing
+from placeopt.errors import InternalError, SolverError, UnsupportedError, UsageError, addressed, listing
 from placeopt.io.plan import plan_document
 from placeopt.model.arrays import checked_call, checked_number, checked_share
 from placeopt.model.documents import problem_document
@@ -28,7 +28,7 @@ from placeopt.orchestration.settings import make_options, read_settings
 from placeopt.passes import EXACT_PASSES, Pass, pass_text
 from placeopt.passes.chain import Chain, found_passes
 from placeopt.protocol import Announcer, Options, Progress, Settings, Solver
-from placeopt.protocol.registry import check_supported, default_solver, find_solver, solvers_for
+from placeopt.protocol.registry import check_supported, default_solver, find_solver, origin_of, solvers_for
 
 CONSOLIDATING = 0.1
 """Share of the time limit that the solver leaves for consolidation."""
@@ -91,13 +91,17 @@ class Run:
         """Whether the schedule of the solver is consolidated."""
         return self.consolidate > 0 and self.problem.pipeline is None and self.problem.alignment is None
 
-    def disagreement(self, claim: str, schedule: Schedule | None = None) -> InternalError:
-        """The error to raise, with a dump that reproduces the run; `schedule` refutes the claim."""
+    def disagreement(self, claim: str, schedule: Schedule | None = None, *, of_solver: bool = True) -> InternalError:
+        """The error to raise, with a dump that reproduces the run; `schedule` refutes the claim.
+
+        With `of_solver`, the claim is that of the solver: if it is not one of placeopt's, the error names its package.
+        """
         problem, options = self.problem, self.options
         fingerprint = problem.fingerprint()
+        origin = origin_of(self.solver) if of_solver else None
         message = (
             f"{claim} (problem {problem.name or 'without a name'}, fingerprint {fingerprint}, solver "
-            f"{self.solver.name}, seed {options.seed}); please report this with the problem"
+            f"{self.solver.name}, seed {options.seed}); please report this{addressed(origin)} with the problem"
         )
         run: dict[str, Any] = {
             "message": message,
@@ -117,7 +121,8 @@ class Run:
             "plan": None if schedule is None else _plan_of_any(problem, schedule),
             "initial": None if options.initial is None else plan_document(problem, options.initial),
         }
-        return InternalError(message, {**problem_document(problem), "x-disagreement": run})
+        dump = {**problem_document(problem), "x-disagreement": run}
+        return InternalError(message, dump) if origin is None else SolverError(message, dump, origin)
 
     def arguments(self) -> str:
         """The options of the command line for the same run, except an initial plan."""

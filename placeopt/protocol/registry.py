@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, e
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin
 
-from placeopt.errors import InternalError, UnsupportedError, UsageError, alternatives, listing
+from placeopt.errors import PlaceoptError, UnsupportedError, UsageError, alternatives, error_text, listing
 from placeopt.model.problem import Problem
 from placeopt.protocol import Info, Settings, Solver, unsupported
 
@@ -59,7 +59,7 @@ def find_solver(name: str | Solver) -> Solver:
     Raises
     ------
     UsageError
-        If the name is unknown, or the solver's package cannot be imported.
+        If the name is unknown, or its entry point cannot be loaded or names no solver.
     """
     if isinstance(name, type):
         raise UsageError(f"the solver is the class {name.__name__}; expected an object of it: {name.__name__}()")
@@ -76,14 +76,28 @@ def find_solver(name: str | Solver) -> Solver:
         raise UsageError(f'unknown solver "{name}"{alternatives(name, solver_names(), 40)}')
     try:
         solver = point.load()()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f'solver "{name}" ({point.value}) cannot be loaded: {error}') from error
+    except (PlaceoptError, MemoryError):
+        raise
+    except Exception as error:  # the package belongs to a third party
+        plain = isinstance(error, (ImportError, AttributeError))
+        why = error if plain else error_text(error)
+        raise UsageError(f'solver "{name}" ({point.value}) cannot be loaded: {why}') from error
     missing = _missing(solver)
     if missing:
-        raise InternalError(
-            f'solver "{name}" ({point.value}) has no {listing(missing)}; a solver has {listing(_PARTS)}'
-        )
+        raise UsageError(f'solver "{name}" ({point.value}) has no {listing(missing)}; a solver has {listing(_PARTS)}')
     return cast(Solver, solver)
+
+
+def origin_of(solver: Solver) -> str | None:
+    """The package that a solver comes from, or its class if it has none; None for the solvers of placeopt."""
+    kind = type(solver)
+    top = kind.__module__.partition(".")[0]
+    if top in ("placeopt", "placeopt_solvers"):
+        return None
+    point = _entry_points().get(solver.name)
+    if point is None or point.dist is None or point.module.partition(".")[0] != top:
+        return f"the class {kind.__module__}.{kind.__qualname__}"
+    return f"the package {point.dist.name}"
 
 
 _PARTS = ("name", "info", "settings_type", "solve")

@@ -48,7 +48,7 @@ def result_frame(
             no_ticks = np.zeros((0, m), dtype=np.int64)
             problem = build_problem(task_names=(), device_names=problem.device_names, duration=no_ticks)
             schedule = Schedule(nothing, nothing)
-        columns = _tasks(problem, schedule) if rows == "tasks" else _transfers(problem, schedule)
+        columns = task_columns(problem, schedule) if rows == "tasks" else _transfers(problem, schedule)
     frame: pd.DataFrame = pandas.DataFrame(columns)
     if scale is not None:
         for name in TIMES:
@@ -75,7 +75,8 @@ def _pandas() -> Any:
     return pandas
 
 
-def _tasks(problem: Problem, schedule: Schedule) -> dict[str, Any]:
+def task_columns(problem: Problem, schedule: Schedule) -> dict[str, Any]:
+    """Return the columns of the rows "tasks" of `Result.to_frame`: lists of names, and arrays in ticks and bytes."""
     device = schedule.device
     took = durations(problem, device)
     ready = earliest_starts(problem, device).copy()

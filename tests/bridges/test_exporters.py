@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from commandline import run
 
 import placeopt as po
-from placeopt.bridges.exporters import dot, model_explorer, openvino
+from placeopt.bridges.exporters import dot, model_explorer, openvino, table
 from placeopt.bridges.exporters.exported import ExportRequest
 from placeopt.bridges.exporters.registry import EXPORTERS
 from placeopt.bridges.importers.registry import IMPORTERS, import_file
@@ -265,6 +267,23 @@ class TestOpenVino:
         )
         assert found["Parameter"] == {"GPU.0", "GPU.1"}
         assert found["Result"] == {"GPU.0", "GPU.1"}
+
+
+@pytest.mark.parametrize("name", ["heft-10", "inception", "four-stages"])
+def test_csv_has_the_columns_of_the_data_frame(name: str, tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas", reason="pip install pandas")
+    problem = po.load(ROOT / "problems" / f"{name}.yaml")
+    result = po.solve(problem, workers=1)
+    result.save(tmp_path / "plan.json")
+    done = run("export", ROOT / "problems" / f"{name}.yaml", tmp_path / "plan.json", "--to", "csv")
+    assert done.code == 0
+    pandas.testing.assert_frame_equal(pandas.read_csv(io.StringIO(done.out)), result.to_frame(unit="s"), rtol=0)
+
+
+def test_csv_quotes_names() -> None:
+    rows = list(csv.reader(io.StringIO(table.export(request(DIAMOND, *PLAN)).text)))
+    assert [row[0] for row in rows] == ["task", *DIAMOND["tasks"]]
+    assert [row[3] for row in rows[1:]] == ["0.0", "3e-05", "3.4e-05", "3.9e-05"]
 
 
 def test_the_command_writes_each_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

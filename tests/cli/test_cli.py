@@ -8,8 +8,10 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint, PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commandline import run
@@ -492,6 +494,21 @@ class TestInspect:
         assert "infeasible:" in run("inspect", infeasible).out
 
 
+def test_helps_have_no_brackets_which_rich_takes_for_markup() -> None:
+    from typer.main import get_command
+
+    from placeopt.cli.app import app
+
+    def helps(command: Any) -> Iterator[str]:
+        yield command.help or ""
+        for each in command.params:
+            yield getattr(each, "help", None) or ""
+        for each in getattr(command, "commands", {}).values():
+            yield from helps(each)
+
+    assert not [text for text in helps(get_command(app)) if re.search(r"\[[a-z]", text)]
+
+
 class TestCatalog:
     def test_solvers(self) -> None:
         assert [card["name"] for card in json.loads(run("solvers", "--json").out)] == registry.solver_names()
@@ -499,6 +516,45 @@ class TestCatalog:
         card = json.loads(run("solvers", "cp-sat", "--json").out)
         assert all(setting["description"] for setting in card["settings"])
         assert all(setting["name"] in run("solvers", "cp-sat").out for setting in card["settings"])
+
+    def test_a_solver_that_cannot_be_loaded_is_a_note(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        points = {"heft": registry._entry_points()["heft"], "odd": EntryPoint("odd", "fractions:Odd", registry.GROUP)}
+        monkeypatch.setattr(registry, "_entry_points", lambda: points)
+        done = run("solvers")
+        assert (done.code, "heft" in done.out, "odd" in done.out) == (0, True, False)
+        assert done.err == (
+            "note: solver \"odd\" (fractions:Odd) cannot be loaded: module 'fractions' has no attribute 'Odd'\n"
+        )
+        assert [card["name"] for card in json.loads(run("solvers", "--json").out)] == ["heft"]
+        assert run("solvers", "odd").code == 2
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "m-topo",
+            "m-etf",
+            "m-sct",
+            "sct-lp",
+            "celeritas",
+            "celeritas-tuned",
+            "order-place",
+            "heuristic-g",
+            "submodular-g",
+            "submodular-gi",
+            "giph",
+            "random-task-eft",
+            "random",
+        ],
+    )
+    def test_departures_of_the_solvers_of_the_four_papers(self, name: str) -> None:
+        departures = json.loads(run("solvers", name, "--json").out)["departures"]
+        assert departures
+        assert all(text.endswith((".", ".)")) and len(text) > 30 for text in departures)
+        shown = " ".join(run("solvers", name).out.partition("\ndepartures from the paper\n")[2].split())
+        assert shown == " ".join(f"- {text}" for text in departures)
+
+    def test_rules_that_a_solver_refuses(self) -> None:
+        assert "other rules   none; refuses problems with memory tiers, " in run("solvers", "sct-lp").out
 
     def test_cite(self) -> None:
         assert "doi     = {10.1109/71.993206}" in run("solvers", "heft", "--cite").out

@@ -97,6 +97,19 @@ def test_a_width_of_zero_is_unknown(problem: Path, columns: str) -> None:
     assert b"feasible: the verifier found no violation" in done.stdout
 
 
+@pytest.mark.parametrize("columns", [None, "80"])
+def test_lines_of_a_pipe_end_without_blanks_and_are_wrapped_only_for_columns(columns: str | None) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    done = subprocess.run(
+        [sys.executable, "-m", "placeopt", "solvers", "heft"], capture_output=True, text=True, check=True,
+        env=environment if columns is None else environment | {"COLUMNS": columns},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert all(line == line.rstrip() for line in lines)
+    whole = "list scheduling by upward rank, each task where it ends first (Topcuoglu et al. 2002)"
+    assert (whole in lines[0], max(map(len, lines)) > 80) == (columns is None, columns is None)
+
+
 class Broken(io.RawIOBase):
     """A device that takes no more."""
 

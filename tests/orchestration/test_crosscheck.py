@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import yaml
 from brute_force import small_problem
 from commandline import run
 from reducible_problems import reducible_problem
@@ -24,14 +29,18 @@ from placeopt.model.documents import decimal, problem_document
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options, Settings, Termination, registry
 
-TEXT = "placeopt: 1\nname: pair\ndevices: {d: {count: 2}}\ntasks: {a: {time: 2}, b: {time: 2, after: a}}\n"
+TEXT = """placeopt: 1
+name: pair
+devices: {d: {count: 2}, slow: {}}
+tasks: {a: {time: {d: 2, slow: 3}}, b: {time: 2, after: a}}
+"""
 
 
 def ints(*values: int) -> Int:
     return np.array(values, dtype=np.int64)
 
 
-GOOD, BAD = po.Schedule(ints(0, 0), ints(0, 2)), po.Schedule(ints(0, 0), ints(0, 1))
+GOOD, BAD, LONG = (po.Schedule(ints(d, d), ints(0, start)) for d, start in ((0, 2), (0, 1), (2, 3)))
 
 
 class LiarSettings(Settings):
@@ -45,14 +54,24 @@ class Liar:
     """A solver declared exact that returns the answer a test sets."""
 
     name: ClassVar[str] = "liar"
-    info: ClassVar[Info] = Info("a liar", "optimal", "O(1)", exact=True, combined=True, warm_start=True)
+    info: ClassVar[Info] = Info(
+        "a liar", "optimal", "O(1)", exact=True, combined=True, warm_start=True, metrics=po.ALL_METRICS
+    )
     settings_type: ClassVar[type[Settings]] = LiarSettings
-    answer: ClassVar[Answer | po.InternalError]
+    answer: ClassVar[Answer | Exception]
 
     def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:  # noqa: ARG002
-        if isinstance(self.answer, po.InternalError):
+        if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
+
+
+class Caller(Liar):
+    """A solver that calls what it is given."""
+
+    def solve(self, problem: Problem, options: Options, settings: Any) -> Answer:
+        options.should_stop()
+        return super().solve(problem, options, settings)
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +125,14 @@ FALSE_CLAIMS = {
     "optimal with a lower bound": (
         Answer(Termination.OPTIMAL, GOOD, bound=3),
         "liar claims to be optimal with the bound 3, and the verifier finds 4",
+    ),
+    "optimal, and heft finds a better schedule": (
+        Answer(Termination.OPTIMAL, LONG, bound=5),
+        "liar claims to be optimal with 5, and the verifier accepts a schedule of heft with 4",
+    ),
+    "a bound above the schedule of heft": (
+        Answer(Termination.TIME_LIMIT, LONG, bound=5),
+        "liar claims the bound 5, and the verifier accepts a schedule of heft with 4",
     ),
     "optimal without a bound": (
         Answer(Termination.OPTIMAL, GOOD),
@@ -201,6 +228,82 @@ def test_invalid_schedule_after_passes_is_reported_not_raised() -> None:
     assert [violation.rule.value for violation in result.violations] == ["placement"]
 
 
+def test_claim_of_a_second_level_is_compared_too() -> None:
+    document = {**po.compile(yaml.safe_load(TEXT)).to_document(), "objective": ["devices", "makespan"]}
+    Liar.answer = Answer(Termination.OPTIMAL, LONG, bound=1)
+    message = r"liar claims to be optimal with 1, 5, and the verifier accepts a schedule of \w+ with 1, 4 "
+    with pytest.raises(po.SolverError, match=message):
+        po.solve(po.compile(document), "liar", passes=())
+
+
+def test_claims_of_solvers_of_placeopt_cost_no_heuristic(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("placeopt.orchestration.crosscheck.heuristic_schedules", lambda *_: pytest.fail("was run"))
+    assert po.solve(po.load(pair), "brute-force").termination is Termination.OPTIMAL
+
+
+def test_what_is_not_a_claim_of_the_solver_is_a_bug_of_placeopt(pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from placeopt.bounding.quick import Infeasibility
+
+    monkeypatch.setattr("placeopt.orchestration.pipeline.prove_infeasible", lambda _: Infeasibility("because"))
+    with pytest.raises(po.InternalError, match=r"; please report this with the problem$") as raised:
+        po.solve(po.load(pair), "liar")
+    assert type(raised.value) is po.InternalError
+
+
+class TestExceptions:
+    def test_an_exception_is_the_cause_of_a_solver_error(self, pair: Path) -> None:
+        Liar.answer = ValueError("boom")
+        with pytest.raises(po.SolverError, match=r"^liar: ValueError: boom \(test_crosscheck\.py:\d+\)$") as raised:
+            po.solve(po.load(pair), "liar")
+        assert raised.value.__cause__ is Liar.answer
+        assert raised.value.origin == f"the class {__name__}.Liar"
+        again = pickle.loads(pickle.dumps(raised.value))
+        assert (str(again), again.origin, again.dump) == (str(raised.value), raised.value.origin, None)
+
+    @pytest.mark.parametrize("error", [po.UsageError("no"), MemoryError()])
+    def test_errors_of_placeopt_and_of_memory_are_raised_unchanged(self, error: Exception, pair: Path) -> None:
+        Liar.answer = error
+        with pytest.raises(type(error)) as raised:
+            po.solve(po.load(pair), "liar")
+        assert raised.value is error
+
+    def test_an_exception_of_a_callback_is_raised_unchanged(self, pair: Path) -> None:
+        def stop() -> bool:
+            raise ValueError("of the caller")
+
+        with pytest.raises(ValueError, match=r"^of the caller$"):
+            po.solve(po.load(pair), Caller(), should_stop=stop)
+
+    def test_the_command_line_names_the_package(self, pair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Point(EntryPoint):
+            dist = SimpleNamespace(name="lying-solvers")
+
+        point = Point("liar", f"{__name__}:Liar", registry.GROUP)
+        monkeypatch.setattr(registry, "_entry_points", lambda: {"liar": point})
+        Liar.answer = ValueError("boom")
+        done = run("solve", pair, "--solver", "liar")
+        assert done.code == 70
+        first, second = done.err.splitlines()
+        assert re.fullmatch(r"placeopt: liar: ValueError: boom \(test_crosscheck\.py:\d+\)", first)
+        assert second == (
+            "placeopt: this is an error of the package lying-solvers, not of placeopt; "
+            "`placeopt.solve` in Python shows the traceback"
+        )
+
+    def test_the_service_does_not_call_it_a_bug_of_placeopt(self) -> None:
+        from placeopt.cli.service.queue import _reason
+
+        assert _reason(po.SolverError("liar: ValueError: boom", origin="the package lies")) == "liar: ValueError: boom"
+        assert _reason(po.InternalError("two bounds")) == "internal error, a bug of placeopt: two bounds"
+
+    def test_any_other_exception_is_an_internal_error(self) -> None:
+        program = "from placeopt import cli\ncli.run = lambda: 1 // 0\ncli.main()"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert done.returncode == 70
+        assert "ZeroDivisionError" in done.stderr
+        assert done.stderr.endswith("placeopt: internal error; please report this with the problem\n")
+
+
 class TestCommandLine:
     def test_dump_is_saved_and_can_be_solved(self, pair: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
@@ -208,9 +311,10 @@ class TestCommandLine:
         done = run("solve", pair, "--solver", "liar", "--workers", 1)
         name = f"placeopt-disagreement-{po.load(pair).fingerprint()}.json"
         assert done.code == 70
-        assert "internal error: liar claims that the problem is infeasible" in done.err
+        assert "placeopt: liar claims that the problem is infeasible" in done.err
         last = done.err.splitlines()[-1]
-        assert f"please report this with the file {name}, which reproduces the error: placeopt solve {name}" in last
+        report = f"please report this to the authors of the class {__name__}.Liar with the file {name}"
+        assert f"{report}, which reproduces the error: placeopt solve {name}" in last
         again = run(*last.partition(": placeopt ")[2].split())
         assert again.code == 70
         assert "liar claims that the problem is infeasible" in again.err
@@ -233,7 +337,7 @@ class TestCommandLine:
         (elsewhere / name).mkdir()
         done = run("solve", pair, "--solver", "liar")
         assert done.code == 70
-        assert f"please report this; {name} could not be written" in done.err
+        assert f"please report this to the authors of the class {__name__}.Liar; {name} could not be writ" in done.err
 
 
 ARRAYS = (

@@ -81,7 +81,7 @@ class TestJobs:
     def test_an_error_of_the_solver(self, process: Any) -> None:
         job = begun("raise", process=process)
         assert len(list(job)) == 2, "a loop ends with the job"
-        with pytest.raises(ValueError, match="nothing works"):
+        with pytest.raises(po.SolverError, match="stating: ValueError: nothing works"):
             job.wait(60)
         assert repr(job).startswith("<Job of stating on heft-10: failed, ")
         assert job.done
@@ -233,7 +233,7 @@ class TestProcesses:
         assert capfd.readouterr() == ("", "a line of the solver\nanother one\n")
 
     def test_where_the_error_was_raised(self) -> None:
-        with pytest.raises(ValueError, match="nothing works") as caught:
+        with pytest.raises(po.SolverError, match="nothing works") as caught:
             begun("raise", process=True).wait(60)
         assert "job_solvers.py" in caught.value.__notes__[0]
 

@@ -195,11 +195,12 @@ def test_bound_above_a_verified_schedule_is_an_internal_error() -> None:
         solved(Answer(Termination.COMPLETED, Schedule(ints(0, 0), ints(0, 2)), bound=9))
 
 
-def test_stronger_bound_is_reported_with_its_source() -> None:
+def test_stronger_bound_is_reported_with_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = Schedule(ints(0, 1), ints(0, 5))
     weak = solved(Answer(Termination.COMPLETED, schedule, bound=1))
     assert weak.bound == 4
     assert weak.bound_source != "fake"
+    monkeypatch.setattr("placeopt.orchestration.crosscheck.heuristic_schedules", lambda *_: ())  # they refute it
     strong = solved(Answer(Termination.COMPLETED, schedule, bound=5))
     assert (strong.bound, strong.bound_source) == (5, "fake")
     assert strong.gap == pytest.approx(2 / 7)
@@ -305,10 +306,17 @@ def test_solver_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
         po.solve(chain(), "gone")
 
 
+def test_solver_whose_class_raises_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"odd": EntryPoint("odd", "builtins:int.from_bytes", registry.GROUP)}
+    monkeypatch.setattr(registry, "_entry_points", lambda: points)
+    with pytest.raises(po.UsageError, match=r'solver "odd" \(builtins:int.from_bytes\) cannot be loaded: TypeError'):
+        po.solve(chain(), "odd")
+
+
 def test_class_that_is_not_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {"odd": EntryPoint("odd", "fractions:Fraction", registry.GROUP)}
     monkeypatch.setattr(registry, "_entry_points", lambda: points)
-    with pytest.raises(po.InternalError, match=r"has no .*; a solver has name, info, settings_type, solve"):
+    with pytest.raises(po.UsageError, match=r"has no .*; a solver has name, info, settings_type, solve"):
         po.solve(chain(), "odd")
 
 

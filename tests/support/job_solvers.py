@@ -6,13 +6,14 @@ import os
 import time
 from typing import Any, ClassVar, Literal
 
+from placeopt.errors import PlaceoptError
 from placeopt.model.objective import evaluate
 from placeopt.model.problem import Problem
 from placeopt.protocol import ALL_METRICS, Answer, Info, Options, Progress, Settings, Termination
 from placeopt.simulation import simulate
 
 
-class AwkwardError(Exception):
+class AwkwardError(PlaceoptError):
     """Cannot be unpickled."""
 
     def __init__(self, one: int, two: int) -> None:

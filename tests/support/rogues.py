@@ -225,7 +225,7 @@ class Claims(Rogue):
 
 
 class Bound(Rogue):
-    """Claims that its schedule is optimal: nothing in it says otherwise, but another solver's does."""
+    """Claims that its schedule is optimal: nothing in it says otherwise, but a heuristic's does."""
 
     name: ClassVar[str] = "rogue-bound"
 

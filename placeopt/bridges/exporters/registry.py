@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from placeopt.bridges.exporters import dot, llama_cpp, model_explorer, onnxruntime, openvino, pytorch, vllm
+from placeopt.bridges.exporters import dot, llama_cpp, model_explorer, onnxruntime, openvino, pytorch, table, vllm
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
 from placeopt.bridges.pytorch.targets import DEVICE_MAP, SPLIT_SPEC
 from placeopt.errors import UsageError, alternatives, listing
@@ -69,6 +69,7 @@ EXPORTERS: dict[str, Exporter] = {
     ),
     vllm.NAME: Exporter("environment and arguments of vLLM: VLLM_PP_LAYER_PARTITION", text=vllm.export),
     dot.NAME: Exporter("the task graph with devices as colours, for Graphviz", text=dot.export),
+    table.NAME: Exporter("the rows of tasks, with times in seconds, CSV", text=table.export),
     model_explorer.NAME: Exporter(
         "node data of Model Explorer: device, start and duration, JSON", folder=model_explorer.export
     ),

@@ -11,6 +11,7 @@ from typer import Argument, Option
 from placeopt.cli.files import check_targets, write_document
 from placeopt.cli.options import AsJson, DocumentFile
 from placeopt.cli.output import print_json, print_notes, stdout_console
+from placeopt.errors import UsageError, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,12 +24,20 @@ def solvers(
     cite: Cite = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the installed solvers, or show one: guarantee, complexity, settings, citation."""
+    """List the installed solvers, or show one: guarantee, complexity, settings, paper, departures from it."""
     from placeopt.cli.terminal.catalog import print_solver, print_solvers, solver_card
     from placeopt.protocol.registry import find_solver, solver_names
 
-    cards = [solver_card(find_solver(known)) for known in (solver_names() if name is None else [name])]
+    cards, broken = [], []
+    for known in solver_names() if name is None else [name]:
+        try:
+            cards.append(solver_card(find_solver(known)))
+        except UsageError as error:  # of another package; the others are listed
+            if name is not None:
+                raise
+            broken.append(str(error))
     _print_cards(name, cards, cite, as_json, print_solvers, print_solver)
+    print_notes(*broken)
 
 
 def passes(
@@ -59,7 +68,6 @@ def devices(
     With --detect, write a file for `import --devices`.
     """
     from placeopt.cli.terminal.catalog import print_device, print_devices, print_link
-    from placeopt.errors import UsageError, visible
     from placeopt.io.catalogue import device_info, device_names, hint, link_info, link_names
 
     if detect:

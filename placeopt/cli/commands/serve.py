@@ -39,7 +39,7 @@ def serve(
         str, Option("--max-memory", metavar="SIZE", help="Main memory that the process of a job may hold.")
     ] = "2 GiB",
 ) -> None:
-    """Serve an HTTP API and a page that solve problems; needs `placeopt[serve]`."""
+    """Serve an HTTP API and a page that solve problems; needs the extra `serve`."""
     from placeopt.bridges.extras import require
 
     for module in ("starlette", "uvicorn"):

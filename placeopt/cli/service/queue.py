@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from placeopt.cli.service.cards import Card, Event, JobCard, ProblemCard, State, solver_cards
 from placeopt.cli.service.limits import Limits
-from placeopt.errors import InternalError, PlaceoptError
+from placeopt.errors import InternalError, PlaceoptError, SolverError
 from placeopt.model.problem import Problem
 from placeopt.orchestration.forking import start_template
 from placeopt.orchestration.jobs import Job, serve, start
@@ -228,6 +228,6 @@ class Queue:
 
 def _reason(error: BaseException) -> str:
     """The first line of an exception, for people who cannot see this machine."""
-    if isinstance(error, InternalError):
+    if isinstance(error, InternalError) and not isinstance(error, SolverError):
         return f"internal error, a bug of placeopt: {error}"
     return (str(error).strip() or type(error).__name__).splitlines()[0][:1000]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from inspect import getdoc
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.text import Text
 
 from placeopt.cli.terminal.console import facts_table, new_table, print_wrapped
+from placeopt.errors import listing
 from placeopt.io.catalogue import COMPUTE_EFFICIENCY, MEMORY_EFFICIENCY
 from placeopt.model.units import size_text
 from placeopt.protocol import RULES, Settings
@@ -24,6 +28,9 @@ FAMILIES = (
     "baselines",
 )  # fmt: skip
 """The families of placeopt's solvers in the order in which they are shown."""
+
+
+_DEPARTURES = re.compile(r"\bDepartures?\b[^:]*:")
 
 
 def solver_card(solver: Solver) -> dict[str, Any]:
@@ -43,8 +50,19 @@ def solver_card(solver: Solver) -> dict[str, Any]:
         "memory_models": list(info.memory_models),
         "rules": [RULES[rule] for rule in info.rules],
         "citation": info.citation,
+        "departures": departures(solver),
         "settings": setting_cards(solver.settings_type),
     }
+
+
+def departures(solver: Solver) -> list[str]:
+    """Return what a solver does unlike its paper, as the docstring of its module states it: one text each."""
+    text = getdoc(sys.modules[type(solver).__module__]) or ""
+    heading = _DEPARTURES.search(text)
+    if heading is None:
+        return []
+    stated = text[heading.end() :].strip().split("\n\n", 1)[0]
+    return [" ".join(each.split()) for each in stated.removeprefix("- ").split("\n- ")]
 
 
 def pass_card(known: Pass) -> dict[str, Any]:
@@ -82,9 +100,12 @@ def print_solver(console: Console, card: dict[str, Any]) -> None:
         ("objectives", ", ".join(card["objectives"]) + combined),
         ("contention", ", ".join(card["contention"])),
         ("memory model", ", ".join(card["memory_models"])),
-        ("also", ", ".join(card["rules"]) or "none"),
+        ("other rules", ", ".join(card["rules"]) or f"none; refuses problems with {listing(list(RULES.values()), 20)}"),
     ]
     _print_card(console, facts, card, "--set key=value")
+    if card["departures"]:
+        console.print("\n[bold]departures from the paper[/bold]")
+        console.print(facts_table(("-", text) for text in card["departures"]))
 
 
 def print_passes(console: Console, cards: list[dict[str, Any]]) -> None:

@@ -21,7 +21,14 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import InternalError, MissingExtraError, PlaceoptError, UnsupportedError, UsageError
+from placeopt.errors import (
+    InternalError,
+    MissingExtraError,
+    PlaceoptError,
+    UnsupportedError,
+    UsageError,
+    error_text,
+)
 from placeopt.protocol import Progress
 from placeopt.protocol.remote import unpack
 from placeopt.studies.comparison.jobs import Job
@@ -60,7 +67,7 @@ def main() -> None:
             if result is not None and job.certify is not None:
                 say(certificate=_certificate(result, job.certify))
         except BaseException as error:  # noqa: BLE001  any exception is the outcome of this run, also SystemExit
-            say(outcome={"status": "crashed", "message": _error_text(error)})
+            say(outcome={"status": "crashed", "message": error_text(error)})
         sys.stderr.flush()
         os._exit(0)  # without waiting for threads that a solver has left
     except BaseException:  # noqa: BLE001  the pipe is broken
@@ -94,7 +101,8 @@ def _outcome(job: Job, say: Any) -> tuple[dict[str, Any], Result | None]:
     except (UnsupportedError, MissingExtraError) as error:
         return {"status": "refused", "message": str(error)}, None
     except InternalError as error:
-        return {"status": "crashed", "message": f"{CONTRADICTED if error.dump else ''}{error}"}, None
+        message = f"{CONTRADICTED}{error}" if error.dump else str(error).removeprefix(f"{job.solver}: ")
+        return {"status": "crashed", "message": message}, None
     except PlaceoptError as error:  # a package that cannot be imported, invalid settings
         return {"status": "crashed", "message": str(error)}, None
     if problem.fingerprint() != job.fingerprint:
@@ -122,17 +130,3 @@ def _certificate(result: Result, seconds: float) -> dict[str, Any] | None:
     except UsageError:
         return None
     return check_certificate(result.problem, json.loads(json.dumps(document))).to_dict()
-
-
-def _error_text(error: BaseException) -> str:
-    """Describe an error and its place in the code."""
-    if isinstance(error, MemoryError):
-        return "out of memory"
-    try:
-        text = str(error).strip()
-    except Exception:  # noqa: BLE001  the class belongs to a third party
-        text = ""
-    name = type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
-    return f"{name}: {text}{place}" if text else f"{name}{place}"

@@ -20,7 +20,7 @@ infeasible     the schedule breaks a rule
 no schedule    the solver ended without a schedule
 no solution    the solver proved that no schedule exists
 refuted        a schedule of another run disproves its bound or its proof of infeasibility
-contradicted   its claims contradict its own schedule
+contradicted   its claims contradict its own schedule, or that of a heuristic
 refused, crashed, killed, lost   the statuses of records
 """
 

@@ -18,6 +18,9 @@ default settings the result is never longer than that of `celeritas`. Then R cha
 schedules the first is returned. Combinations that lead to the same fusion are tried once: R at least the number of
 tasks, M without capacities, groups of one task, equal orders. R = 1 is tried once for each order.
 
+Departures from the paper: its parameters, its order and its placer are only the first of these combinations, and tasks
+may start in other orders. The others are those of `celeritas`.
+
 A schedule that overfills devices (best effort, see `celeritas`) loses against any other. Missed deadlines count before
 the makespan. The first combination always runs; the time limit is checked before each other one.
 

@@ -4,7 +4,11 @@ C. Hanen, A. Munier: An approximation algorithm for scheduling dependent tasks o
 delays. Discrete Applied Mathematics 108 (2001) 239-257, doi:10.1016/S0166-218X(00)00179-7 (first at IEEE ETFA 1995,
 section 3.2), as B. Jeon et al.: Baechi: Fast device placement of machine learning graphs. SoCC 2020,
 doi:10.1145/3419111.3421302, section 2.4, equation 2, relaxes and rounds it. `placeopt.bounding.sct` states
-the formulas and the departures from the papers.
+the formulas.
+
+Departures from the papers: those of the program of `m-sct`, in means over devices and links
+(`placeopt.bounding.sct.program`). In the papers the program is a step of a heuristic; here its own schedule and bound
+are the answer.
 
 The program assumes an unlimited number of devices. So the answer has a schedule only if there are enough devices:
 each chain of favourites gets its own device, in order of its first task, and every task starts when its data arrives.

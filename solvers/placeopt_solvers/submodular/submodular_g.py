@@ -8,11 +8,11 @@ of task and device that increases
 
 most, where c_ij is the task's duration there, placed_i the total duration of tasks placed there before, and pf_ij one
 more than the number of tasks parallel to j on other devices. The settings add what section 5 leaves for future work.
-`placeopt.submodular.placement` has the equations and the departures from the paper; docs/submodular.md discusses
-whether f is submodular.
+docs/submodular.md discusses whether f is submodular.
 
-Further departures:
+Departures from the paper:
 
+- Where the paper is silent or contradicts itself, `placeopt.submodular.placement.model` lists seven readings.
 - The paper judges a placement by its job completion time (equation 4; `carbonari_jct` in the statistics), in which no
   task waits for a transfer or a busy device. Here tasks are scheduled as by HEFT on the chosen devices (upward ranks,
   with insertion), and the schedule counts.
