@@ -132,16 +132,23 @@ def _proved(
         proof = check_certificate(problem, path, recheck=recheck)
         value = report.objective[0] if report is not None and report.feasible and report.objective else None
         if value is not None and (proof.bound is None or value < proof.bound):
-            raise CertificateError(f"{proof}; but the plan is feasible, and its objective is {value}")
+            raise CertificateError(
+                f"its {proof.what} is wrong, since the plan is feasible, and its objective is {value}; {proof.grounds}"
+            )
     except CertificateError as error:
         return {"certificate": {"refused": str(error)}}, [f"certificate refused: {error}"], False
     reasons = dict.fromkeys((each.engine, each.reason) for each in proof.trusted if each.reason)
     lines, gap = [f"certificate: {proof}", *(f"trusted: {engine}: {reason}" for engine, reason in reasons)], None
+    optimal = None
     if value is not None:
         gap = relative_gap(value, proof.bound)
-        sure = "" if gap else ": no plan is better" if proof.complete else ": no plan is better, if these are right"
-        lines.append(f"gap: {gap:.2%}{sure}")
-    return {"certificate": proof.to_dict(), "gap": gap}, lines, True
+        several = len(problem.objective.levels) > 1
+        better = "a smaller first level" if several else "better"
+        sure = "" if gap else f": no plan {'has' if several else 'is'} {better}"
+        sure += ", if these are right" if sure and not proof.complete else ""
+        optimal = not gap and proof.complete and not several
+        lines.append(f"gap{' of the first level' * several}: {gap:.2%}{sure}")
+    return {"certificate": proof.to_dict(), "gap": gap, "optimal": optimal}, lines, True
 
 
 def simulate(

@@ -214,6 +214,8 @@ def solve(
                 result = certified(certificate, result, certifying, stop.is_set)
                 if result.checked is not None:
                     stdout_console().print(f"certificate: {result.checked}", soft_wrap=True)
+                    if not result.checked.complete:
+                        print_notes("a longer --certificate-time may find proofs of claims that are trusted")
             print_notes(*_next_step(result, problem, chosen=solver is not None))
         if unsaved is not None:
             print_instead(unsaved, result, as_json)
