@@ -67,7 +67,11 @@ def solve(
     ] = None,
     gap: Gap = None,
     require_gap: Annotated[
-        float | None, share_option("--require-gap", "Exit with code 1 unless a gap of at most this value is proved.")
+        float | None,
+        share_option(
+            "--require-gap",
+            "Exit with code 1 unless a gap of at most this value is proved; of several levels, that of the first one.",
+        ),
     ] = None,
     seed: Seed = 0,
     workers: Workers = None,
