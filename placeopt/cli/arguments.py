@@ -151,6 +151,12 @@ def share(text: str, option: str) -> float:
     return float(found)
 
 
+def share_text(value: float) -> str:
+    """A share in percent, with more than two decimals if these would not state it exactly."""
+    text = f"{value:.2%}"
+    return text if float(text[:-1]) == round(100 * value, 9) else f"{100 * value:.6g}%"
+
+
 def limit_seconds(text: str | None, default: float | None = None) -> float | None:
     """Convert a `--time-limit` to seconds: a time, `none`, or without one the default."""
     return default if text is None else None if text == "none" else seconds(text, "--time-limit")

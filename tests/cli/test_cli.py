@@ -132,7 +132,8 @@ class TestSolve:
         assert run("solve", HEFT_10, "--require-gap", "50%").code == 0
         missed = run("solve", HEFT_10, "--require-gap", "0.01")
         assert missed.code == 1
-        assert "the gap is not at most 1.00%: it is" in missed.err
+        assert "the gap is not at most 1.00%: it is 21.25%" in missed.err
+        assert "the gap is not at most 0.0001%: it is" in run("solve", HEFT_10, "--require-gap", "0.000001").err
 
     @pytest.mark.parametrize("solver", ["heft", "single", "cp-sat"])
     def test_no_schedule_is_an_answer(self, infeasible: Path, solver: str) -> None:
@@ -457,6 +458,16 @@ class TestSimulate:
         executed = tmp_path / "executed.json"
         assert run("simulate", HEFT_10, plan, "--out", executed).code == 0
         assert run("verify", HEFT_10, executed).code == 0
+
+
+class TestBounds:
+    def test_why_there_is_no_relaxation(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        path.write_text("placeopt: 1\ndevices: {cpu: {parallel: true}}\ntasks: {a: {time: 1}, b: {time: 2}}\n")
+        done = run("bounds", path, "--time-limit", "2s")
+        assert done.code == 0
+        assert "note: no relaxation-lp or relaxation-mip: they do not support the makespan of devices" in done.err
+        assert "too large" not in done.err
 
 
 class TestInspect:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
+from placeopt.cli.arguments import (
+    DEFAULT_LIMIT,
+    assignments,
+    checked_options,
+    input_path,
+    limit_seconds,
+    seconds,
+    share_text,
+)
 from placeopt.cli.commands.serving import refuse, solve_serving_file
 from placeopt.cli.files import (
     certified,
@@ -252,12 +260,12 @@ def _exit_code(result: Result, require_gap: float | None, messages: Console) -> 
     if not result.feasible:
         return 1
     if require_gap is not None and (result.gap is None or result.gap > require_gap):
-        proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
+        proved = "none is proved" if result.gap is None else f"it is {share_text(result.gap)}"
         changed = result.consolidation
         before = None if changed is None else relative_gap(changed.values[0], result.bound)
         hint = ""
         if before is not None and before <= require_gap:
             hint = f"; it was {before:.2%} before the schedule was consolidated, which --consolidate 0 turns off"
-        messages.print(f"the gap is not at most {require_gap:.2%}: {proved}{hint}", soft_wrap=True)
+        messages.print(f"the gap is not at most {share_text(require_gap)}: {proved}{hint}", soft_wrap=True)
         return 1
     return 0
