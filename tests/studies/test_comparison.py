@@ -357,15 +357,20 @@ class TestRogues:
             lines = text.splitlines()
             assert all(len(line) <= width for line in lines)
             assert lines[0] == "full: best 7 ns (heft), bound 6 ns (load), gap 14.29%"
-            headers = lines[1].split()
-            assert headers == ["solver", "makespan", "gap", "ratio", "SLR", "time", "RAM", "dev", "mem", "verdict"]
-            cells = {line.split()[0]: line.split() for line in lines[2:]}
-            assert cells["heft"][1:6] == ["7", "ns", "14.29%", "1.000", "2.333"]
-            assert cells["heft"][-3:] == ["3", "B", "feasible"]
+            wide = width == 140
+            rest = "SLR time RAM dev mem verdict" if wide else "time verdict SLR RAM"
+            assert lines[1].split() == ["solver", "makespan", "gap", "ratio", *rest.split()]
+            assert wide or any(line.split() == ["solver", "dev", "mem"] for line in lines)  # below: no word breaks
+            cells: dict[str, list[str]] = {}
+            for line in lines[2:]:
+                cells.setdefault(line.split()[0], line.split())
+            assert cells["heft"][1:5] == ["7", "ns", "14.29%", "1.000"]
+            verdict = -1 if wide else -4
+            assert cells["heft"][verdict] == "feasible"
             assert cells["rogue-bound"][1:3] == ["12", "ns"]
-            assert cells["rogue-bound"][-1] == "refuted"
-            assert cells["rogue-hang"][1:5] == ["-", "-", "-", "-"]
-            assert cells["rogue-hang"][-1] == "killed"
+            assert "refuted" in cells["rogue-bound"]
+            assert cells["rogue-hang"][1:4] == ["-", "-", "-"]
+            assert "killed" in cells["rogue-hang"]
             joined = " ".join(text.split())
             assert "killed: rogue-hang: after its limit of 0.5 s and a grace of 2 s" in joined
             assert "refused: rogue-picky: does not support objective makespan" in joined
