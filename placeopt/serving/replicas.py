@@ -276,7 +276,8 @@ def _shares(worth: Sequence[float] | Floats) -> Floats:
     """Probabilities: half in proportion to amounts, half equal, so that none is never chosen."""
     amounts = np.asarray(worth, dtype=np.float64)
     found: Floats = (amounts / max(amounts.sum(), 1.0) + 1 / len(amounts)) / 2
-    return found / found.sum()
+    found /= found.sum()
+    return found
 
 
 def _replica(nodes: Int, plan: ServingPlan | None) -> Replica | None:
