@@ -460,6 +460,27 @@ class TestSimulate:
         assert run("verify", HEFT_10, executed).code == 0
 
 
+class TestStatedObjective:
+    def test_a_wrong_one_is_not_an_infeasible_schedule(self, tmp_path: Path) -> None:
+        plan, proof = tmp_path / "plan.json", tmp_path / "proof.json"
+        run("solve", HEFT_10, "--out", plan, "--certificate", proof)
+        document = json.loads(plan.read_text())
+        plan.write_text(json.dumps({**document, "objective": [79]}))
+        done = run("verify", HEFT_10, plan, "--certificate", proof)
+        assert done.code == 1
+        assert "feasible: makespan = 80 s (80 ticks)\n" in done.out
+        assert "the plan states a wrong objective: level 1 of the objective (makespan) is 80; the claim" in done.out
+        assert "infeasible" not in done.out
+        assert "gap: 21.25%" in done.out
+        assert "correct or delete its `objective`" in done.err
+        data = json.loads(run("verify", HEFT_10, plan, "--json").out)
+        assert (data["feasible"], data["objective_as_stated"]) == (True, False)
+        assert [found["rule"] for found in data["violations"]] == ["objective"]
+        del document["objective"]
+        plan.write_text(json.dumps(document))
+        assert run("verify", HEFT_10, plan).code == 0
+
+
 class TestBounds:
     def test_why_there_is_no_relaxation(self, tmp_path: Path) -> None:
         path = tmp_path / "p.yaml"
