@@ -460,6 +460,19 @@ class TestSimulate:
         assert run("verify", HEFT_10, executed).code == 0
 
 
+class TestBestKnown:
+    def test_solve_and_compare_show_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        path.write_text(HEFT_10.read_text().replace("objective: 73, bound: 73", "objective: 90, bound: 81"))
+        shown = "90 s (90 ticks), with the bound 81 s (81 ticks); the schedule found here contradicts its bound"
+        done = run("solve", path)
+        assert shown in " ".join(done.out.split())
+        assert json.loads(run("solve", path, "--json").out)["best_known"] == {"objective": 90, "bound": 81}
+        assert "best known" not in run("solve", HEFT_10, "--solver", "cp-sat").out  # equal, and proved optimal
+        assert "best known 73 s (73 ticks), proved optimal" in " ".join(run("solve", HEFT_10).out.split())
+        assert "best known: 73 s, proved optimal" in run("compare", HEFT_10, "--solvers", "heft").out
+
+
 class TestStatedObjective:
     def test_a_wrong_one_is_not_an_infeasible_schedule(self, tmp_path: Path) -> None:
         plan, proof = tmp_path / "plan.json", tmp_path / "proof.json"

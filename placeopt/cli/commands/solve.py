@@ -182,6 +182,7 @@ def solve(
         )  # fmt: skip
     with collection_paused():
         compiled = compile_document(document)
+    best_known = document.data.get("best_known")
     del document  # larger than the problem
     built = time.monotonic()
     found = find_solver(default_solver(compiled)) if named is None else named
@@ -209,11 +210,11 @@ def solve(
         if certificate is not None and as_json:
             result = certified(certificate, result, certifying, stop.is_set)
         if as_json:
-            print_json(result.to_dict())
+            print_json(result.to_dict() | {"best_known": best_known})
         else:
             from placeopt.cli.terminal.console import print_result, print_tasks
 
-            print_result(stdout_console(), result)
+            print_result(stdout_console(), result, best_known)
             if tasks and result.schedule is not None:
                 print_tasks(stdout_console(), compiled, result.schedule)
             used = () if result.passes is None else result.passes.names

@@ -12,7 +12,7 @@ from placeopt.model.objective import METRICS
 from placeopt.model.units import size_text
 from placeopt.studies.comparison.tables import Entry, Runs
 from placeopt.studies.comparison.verdicts import Standing, Value
-from placeopt.views.facts import aligned, amount_text, first_level
+from placeopt.views.facts import aligned, amount_text, best_known_text, first_level
 
 TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 """Ratios at which the performance profile is shown."""
@@ -126,6 +126,9 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
     )
     title = _title(label, standing, amount, others(standing.levels), comparison.no_schedule(label))
     notes = (f"gap and ratio are of the first level, {visible(name)}",) if later else ()
+    stated = comparison.best_known.get(comparison.by_problem[label][0].fingerprint)
+    if (known := best_known_text(stated, standing.best, standing.bound, amount)) is not None:
+        notes = (f"best known: {known}", *notes)
     return Grid(
         title,
         headers,

@@ -89,12 +89,14 @@ class Runs:
     """The records of many runs, ordered by problem, solver and seed.
 
     `expected` is the planned number of runs; with fewer records, the comparison was stopped. `notes` lists the lines of
-    the ledger that are left out, with reasons, and states that the cluster was lost.
+    the ledger that are left out, with reasons, and states that the cluster was lost. `best_known` is that of problem
+    files, by fingerprint.
     """
 
     records: tuple[Record, ...]
     expected: int = field(default=0, compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    best_known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def read(cls, ledger: str | os.PathLike[str]) -> Self:
