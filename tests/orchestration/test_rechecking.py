@@ -58,7 +58,7 @@ def test_a_makespan_is_decided_with_deadlines() -> None:
     checked = po.check_certificate(made, relying_on("x", made, 55), recheck=30)
     assert [each.confirmed for each in checked.trusted] == ["cp-sat"]
     with pytest.raises(
-        po.CertificateError, match=r"terms\[0\]: x claims at least 56, but cp-sat finds a schedule with"
+        po.CertificateError, match=r"terms\[0\]: other: x claims at least 56, but cp-sat finds a schedule with"
     ):
         po.check_certificate(made, relying_on("x", made, 56), recheck=30)
 
