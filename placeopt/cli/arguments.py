@@ -152,9 +152,8 @@ def share(text: str, option: str) -> float:
 
 
 def share_text(value: float) -> str:
-    """A share in percent, with more than two decimals if these would not state it exactly."""
-    text = f"{value:.2%}"
-    return text if float(text[:-1]) == round(100 * value, 9) else f"{100 * value:.6g}%"
+    """A share in percent; one below 0.1% has three significant digits, so that it is not shown as 0."""
+    return f"{100 * value:.3g}%" if 0 < value < 0.001 else f"{value:.2%}"
 
 
 def limit_seconds(text: str | None, default: float | None = None) -> float | None:

@@ -907,6 +907,7 @@ def test_of_several_levels_only_the_first_is_proved(tmp_path: Path) -> None:
     assert run("solve", problem, "--solver", "cp-sat", "--certificate", proof).code == 0
     done = run("verify", problem, plan, "--certificate", proof)
     assert done.code == 0
+    assert "feasible: makespan, then price = 5 ns (5 ticks), then 7e-09" in done.out
     assert "gap of the first level: 0.00%: no plan has a smaller first level" in done.out
     assert "no plan is better" not in done.out
     data = json.loads(run("verify", problem, plan, "--certificate", proof, "--json").out)

@@ -46,6 +46,7 @@ def verify(
     """
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import is_serving
+    from placeopt.model.problem import Objective
     from placeopt.orchestration.result import number, pipeline_data
     from placeopt.verifier import Rule
     from placeopt.verifier import verify as check
@@ -95,8 +96,11 @@ def verify(
         print_problem(console, compiled)
         if report.feasible:
             assert report.objective is not None
-            value = value_text(report.objective[0], compiled, compiled.objective.leading_metric)
-            console.print(f"[green]feasible[/green]: {compiled.objective} = {value}")
+            value = ", then ".join(
+                value_text(each, compiled, Objective((level,)).leading_metric)
+                for each, level in zip(report.objective, compiled.objective.levels, strict=True)
+            )
+            console.print(f"[green]feasible[/green]: {compiled.objective} = {value}", soft_wrap=True)
             if compiled.pipeline is not None:
                 facts = pipeline_facts(compiled, read.schedule)
                 console.print(facts_table((label, f"{amount} {note}") for label, amount, note in facts))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -214,7 +215,7 @@ def solve(
         else:
             from placeopt.cli.terminal.console import print_result, print_tasks
 
-            print_result(stdout_console(), result, best_known)
+            print_result(stdout_console(), result)
             if tasks and result.schedule is not None:
                 print_tasks(stdout_console(), compiled, result.schedule)
             used = () if result.passes is None else result.passes.names
@@ -229,7 +230,7 @@ def solve(
                     stdout_console().print(f"certificate: {result.checked}", soft_wrap=True)
                     if not result.checked.complete:
                         print_notes("a longer --certificate-time may find proofs of claims that are trusted")
-            print_notes(*_next_step(result, problem, chosen=solver is not None))
+            print_notes(*_compared(result, best_known), *_next_step(result, problem, chosen=solver is not None))
         if unsaved is not None:
             print_instead(unsaved, result, as_json)
     uncertified = certificate is not None and result.checked is None
@@ -239,6 +240,18 @@ def solve(
     if code == 0 and (unsaved is not None or uncertified or not drawn or not exported):
         code = 2
     raise typer.Exit(code)
+
+
+def _compared(result: Result, best_known: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The best known result of the problem file, unless the schedule equals it and is proved optimal."""
+    from placeopt.views.facts import amount_text, best_known_text
+
+    problem, value = result.problem, result.objective if result.feasible else None
+    if best_known is None or (value is not None and result.gap == 0 and float(value) == best_known["objective"]):
+        return ()
+    metric, resolution = problem.objective.leading_metric, problem.resolution
+    text = best_known_text(best_known, value, result.bound, lambda each: amount_text(each, metric, resolution))
+    return (f"best known: {text}",)
 
 
 def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,17 +15,7 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.orchestration.result import Result, device_grid, result_facts
 from placeopt.verifier import Violation
-from placeopt.views.facts import (
-    SHOWN,
-    TASK_HEADERS,
-    Grid,
-    aligned,
-    amount_text,
-    best_known_text,
-    problem_line,
-    task_cells,
-    verdict_text,
-)
+from placeopt.views.facts import SHOWN, TASK_HEADERS, Grid, aligned, problem_line, task_cells, verdict_text
 
 _ANY_WIDTH = 10**6
 
@@ -87,16 +77,9 @@ def folded(line: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def print_result(console: Console, result: Result, best_known: Mapping[str, Any] | None = None) -> None:
-    """Print the outcome of a solve: termination, objective, gap, devices and verdict.
-
-    `best_known` is that of the problem file; it is left out if the schedule is proved optimal and equals it.
-    """
-    problem, value = result.problem, result.objective if result.feasible else None
-    known = best_known_text(best_known, value, result.bound, lambda each: _amount(each, problem))
-    if best_known is not None and value is not None and result.gap == 0 and float(value) == best_known["objective"]:
-        known = None
-    console.print(facts_table([*result_facts(result), *([] if known is None else [("best known", known)])]))
+def print_result(console: Console, result: Result) -> None:
+    """Print the outcome of a solve: termination, objective, gap, devices and verdict."""
+    console.print(facts_table(result_facts(result)))
     if result.devices:
         print_grid(console, device_grid(result))
     print_verdict(console, result.feasible, result.violations)
@@ -116,10 +99,6 @@ def fitting_columns(
         else:
             parts.append([k])
     return [[*first, *part] for part in parts]
-
-
-def _amount(value: float, problem: Problem) -> str:
-    return amount_text(value, problem.objective.leading_metric, problem.resolution)
 
 
 def print_grid(console: Console, grid: Grid) -> None:
