@@ -314,9 +314,7 @@ class TestServingArguments:
         ],
     )  # fmt: skip
     def test_a_path_is_no_serving_problem(self, call: Callable[[Any], object]) -> None:
-        with pytest.raises(
-            po.UsageError, match="takes a Serving, got str; placeopt"
-        ):
+        with pytest.raises(po.UsageError, match="takes a Serving, got str; placeopt"):
             call("cluster.yaml")
 
     @pytest.mark.parametrize(

@@ -151,6 +151,11 @@ def share(text: str, option: str) -> float:
     return float(found)
 
 
+def share_text(value: float) -> str:
+    """A share in percent; one below 0.1% has three significant digits, so that it is not shown as 0."""
+    return f"{100 * value:.3g}%" if 0 < value < 0.001 else f"{value:.2%}"
+
+
 def limit_seconds(text: str | None, default: float | None = None) -> float | None:
     """Convert a `--time-limit` to seconds: a time, `none`, or without one the default."""
     return default if text is None else None if text == "none" else seconds(text, "--time-limit")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from placeopt.protocol import Termination
 if TYPE_CHECKING:
     from placeopt.model.metrics import DeviceUse
     from placeopt.passes import Applied
+
+Amount = Callable[[float], str]
+"""Formats a value of an objective."""
 
 LISTED = 3
 """Maximum number of devices of a team, and of stages of a device, that are listed."""
@@ -92,6 +95,28 @@ def percent(share: float, *, up: bool = False) -> str:
     hundredths = share * 10_000
     whole = math.ceil(hundredths - 1e-7) if up else math.floor(hundredths + 1e-7)
     return f"{whole / 100:.2f}%"
+
+
+def best_known_text(
+    stated: Mapping[str, Any] | None, value: Value | float | None, bound: Value | float | None, amount: Amount
+) -> str | None:
+    """Describe the `best_known` of a problem file, and what a value and a bound of the first level say about it."""
+    if stated is None:
+        return None
+    known, least = float(stated["objective"]), stated.get("bound")
+    text = _whole_amount(known, amount)
+    if least is not None:
+        proved = float(least) == known
+        text += ", proved optimal" if proved else f", with the bound {_whole_amount(float(least), amount)}"
+    if bound is not None and float(bound) > known:
+        return f"{text}; the bound proved here contradicts it"
+    if value is not None and least is not None and float(value) < float(least):
+        return f"{text}; the schedule found here contradicts its bound"
+    return f"{text}; the schedule found here is better" if value is not None and float(value) < known else text
+
+
+def _whole_amount(value: float, amount: Amount) -> str:
+    return amount(int(value) if value.is_integer() else value)
 
 
 def first_level(objective_name: str) -> str:

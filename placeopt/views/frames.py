@@ -62,7 +62,12 @@ def runs_frame(runs: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return a data frame of runs; see `Comparison.to_frame`."""
     pandas = _pandas()
     # Column by column: in a frame of dicts, integers become floats where some are absent.
-    columns = {name: pandas.array([run[name] for run in runs]) for name in (runs[0] if runs else ())}
+    columns = {
+        name: pandas.Series([run[name] for run in runs], dtype=object)
+        if name.endswith("_levels")
+        else pandas.array([run[name] for run in runs])
+        for name in (runs[0] if runs else ())
+    }
     frame: pd.DataFrame = pandas.DataFrame(columns)
     return frame
 

@@ -49,7 +49,7 @@ class TestSolve:
     def test_prints_problem_result_devices_and_verdict(self) -> None:
         done = run("solve", HEFT_10, "--solver", "heft")
         assert done.code == 0
-        assert done.err == ""
+        assert done.err == "note: best known: 73 s (73 ticks), proved optimal\n"
         first, *rest = done.out.splitlines()
         assert first == "heft-10: 10 tasks, 15 edges, 3 devices, CCR 1.81, memory 0 B of unlimited"
         text = "\n".join(rest)
@@ -58,9 +58,12 @@ class TestSolve:
         assert all(name in text for name in ("p1", "p2", "p3", "busy", "of capacity"))
 
     def test_a_note_names_the_next_command(self, tmp_path: Path) -> None:
-        assert run("solve", HEFT_10).err == "note: --solver auto searches for better schedules and bounds than heft\n"
+        assert (
+            run("solve", HEFT_10).err.splitlines()[-1]
+            == "note: --solver auto searches for better schedules and bounds than heft"
+        )
         tight = run("solve", PROBLEMS / "inception-tight.yaml", "--solver", "single")
-        assert tight.err == "note: --solver auto searches for a schedule that keeps all rules\n"
+        assert tight.err.endswith("\nnote: --solver auto searches for a schedule that keeps all rules\n")
         alone = tmp_path / "on the way.yaml"
         alone.write_text("placeopt: 1\ndevices: {a: {}}\ntasks: {x: {time: 1}}\n")
         assert run("solve", alone).err == ""  # optimal
@@ -75,7 +78,7 @@ class TestSolve:
     def test_a_pass_without_anything_to_do_is_reported(self) -> None:
         done = run("solve", HEFT_10, "--solver", "heft", "--pass", "forward", "--pass", "celeritas-fusion:range=1")
         assert done.code == 0
-        assert " ".join(done.err.split()) == "note: nothing to do for the passes forward, celeritas-fusion:range=1"
+        assert "note: nothing to do for the passes forward, celeritas-fusion:range=1" in " ".join(done.err.split())
 
     def test_json_has_every_documented_key(self) -> None:
         done = run("solve", HEFT_10, "--json", "--seed", 3)
@@ -134,7 +137,8 @@ class TestSolve:
         assert run("solve", HEFT_10, "--require-gap", "50%").code == 0
         missed = run("solve", HEFT_10, "--require-gap", "0.01")
         assert missed.code == 1
-        assert "the gap is not at most 1.00%: it is" in missed.err
+        assert "the gap is not at most 1.00%: it is 21.25%" in missed.err
+        assert "the gap is not at most 0.0001%: it is" in run("solve", HEFT_10, "--require-gap", "0.000001").err
 
     @pytest.mark.parametrize("solver", ["heft", "single", "cp-sat"])
     def test_no_schedule_is_an_answer(self, infeasible: Path, solver: str) -> None:
@@ -459,6 +463,50 @@ class TestSimulate:
         executed = tmp_path / "executed.json"
         assert run("simulate", HEFT_10, plan, "--out", executed).code == 0
         assert run("verify", HEFT_10, executed).code == 0
+
+
+class TestBestKnown:
+    def test_solve_and_compare_show_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        path.write_text(HEFT_10.read_text().replace("objective: 73, bound: 73", "objective: 90, bound: 81"))
+        shown = "90 s (90 ticks), with the bound 81 s (81 ticks); the schedule found here contradicts its bound"
+        done = run("solve", path)
+        assert f"note: best known: {shown}" in done.err
+        assert json.loads(run("solve", path, "--json").out)["best_known"] == {"objective": 90, "bound": 81}
+        assert "best known" not in run("solve", HEFT_10, "--solver", "cp-sat").err  # equal, and proved optimal
+        assert "note: best known: 73 s (73 ticks), proved optimal\n" in run("solve", HEFT_10).err
+        assert "best known: 73 s, proved optimal" in run("compare", HEFT_10, "--solvers", "heft").out
+
+
+class TestStatedObjective:
+    def test_a_wrong_one_is_not_an_infeasible_schedule(self, tmp_path: Path) -> None:
+        plan, proof = tmp_path / "plan.json", tmp_path / "proof.json"
+        run("solve", HEFT_10, "--out", plan, "--certificate", proof)
+        document = json.loads(plan.read_text())
+        plan.write_text(json.dumps({**document, "objective": [79]}))
+        done = run("verify", HEFT_10, plan, "--certificate", proof)
+        assert done.code == 1
+        assert "feasible: makespan = 80 s (80 ticks)\n" in done.out
+        assert "the plan states a wrong objective: level 1 of the objective (makespan) is 80; the claim" in done.out
+        assert "infeasible" not in done.out
+        assert "gap: 21.25%" in done.out
+        assert "correct or delete its `objective`" in done.err
+        data = json.loads(run("verify", HEFT_10, plan, "--json").out)
+        assert (data["feasible"], data["objective_as_stated"]) == (True, False)
+        assert [found["rule"] for found in data["violations"]] == ["objective"]
+        del document["objective"]
+        plan.write_text(json.dumps(document))
+        assert run("verify", HEFT_10, plan).code == 0
+
+
+class TestBounds:
+    def test_why_there_is_no_relaxation(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.yaml"
+        path.write_text("placeopt: 1\ndevices: {cpu: {parallel: true}}\ntasks: {a: {time: 1}, b: {time: 2}}\n")
+        done = run("bounds", path, "--time-limit", "2s")
+        assert done.code == 0
+        assert "note: no relaxation-lp or relaxation-mip: they do not support the makespan of devices" in done.err
+        assert "too large" not in done.err
 
 
 class TestInspect:

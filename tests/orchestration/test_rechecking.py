@@ -58,7 +58,7 @@ def test_a_makespan_is_decided_with_deadlines() -> None:
     checked = po.check_certificate(made, relying_on("x", made, 55), recheck=30)
     assert [each.confirmed for each in checked.trusted] == ["cp-sat"]
     with pytest.raises(
-        po.CertificateError, match=r"terms\[0\]: x claims at least 56, but cp-sat finds a schedule with"
+        po.CertificateError, match=r"terms\[0\]: other: x claims at least 56, but cp-sat finds a schedule with"
     ):
         po.check_certificate(made, relying_on("x", made, 56), recheck=30)
 
@@ -81,7 +81,7 @@ def test_a_sum_of_metrics_is_decided_by_its_optimum() -> None:
 def test_claims_within_deadlines_are_left_undecided() -> None:
     made = problem_of({name: {**task, "deadline": 40} for name, task in INDEPENDENT.items()})
     document = relying_on("x", made, 30)
-    inner = relying(within(model_of(made), 49), "makespan", 50, "x")
+    inner = relying(within(model_of(made), 49), "makespan", 50, "other: x")
     document |= {"bound": 50, "proof": {"claim": "terms", "terms": [{"claim": "due", "value": 50, "proof": inner}]}}
     checked = po.check_certificate(made, document, recheck=30)
     assert [each.confirmed for each in checked.trusted] == [None]

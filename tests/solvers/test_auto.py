@@ -26,6 +26,7 @@ from placeopt_solvers.portfolio._standings import Standings
 from placeopt_solvers.portfolio.auto import Auto, AutoSettings
 
 import placeopt as po
+from placeopt.bounding.quick import best_bound
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.objective import evaluate
@@ -112,6 +113,18 @@ class TestAnswer:
         result = solved(problem)
         assert result.termination is Termination.OPTIMAL
         assert result.bound_source not in (None, "auto", "cp-sat")
+
+    def test_with_one_worker_bounds_have_a_turn_before_the_searches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The clock may end a run before the bounds that come last; searches do not know the first ones."""
+        problem, known, quick = tight(), [], best_bound(tight())
+        for later in ("_begin", "_exact", "_bound", "_solve_blocks"):
+            monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
+        monkeypatch.setattr(_auto_run.Run, "_search", lambda self, _: known.append(self.best.bound))
+        answer = Auto().solve(problem, Options(workers=1), AutoSettings())
+        assert set(known) == {quick.value}
+        assert answer.bound is not None
+        assert answer.bound > quick.value
+        assert answer.bound_source not in ("", quick.name)
 
     @pytest.mark.parametrize("workers", [1, 2])
     def test_stops_at_the_gap_that_is_wanted(self, workers: int) -> None:
@@ -212,7 +225,7 @@ class TestRepeatable:
         assert first.start.tolist() == second.start.tolist()
 
     def test_heuristics_omitted_by_the_clock_are_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for later in ("_begin", "_turn", "_exact", "_search", "_bound"):
+        for later in ("_begin", "_turn", "_exact", "_search", "_bound", "_bound_early"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         assert Auto().solve(tight(), Options(time_limit=60), AutoSettings()).varies_by == ""
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
@@ -220,7 +233,7 @@ class TestRepeatable:
         assert Auto().solve(tight(), Options(time_limit=60, workers=2), AutoSettings()).varies_by == "threads"
 
     def test_without_a_time_limit_the_clock_omits_no_heuristic(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for later in ("_begin", "_turn", "_exact", "_search", "_bound"):
+        for later in ("_begin", "_turn", "_exact", "_search", "_bound", "_bound_early"):
             monkeypatch.setattr(_auto_run.Run, later, lambda *_: None)
         monkeypatch.setattr(_auto_run, "TUNING", Tuning(quick=-1.0))
         answer = Auto().solve(tight(12), Options(), AutoSettings())
@@ -241,8 +254,10 @@ class TestRepeatable:
         options = Options(time_limit=600, nominal_limit=4)
         _auto_run.solved_block(tight(), options)
         Auto().solve(tight(), options, AutoSettings())
-        assert seconds[0] <= 4
-        assert seconds[1] > 300
+        block, early, late = seconds
+        assert block <= 4
+        assert early <= 0.1
+        assert late > 300
 
     def test_blocks_have_a_plan_without_a_time_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def unsolved(*_: Any) -> Answer:

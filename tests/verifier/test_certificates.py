@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from placeopt.model.problem import Objective, Problem
 from placeopt.proving.certificates.leaves import relying
 from placeopt.proving.certificates.paths import path_claim, stages_claim
 from placeopt.proving.certificates.refutation import due_claim
-from placeopt.verifier.certificates import Checked, Scene, check_claim, model_of, timely
+from placeopt.verifier.certificates import ENGINES, OTHER, Checked, Scene, check_claim, model_of, timely
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "certificates.md").read_text()
@@ -493,7 +494,7 @@ def test_a_trusted_claim_states_the_hash_of_what_it_is_about() -> None:
         f'{{"after":[0,0,0,0,0,0,0,0,0,0,0],"cuts":[null,null],"metric":"makespan","problem":"{made.fingerprint()}",'
         f'"release":[0,0,0,0,0,0,0,0,0,0,3],"tasks":[{names}],"value":5}}'
     )
-    claim = {**relying(Scene(model_of(made)), "makespan", 5, "x"), "reason": "because"}
+    claim = {**relying(Scene(model_of(made)), "makespan", 5, "other: x"), "reason": "because"}
     assert claim["model"] == hashlib.sha256(text.encode()).hexdigest()
     facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": "makespan", "bound": 5}
     checked = po.check_certificate(made, {**facts, "proof": {"claim": "terms", "terms": [claim]}})
@@ -503,6 +504,7 @@ def test_a_trusted_claim_states_the_hash_of_what_it_is_about() -> None:
         ({"value": 4}, "model is .*; the hash of its model is"),
         ({"model": None}, "model is None"),
         ({"reason": "two\nlines"}, "expected why the claim is not checked"),
+        ({"engine": "gut feeling"}, "engine is 'gut feeling', which the format does not list"),
     ):
         with pytest.raises(CertificateError, match=message):
             po.check_certificate(made, {**facts, "proof": {"claim": "terms", "terms": [{**claim, **change}]}})
@@ -567,7 +569,7 @@ def test_devices_swap_once_not_in_every_block() -> None:
 def test_numbers_of_any_length_are_refused_at_once(value: Any) -> None:
     made = problem_of({f"t{k}": {"time": 1} for k in range(12)})
     document = po.solve(made, "heft").certificate()
-    engine = {"claim": "engine", "engine": "x", "value": value}
+    engine = {"claim": "engine", "engine": "CP-SAT", "value": value}
     for change in ({"bound": value}, {"proof": engine}, {"proof": {"claim": "terms", "terms": [engine]}}):
         with pytest.raises(CertificateError, match="expected a whole number"):
             po.check_certificate(made, {**document, **change})
@@ -605,7 +607,7 @@ def test_what_an_engine_proved_is_said() -> None:
     document = po.solve(made, "single").certificate()
     document["proof"] = relying(Scene(model_of(made)), "total_cost", 5, "CP-SAT")
     checked = po.check_certificate(made, {**document, "bound": 5})
-    assert str(checked) == "bound 5 checked; 1 of 1 claim relies on CP-SAT (it has 12 tasks)"
+    assert str(checked) == "bound 5 trusted, not checked: its only claim relies on CP-SAT (it has 12 tasks)"
     assert checked.to_dict()["trusted"][0]["tasks"] == 12
 
 
@@ -817,10 +819,13 @@ def test_the_commands_for_a_problem_without_a_schedule(tmp_path: Path) -> None:
     proof.write_text(json.dumps(stated))
     done = run("verify", problem, plan, "--certificate", proof)
     assert done.code == 1
-    assert "relies on x (it has 11 tasks); but the plan is feasible, and its objective is" in done.out
+    assert (
+        "certificate refused: its infeasibility is wrong, since the plan is feasible, and its objective is" in done.out
+    )
+    assert "its only claim relies on other: x (it has 11 tasks)" in done.out
     done = run("verify", problem, plan, "--certificate", proof, "--recheck", "30s")
     assert done.code == 1
-    assert "certificate refused: proof: x claims at least 12, but cp-sat finds a schedule" in done.out
+    assert "certificate refused: proof: other: x claims at least 12, but cp-sat finds a schedule" in done.out
     right = {
         **stated,
         "bound": 6,
@@ -829,8 +834,11 @@ def test_the_commands_for_a_problem_without_a_schedule(tmp_path: Path) -> None:
     proof.write_text(json.dumps(right))
     done = run("verify", problem, plan, "--certificate", proof, "--recheck", "30s")
     assert done.code == 0
-    assert "relies on x (it has 11 tasks); 1 confirmed by cp-sat, 0 undecided" in done.out
-    assert "trusted: x: the engine states no proof" in done.out
+    assert (
+        "bound 6 trusted, not checked: its only claim relies on other: x (it has 11 tasks); 1 confirmed by cp-sat, "
+        "0 undecided" in done.out
+    )
+    assert "trusted: other: x: the engine states no proof" in done.out
     done = run("verify", problem, "--certificate", proof, "--recheck", "30s", "--json")
     assert json.loads(done.out)["certificate"]["trusted"][0]["confirmed"] == "cp-sat"
 
@@ -846,6 +854,7 @@ def test_the_commands(tmp_path: Path) -> None:
     done = run("verify", problem, plan, "--certificate", proof, "--json")
     data = json.loads(done.out)
     assert data["gap"] == 0
+    assert data["optimal"] is True
     assert data["certificate"]["complete"]
     document = json.loads(proof.read_text())
     proof.write_text(json.dumps({**document, "bound": 74}))
@@ -862,3 +871,44 @@ def test_the_commands(tmp_path: Path) -> None:
     done = run("solve", problem, "--certificate", tmp_path / "none" / "proof.json")
     assert done.code == 2
     assert "there is no folder" in done.err
+
+
+def test_the_page_lists_the_engines() -> None:
+    listed = PAGE.partition("is one of these names:")[2].partition("Another name is refused")[0]
+    names = set(re.findall(r"`([^`]+)`", listed))
+    assert names == {*ENGINES, f"{OTHER}NAME"}
+
+
+def test_the_writer_marks_other_engines() -> None:
+    made = problem_of(CHAIN)
+    claim = relying(Scene(model_of(made)), "makespan", 7, "my-solver")
+    assert claim["engine"] == "other: my-solver"
+    checked = po.check_certificate(
+        made,
+        {
+            "placeopt_certificate": 1, "problem": made.fingerprint(), "objective": "makespan", "bound": 7,
+            "proof": {"claim": "terms", "terms": [claim]},
+        },
+    )  # fmt: skip
+    assert checked.unchecked
+    assert str(checked) == "bound 7 trusted, not checked: its only claim relies on other: my-solver (it has 3 tasks)"
+
+
+def test_of_several_levels_only_the_first_is_proved(tmp_path: Path) -> None:
+    """A plan that is optimal on the first level, and not on the second one."""
+    problem, plan, proof = tmp_path / "lex.json", tmp_path / "plan.json", tmp_path / "proof.json"
+    devices = {"a": {"count": 2, "price": 3600}, "b": {"price": 1}}
+    tasks = {"x": {"time": 5}, "y": {"time": 2}}
+    problem.write_text(
+        json.dumps({"placeopt": 1, "devices": devices, "objective": ["makespan", "price"], "tasks": tasks})
+    )
+    placed = {"x": {"device": "a0", "start": 0}, "y": {"device": "a1", "start": 0}}
+    plan.write_text(json.dumps({"placeopt_plan": 1, "tasks": placed}))
+    assert run("solve", problem, "--solver", "cp-sat", "--certificate", proof).code == 0
+    done = run("verify", problem, plan, "--certificate", proof)
+    assert done.code == 0
+    assert "feasible: makespan, then price = 5 ns (5 ticks), then 7e-09" in done.out
+    assert "gap of the first level: 0.00%: no plan has a smaller first level" in done.out
+    assert "no plan is better" not in done.out
+    data = json.loads(run("verify", problem, plan, "--certificate", proof, "--json").out)
+    assert (data["gap"], data["optimal"]) == (0, False)

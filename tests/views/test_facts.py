@@ -9,7 +9,14 @@ import pytest
 
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Metric, Objective, Term
-from placeopt.views.facts import aligned, first_level, task_traffic, unit_metric, verdict_text
+from placeopt.views.facts import (
+    aligned,
+    best_known_text,
+    first_level,
+    task_traffic,
+    unit_metric,
+    verdict_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +65,17 @@ def test_traffic_counts_a_shared_transfer_once_for_the_producer() -> None:
 
 def test_columns_of_words_are_left_aligned() -> None:
     assert aligned([("a", "b", "c"), ("long", "100", "word")], left=1, words=[2]) == ["a       b  c", "long  100  word"]
+
+
+def test_the_best_known_result() -> None:
+    stated = {"objective": 43, "bound": 40}
+    said = [best_known_text(stated, value, bound, str) for value, bound in ((50, 30), (42, 40), (39, 38), (None, 44))]
+    assert said == [
+        "43, with the bound 40",
+        "43, with the bound 40; the schedule found here is better",
+        "43, with the bound 40; the schedule found here contradicts its bound",
+        "43, with the bound 40; the bound proved here contradicts it",
+    ]
+    assert best_known_text({"objective": 43, "bound": 43}, 43, 43, str) == "43, proved optimal"
+    assert best_known_text({"objective": 43.5}, None, None, str) == "43.5"
+    assert best_known_text(None, 43, 43, str) is None

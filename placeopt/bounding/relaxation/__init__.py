@@ -70,6 +70,29 @@ def relaxed_bounds(
     return _Run(problem, Clock(time_limit), workers, known, on_bound or (lambda _: None), should_stop).bounds()
 
 
+def refusal(problem: Problem) -> str | None:
+    """Why there are no such bounds of a problem, regardless of the time; None if there may be some."""
+    return _reason(problem) or ("the problem is too large" if _kinds(problem) is None else None)
+
+
+def _reason(problem: Problem) -> str | None:
+    if not problem.n_tasks or not problem.n_devices:
+        return "there is nothing to place"
+    if "parallel" in problem.rules and any(term.metric == "makespan" for term in problem.objective.levels[0]):
+        return "they do not support the makespan of devices that run several tasks at a time"
+    return None
+
+
+def _kinds(problem: Problem) -> Kinds | None:
+    """The most kinds whose program is not too large; None if even two are too many."""
+    classes = narrowed_classes(problem)
+    for most in range(MOST, 1, -1):
+        kinds = min(most, classes.n_classes)
+        if problem.n_tasks * (kinds + 1) + problem.n_edges * kinds * (kinds + 1) <= LARGEST:
+            return kinds_of(classes, most)
+    return None
+
+
 @dataclass(eq=False)
 class _Run:
     """One computation of the relaxation's bounds."""
@@ -86,24 +109,12 @@ class _Run:
 
     def bounds(self) -> list[Bound]:
         """All bounds that are proved in time."""
-        problem = self.problem
-        metrics = [term.metric for term in problem.objective.levels[0]]
-        exclusive = "parallel" not in problem.rules or "makespan" not in metrics
-        kinds = self._kinds() if problem.n_tasks and problem.n_devices and exclusive and not self.over else None
+        kinds = _kinds(self.problem) if _reason(self.problem) is None and not self.over else None
         if kinds is not None:
             with contextlib.suppress(StoppedError):
                 self.relaxation = Relaxation(kinds, self.known, lambda: self.over)
                 self._bound()
         return sorted(self.found.values(), key=lambda bound: -bound.value)
-
-    def _kinds(self) -> Kinds | None:
-        """The most kinds whose program is not too large; None if even two are too many."""
-        classes = narrowed_classes(self.problem)
-        for most in range(MOST, 1, -1):
-            kinds = min(most, classes.n_classes)
-            if self.problem.n_tasks * (kinds + 1) + self.problem.n_edges * kinds * (kinds + 1) <= LARGEST:
-                return kinds_of(classes, most)
-        return None
 
     @property
     def over(self) -> bool:

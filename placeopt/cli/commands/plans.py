@@ -14,7 +14,7 @@ from placeopt.cli.arguments import checked_options, seconds
 from placeopt.cli.commands.serving import refuse, simulate_serving_file, verify_serving_file
 from placeopt.cli.files import check_targets
 from placeopt.cli.options import AsJson, OptionalPlan, Out, PlanPath, ProblemFile, Tasks, share_option, time_option
-from placeopt.cli.output import note_violations, noted_plan, print_json, stdout_console
+from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
 from placeopt.errors import CertificateError, UsageError, counted, unwritable, visible
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def verify(
     """
     from placeopt.io.compiler import compile_document, document_of
     from placeopt.io.document import is_serving
+    from placeopt.model.problem import Objective
     from placeopt.orchestration.result import number, pipeline_data
+    from placeopt.verifier import Rule
     from placeopt.verifier import verify as check
 
     if plan is None and (certificate is None or tasks):
@@ -67,6 +69,8 @@ def verify(
     read = noted_plan(plan, compiled)
     fingerprint = compiled.fingerprint()
     report = check(compiled, read.schedule, read.claim)
+    wrong = [found for found in report.violations if found.rule is Rule.OBJECTIVE]  # says nothing about the schedule
+    report = replace(report, violations=tuple(found for found in report.violations if found not in wrong))
     stated, lines, proved = ({}, [], True) if certificate is None else _proved(compiled, report, certificate, deciding)
     if as_json:
         print_json({
@@ -74,12 +78,13 @@ def verify(
             "fingerprint": fingerprint,
             "made_for_this_problem": read.fingerprint in (None, fingerprint),
             "feasible": report.feasible,
+            "objective_as_stated": None if read.claim is None or report.objective is None else not wrong,
             "objective": None if report.objective is None else [number(value) for value in report.objective],
             "makespan": report.makespan,
             "pipeline": pipeline_data(compiled, read.schedule) if report.objective is not None else None,
             "violations": [
                 {"rule": found.rule.value, "message": found.message, "amount": found.amount}
-                for found in report.violations
+                for found in (*report.violations, *wrong)
             ],
             **stated,
         })  # fmt: skip
@@ -91,19 +96,28 @@ def verify(
         print_problem(console, compiled)
         if report.feasible:
             assert report.objective is not None
-            value = value_text(report.objective[0], compiled, unit_metric(compiled.objective))
-            console.print(f"[green]feasible[/green]: {compiled.objective} = {value}")
+            value = ", then ".join(
+                value_text(each, compiled, unit_metric(Objective((level,))))
+                for each, level in zip(report.objective, compiled.objective.levels, strict=True)
+            )
+            console.print(f"[green]feasible[/green]: {compiled.objective} = {value}", soft_wrap=True)
             if compiled.pipeline is not None:
                 facts = pipeline_facts(compiled, read.schedule)
                 console.print(facts_table((label, f"{amount} {note}") for label, amount, note in facts))
                 print_grid(console, stage_grid(compiled, read.schedule))
         else:
             print_verdict(console, False, report.violations)
+        for found in wrong:
+            console.print(
+                Text.assemble(("the plan states a wrong objective", "red"), f": {found.message}"), soft_wrap=True
+            )
         for line in lines:
             console.print(Text(line), soft_wrap=True)
         if tasks:
             print_tasks(console, compiled, read.schedule)
-    raise typer.Exit(0 if report.feasible and proved else 1)
+        if wrong:
+            print_notes(f"after editing a plan, correct or delete its `objective`: {visible(str(plan))}")
+    raise typer.Exit(0 if report.feasible and proved and not wrong else 1)
 
 
 def _verify_certificate(problem: Problem, path: Path, recheck: float | None, as_json: bool) -> NoReturn:
@@ -132,16 +146,23 @@ def _proved(
         proof = check_certificate(problem, path, recheck=recheck)
         value = report.objective[0] if report is not None and report.feasible and report.objective else None
         if value is not None and (proof.bound is None or value < proof.bound):
-            raise CertificateError(f"{proof}; but the plan is feasible, and its objective is {value}")
+            raise CertificateError(
+                f"its {proof.what} is wrong, since the plan is feasible, and its objective is {value}; {proof.grounds}"
+            )
     except CertificateError as error:
         return {"certificate": {"refused": str(error)}}, [f"certificate refused: {error}"], False
     reasons = dict.fromkeys((each.engine, each.reason) for each in proof.trusted if each.reason)
     lines, gap = [f"certificate: {proof}", *(f"trusted: {engine}: {reason}" for engine, reason in reasons)], None
+    optimal = None
     if value is not None:
         gap = relative_gap(value, proof.bound)
-        sure = "" if gap else ": no plan is better" if proof.complete else ": no plan is better, if these are right"
-        lines.append(f"gap: {gap:.2%}{sure}")
-    return {"certificate": proof.to_dict(), "gap": gap}, lines, True
+        several = len(problem.objective.levels) > 1
+        better = "a smaller first level" if several else "better"
+        sure = "" if gap else f": no plan {'has' if several else 'is'} {better}"
+        sure += ", if these are right" if sure and not proof.complete else ""
+        optimal = not gap and proof.complete and not several
+        lines.append(f"gap{' of the first level' * several}: {gap:.2%}{sure}")
+    return {"certificate": proof.to_dict(), "gap": gap, "optimal": optimal}, lines, True
 
 
 def simulate(

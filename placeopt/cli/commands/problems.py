@@ -46,6 +46,7 @@ def bounds(
     from rich.text import Text
 
     from placeopt.bounding.quick import prove_infeasible
+    from placeopt.bounding.relaxation import refusal
     from placeopt.cli.terminal.console import print_problem, print_wrapped
     from placeopt.cli.terminal.inspection import bounds_data, bounds_table
     from placeopt.io.compiler import load
@@ -93,7 +94,7 @@ def bounds(
             stdout_console().print(bounds_table(compiled, bounds_data(found)))
         relaxed = compiled.pipeline is not None or any(bound.name.startswith("relaxation") for bound in found)
         if not relaxed and not stop.is_set():
-            print_notes("no relaxation-lp or relaxation-mip: the problem is too large, or --time-limit is too short")
+            print_notes(f"no relaxation-lp or relaxation-mip: {refusal(compiled) or '--time-limit is too short'}")
     raise typer.Exit(stop.code if stop.is_set() else 0)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from placeopt.cli.arguments import share_text
 from placeopt.cli.files import save_plots, written
 from placeopt.cli.interruption import on_interrupt
 from placeopt.cli.output import print_json, print_notes, stdout_console
@@ -106,8 +107,8 @@ def solve_serving_file(
         if found and not as_json:
             print_json(replicas_document(problem, found))
     if require_gap is not None and found and (result.gap is None or result.gap > require_gap):
-        proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
-        print_notes(f"the gap is not at most {require_gap:.2%}: {proved}")
+        proved = "none is proved" if result.gap is None else f"it is {share_text(result.gap)}"
+        print_notes(f"the gap is not at most {share_text(require_gap)}: {proved}")
     drawn = True
     if found:
         drawn = save_plots(pictures, lambda _: result.plot())

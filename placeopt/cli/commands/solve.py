@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
 
-from placeopt.cli.arguments import DEFAULT_LIMIT, assignments, checked_options, input_path, limit_seconds, seconds
+from placeopt.cli.arguments import (
+    DEFAULT_LIMIT,
+    assignments,
+    checked_options,
+    input_path,
+    limit_seconds,
+    seconds,
+    share_text,
+)
 from placeopt.cli.commands.serving import refuse, solve_serving_file
 from placeopt.cli.files import (
     certified,
@@ -67,7 +76,11 @@ def solve(
     ] = None,
     gap: Gap = None,
     require_gap: Annotated[
-        float | None, share_option("--require-gap", "Exit with code 1 unless a gap of at most this value is proved.")
+        float | None,
+        share_option(
+            "--require-gap",
+            "Exit with code 1 unless a gap of at most this value is proved; of several levels, that of the first one.",
+        ),
     ] = None,
     seed: Seed = 0,
     workers: Workers = None,
@@ -170,6 +183,7 @@ def solve(
         )  # fmt: skip
     with collection_paused():
         compiled = compile_document(document)
+    best_known = document.data.get("best_known")
     del document  # larger than the problem
     built = time.monotonic()
     found = find_solver(default_solver(compiled)) if named is None else named
@@ -197,7 +211,7 @@ def solve(
         if certificate is not None and as_json:
             result = certified(certificate, result, certifying, stop.is_set)
         if as_json:
-            print_json(result.to_dict())
+            print_json(result.to_dict() | {"best_known": best_known})
         else:
             from placeopt.cli.terminal.console import print_result, print_tasks
 
@@ -214,7 +228,9 @@ def solve(
                 result = certified(certificate, result, certifying, stop.is_set)
                 if result.checked is not None:
                     stdout_console().print(f"certificate: {result.checked}", soft_wrap=True)
-            print_notes(*_next_step(result, problem, chosen=solver is not None))
+                    if not result.checked.complete:
+                        print_notes("a longer --certificate-time may find proofs of claims that are trusted")
+            print_notes(*_compared(result, best_known), *_next_step(result, problem, chosen=solver is not None))
         if unsaved is not None:
             print_instead(unsaved, result, as_json)
     uncertified = certificate is not None and result.checked is None
@@ -224,6 +240,18 @@ def solve(
     if code == 0 and (unsaved is not None or uncertified or not drawn or not exported):
         code = 2
     raise typer.Exit(code)
+
+
+def _compared(result: Result, best_known: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The best known result of the problem file, unless the schedule equals it and is proved optimal."""
+    from placeopt.views.facts import amount_text, best_known_text
+
+    problem, value = result.problem, result.objective if result.feasible else None
+    if best_known is None or (value is not None and result.gap == 0 and float(value) == best_known["objective"]):
+        return ()
+    metric, resolution = problem.objective.leading_metric, problem.resolution
+    text = best_known_text(best_known, value, result.bound, lambda each: amount_text(each, metric, resolution))
+    return (f"best known: {text}",)
 
 
 def _next_step(result: Result, problem: Path, *, chosen: bool) -> tuple[str, ...]:
@@ -246,12 +274,12 @@ def _exit_code(result: Result, require_gap: float | None, messages: Console) -> 
     if not result.feasible:
         return 1
     if require_gap is not None and (result.gap is None or result.gap > require_gap):
-        proved = "none is proved" if result.gap is None else f"it is {result.gap:.2%}"
+        proved = "none is proved" if result.gap is None else f"it is {share_text(result.gap)}"
         changed = result.consolidation
         before = None if changed is None else relative_gap(changed.values[0], result.bound)
         hint = ""
         if before is not None and before <= require_gap:
             hint = f"; it was {before:.2%} before the schedule was consolidated, which --consolidate 0 turns off"
-        messages.print(f"the gap is not at most {require_gap:.2%}: {proved}{hint}", soft_wrap=True)
+        messages.print(f"the gap is not at most {share_text(require_gap)}: {proved}{hint}", soft_wrap=True)
         return 1
     return 0

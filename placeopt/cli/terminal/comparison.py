@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
-from placeopt.cli.terminal.console import spaced
+from placeopt.cli.terminal.console import fitting_columns, spaced
 from placeopt.errors import visible
 from placeopt.studies.comparison.execution import Observer
 from placeopt.studies.comparison.grids import Grid
@@ -26,6 +26,9 @@ from placeopt.studies.comparison.records import Key
 
 _TEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$"}
 
+LAST = ("SLR", "RAM", "dev mem")
+"""Columns that are less important than the others."""
+
 
 def print_comparison(console: Console, tables: Sequence[Grid]) -> None:
     """Print tables of a comparison."""
@@ -33,18 +36,29 @@ def print_comparison(console: Console, tables: Sequence[Grid]) -> None:
         if place:
             console.print()
         console.print(Text(grid.title, style="bold"), soft_wrap=not console.is_terminal)
-        table = Table(box=None, header_style="dim", pad_edge=False)
-        for column, header in enumerate(grid.headers):
-            words = column < grid.left or column in grid.words
-            table.add_column(header, justify="left" if words else "right", overflow="fold", no_wrap=not words)
-        for row in grid.rows:
-            table.add_row(*map(Text, row))
-        console.print(spaced(console, table))
+        for columns in _parts(console, grid):
+            table = Table(box=None, header_style="dim", pad_edge=False)
+            for column in columns:
+                words = column < grid.left or column in grid.words
+                table.add_column(grid.headers[column], justify="left" if words else "right", no_wrap=True)
+            for row in grid.rows:
+                table.add_row(*(Text(row[column]) for column in columns))
+            console.print(spaced(console, table))
         for note in grid.notes:
             if console.is_terminal:
                 console.print(Padding(Text(note), (0, 0, 0, 2)))
             else:
                 console.print(Text(f"  {note}"), soft_wrap=True)
+
+
+def _parts(console: Console, grid: Grid) -> list[list[int]]:
+    """Return the columns of the parts of a table; where it is too wide, those of `LAST` continue below first."""
+    parts = fitting_columns(console, grid.headers, grid.rows, grid.left)
+    if len(parts) == 1:
+        return parts
+    order = sorted(range(len(grid.headers)), key=lambda column: grid.headers[column] in LAST)
+    lines = [[line[column] for column in order] for line in (grid.headers, *grid.rows)]
+    return [[order[k] for k in part] for part in fitting_columns(console, lines[0], lines[1:], grid.left)]
 
 
 def write_markdown(out: TextIO, tables: Sequence[Grid]) -> None:

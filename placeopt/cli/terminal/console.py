@@ -85,18 +85,25 @@ def print_result(console: Console, result: Result) -> None:
     print_verdict(console, result.feasible, result.violations)
 
 
-def print_grid(console: Console, grid: Grid) -> None:
-    """Print a table; columns that do not fit continue below, after the first ones."""
-    lines = [grid.headers, *grid.rows]
-    widths = [max(cell_len(line[k]) for line in lines) for k in range(len(grid.headers))]
-    first = list(range(grid.left))
+def fitting_columns(
+    console: Console, headers: Sequence[str], rows: Sequence[Sequence[str]], left: int
+) -> list[list[int]]:
+    """Return the columns of each part of a table: those that do not fit continue below, after the first `left` ones."""
+    lines = [headers, *rows]
+    widths = [max(cell_len(line[k]) for line in lines) for k in range(len(headers))]
+    first = list(range(left))
     parts: list[list[int]] = []
-    for k in range(grid.left, len(widths)):
+    for k in range(left, len(widths)):
         if parts and sum(widths[c] + 1 for c in (*first, *parts[-1], k)) - 1 <= console.width:
             parts[-1].append(k)
         else:
             parts.append([k])
-    for columns in ([*first, *part] for part in parts):
+    return [[*first, *part] for part in parts]
+
+
+def print_grid(console: Console, grid: Grid) -> None:
+    """Print a table; columns that do not fit continue below, after the first ones."""
+    for columns in fitting_columns(console, grid.headers, grid.rows, grid.left):
         table = new_table(*(grid.headers[k] for k in columns), left=grid.left)
         for row in grid.rows:
             table.add_row(*(Text(row[k]) for k in columns))

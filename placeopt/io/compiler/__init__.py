@@ -410,6 +410,8 @@ class Compilation:
             path = ("objective", place)
             if not any(level.values()) and not issues.touch("objective"):
                 issues.add("an objective needs a metric with a positive weight", path)
+            if level in spec.objective[:place]:
+                issues.add("the same as an earlier level, so that it decides nothing; leave it out", path)
             stated = any(amount is not None for amount in energetic) or issues.touch("devices") or issues.touch("links")
             if "energy" in level and not stated:
                 issues.add("energy needs the power of devices or the energy of links; neither is stated", path)

@@ -34,7 +34,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import Value, task_energy
 from placeopt.model.ports import channels
 from placeopt.model.problem import UNLIMITED, Metric, Problem
-from placeopt.verifier.certificates import Scene, check_claim, exact, model_hash
+from placeopt.verifier.certificates import ENGINES, OTHER, Scene, check_claim, exact, model_hash
 
 Claim = dict[str, Any]
 
@@ -63,9 +63,9 @@ OTHERWISE = "the engine states no proof, and no other claim was found in the tim
 
 def relying(scene: Scene, metric: str, value: Value, engine: str) -> Claim:
     """A claim that relies on an engine, with the hash of what it is about, and why it is not checked."""
-    stated = exact(value)
+    stated, reason = exact(value), REASONS.get(engine, OTHERWISE)
+    engine = engine if engine in ENGINES or engine.startswith(OTHER) else f"{OTHER}{engine}"[:79]
     about = model_hash(scene.model, scene.model.problem.fingerprint(), metric, stated)
-    reason = REASONS.get(engine, OTHERWISE)
     return {"claim": "engine", "engine": engine, "value": stated, "model": about, "reason": reason}
 
 

@@ -12,7 +12,7 @@ from placeopt.model.objective import METRICS
 from placeopt.model.units import size_text
 from placeopt.studies.comparison.tables import Entry, Runs
 from placeopt.studies.comparison.verdicts import Standing, Value
-from placeopt.views.facts import aligned, amount_text, first_level
+from placeopt.views.facts import aligned, amount_text, best_known_text, first_level
 
 TAUS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0)
 """Ratios at which the performance profile is shown."""
@@ -77,8 +77,14 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
     metric = name if name in METRICS else None
     resolution = Fraction(results[0]["resolution"]) if results else Fraction(0)
 
-    def amount(value: Value | None) -> str:
+    later = results[0]["objective_name"].split(", then ")[1:] if results else []  # levels after the first
+
+    def amount(value: Value | None, metric: str | None = metric) -> str:
         return "-" if value is None else amount_text(value, metric, resolution, ticks=False)
+
+    def others(levels: Sequence[Value] | None) -> list[str]:
+        values = levels[1:] if levels else [None] * len(later)
+        return [amount(value, each if each in METRICS else None) for each, value in zip(later, values, strict=False)]
 
     place = {entry.solver: number for number, entry in enumerate(entries)}
     tried = sorted(
@@ -93,6 +99,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         (
             visible(entry.solver, 40),
             amount(entry.objective),
+            *others(entry.levels),
             *([_percent(entry.spread)] if spread else []),
             _percent(entry.gap),
             _ratio(entry.ratio),
@@ -105,7 +112,7 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         )
         for entry in tried
     )
-    left = ("solver", visible(name, 24), *(["spread"] if spread else []))
+    left = ("solver", visible(name, 24), *(visible(each, 24) for each in later), *(["spread"] if spread else []))
     headers = (
         *left,
         "gap",
@@ -117,18 +124,32 @@ def _problem_grid(comparison: Runs, label: str) -> Grid:
         *(["proof"] if certified else []),
         "verdict",
     )
-    title = _title(label, standing, amount, comparison.no_schedule(label))
-    return Grid(title, headers, rows, _reasons(entries), words=tuple(range(len(headers) - 1 - certified, len(headers))))
+    title = _title(label, standing, amount, others(standing.levels), comparison.no_schedule(label))
+    notes = (f"gap and ratio are of the first level, {visible(name)}",) if later else ()
+    stated = comparison.best_known.get(comparison.by_problem[label][0].fingerprint)
+    if (known := best_known_text(stated, standing.best, standing.bound, amount)) is not None:
+        notes = (f"best known: {known}", *notes)
+    return Grid(
+        title,
+        headers,
+        rows,
+        (*notes, *_reasons(entries)),
+        words=tuple(range(len(headers) - 1 - certified, len(headers))),
+    )
 
 
-def _title(label: str, standing: Standing, amount: Callable[[Value | None], str], nothing: str) -> str:
+def _title(
+    label: str, standing: Standing, amount: Callable[[Value | None], str], later: Sequence[str], nothing: str
+) -> str:
     """Describe the best schedule and bound of a problem; `nothing` is used without a schedule."""
-    known = [nothing if standing.best is None else f"best {amount(standing.best)} ({standing.best_solver})"]
+    best = ", then ".join([amount(standing.best), *later])
+    known = [nothing if standing.best is None else f"best {best} ({standing.best_solver})"]
     if standing.bound is not None:
         known.append(f"bound {amount(standing.bound)} ({standing.bound_source})")
     gap = standing.gap(standing.best)
     if gap is not None:
-        known.append("proved optimal" if gap <= 0 else f"gap {_percent(gap)}")
+        proved = "proved optimal" if standing.optimal else "first level proved optimal" if gap <= 0 else ""
+        known.append(proved or f"gap {_percent(gap)}")
     return f"{visible(label)}: {', '.join(known)}"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from placeopt.errors import UsageError, listing, suggestion
+from placeopt.io.document import collection_paused
 from placeopt.io.files import StrPath
 from placeopt.model.problem import Problem
 from placeopt.orchestration.settings import read_settings
@@ -35,29 +36,41 @@ class Job(Run):
     packed: bytes = field(repr=False)
 
 
-def read_problems(wanted: Problem | StrPath | Sequence[Problem | StrPath]) -> list[tuple[Problem, str | None]]:
+class Given(NamedTuple):
+    """A problem of a comparison, with its path and the `best_known` of its file."""
+
+    problem: Problem
+    file: str | None
+    best_known: Mapping[str, Any] | None
+
+
+def read_problems(wanted: Problem | StrPath | Sequence[Problem | StrPath]) -> list[Given]:
     """Return every problem with its path; no problem, or the same problem twice, is a UsageError."""
-    from placeopt.io.compiler import load
+    from placeopt.io.compiler import compile_document, document_of
 
     if isinstance(wanted, Problem | str | os.PathLike):
         wanted = [wanted]
     if not isinstance(wanted, Iterable):
         raise UsageError(f"compare takes problems or paths of problem files, got {type(wanted).__name__}")
-    found: list[tuple[Problem, str | None]] = []
+    found: list[Given] = []
     places: dict[str, str] = {}
     for each in wanted:
         if isinstance(each, Problem):
-            problem, file = each, ""
+            problem, file, known_best = each, "", None
         elif isinstance(each, str | os.PathLike):
             file = os.fspath(each)
-            problem = load(file)
+            with collection_paused():
+                document = document_of(file)
+                problem = compile_document(document)
+            known_best = document.data.get("best_known")
+            del document  # larger than the problem
         else:
             raise UsageError(f"compare expects problems or paths of problem files, got {type(each).__name__}")
         place, known = file or problem.name or "a problem without a name", places.get(problem.fingerprint())
         if known is not None:
             raise UsageError(f"{known} and {place} are the same problem; expected different problems")
         places[problem.fingerprint()] = place
-        found.append((problem, file or None))
+        found.append(Given(problem, file or None, known_best))
     if not found:
         raise UsageError("compare needs at least one problem")
     return found

@@ -140,12 +140,12 @@ def compare(
             packed=packed,
         )
         for row, (problem, file, fingerprint, packed) in enumerate(
-            (problem, file, problem.fingerprint(), pack(problem)) for problem, file in read
+            (problem, file, problem.fingerprint(), pack(problem)) for problem, file, _ in read
         )
         for number, (solver, settings) in enumerate(choices)
         for seed in chosen_seeds
     ]
-    made = {job.fingerprint: read[job.place[0]][0] for job in jobs}
+    made = {job.fingerprint: read[job.place[0]].problem for job in jobs}
 
     @cache
     def floor(fingerprint: str) -> Bound | None:
@@ -179,6 +179,7 @@ def compare(
         tuple(records[job.key] for job in jobs if job.key in records),
         expected=len(jobs),
         notes=(*(() if book is None else book.notes), *(() if why is None else (why,))),
+        best_known={job.fingerprint: stated for job in jobs if (stated := read[job.place[0]].best_known) is not None},
     )
 
 

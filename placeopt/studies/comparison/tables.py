@@ -21,7 +21,9 @@ Certified = Literal["none", "trusted", "checked"]
 WEAKEST: tuple[Certified, ...] = get_args(Certified)
 """How a bound is certified, the weakest first."""
 
-_ROW = ("termination", "feasible", "objective_name", "objective", "resolution", "bound", "repeatable")
+_ROW = (
+    "termination", "feasible", "objective_name", "objective", "objective_levels", "resolution", "bound", "repeatable",
+)  # fmt: skip
 """Fields of a result in the row of a run."""
 
 
@@ -87,12 +89,14 @@ class Runs:
     """The records of many runs, ordered by problem, solver and seed.
 
     `expected` is the planned number of runs; with fewer records, the comparison was stopped. `notes` lists the lines of
-    the ledger that are left out, with reasons, and states that the cluster was lost.
+    the ledger that are left out, with reasons, and states that the cluster was lost. `best_known` is that of problem
+    files, by fingerprint.
     """
 
     records: tuple[Record, ...]
     expected: int = field(default=0, compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    best_known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)
 
     @classmethod
     def read(cls, ledger: str | os.PathLike[str]) -> Self:
@@ -169,6 +173,7 @@ class Runs:
                     "best_bound": standing.bound,
                     "best_bound_source": standing.bound_source,
                     "best_found": standing.best,
+                    "best_levels": None if standing.levels is None else list(standing.levels),
                     "gap": standing.gap(value),
                     "ratio": standing.ratio(value),
                     "latency": latency_of(record),
@@ -221,6 +226,8 @@ class Runs:
         wins               number of problems on which no other solver has a better (median) objective
         infeasible, failed, refused   number of problems without a feasible schedule, by reason
         seconds            median over all problems, without refused ones
+
+        Ratios and gaps are of the first level of the objective, wins of all levels.
         """
         common, solved = self.common(), self._solved()
         least = {
@@ -250,7 +257,7 @@ class Runs:
 
     @cached_property
     def ranking(self) -> tuple[str, ...]:
-        """The solvers, best first: by ratio, then by number of solved problems, then in the given order.
+        """The solvers, best first: by ratio, number of solved problems, and wins, then in the given order.
 
         Solvers without a ratio, which did not solve all `common` problems, come last: by number of solved problems,
         then by `ratio_solved`.
@@ -285,6 +292,7 @@ class Runs:
                     "file": records[0].file,
                     "fingerprint": records[0].fingerprint,
                     "best_found": self.standings[label].best,
+                    "best_levels": None if (best := self.standings[label].levels) is None else list(best),
                     "best_solver": self.standings[label].best_solver,
                     "best_bound": self.standings[label].bound,
                     "best_bound_source": self.standings[label].bound_source,
@@ -332,7 +340,7 @@ def _rank(row: Mapping[str, Any]) -> tuple[float, int, float]:
     """Return the sort key of a row of the summary; see `Comparison.ranking`."""
     ratio, own = row["ratio"], row["ratio_solved"]
     if ratio is not None:
-        return ratio, -row["solved"], 0.0
+        return ratio, -row["solved"], -row["wins"]
     return math.inf, -row["solved"], math.inf if own is None else own
 
 

@@ -51,26 +51,37 @@ class Standing:
     Attributes
     ----------
     best, best_solver
-        The smallest value of a feasible schedule, and the first solver that found it; None without one.
+        The first level of the best feasible schedule, and the first solver that found it; None without one.
+    levels
+        All levels of that schedule. Schedules are compared by all levels, in their order.
     bound, bound_source
-        The largest bound that no feasible schedule disproves, and its origin; None without one.
+        The largest bound of the first level that no feasible schedule disproves, and its origin; None without one.
+    optimal
+        Whether the best schedule is proved optimal: on all levels, which a bound of the first one does not prove.
     """
 
     best: Value | None
     best_solver: str | None
+    levels: tuple[Value, ...] | None
     bound: Value | None
     bound_source: str | None
+    optimal: bool
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Standing:
         """Combine the records of one problem."""
-        found = [(value, record.solver) for record in records if (value := feasible_value(record)) is not None]
-        best, solver = min(found, key=lambda pair: pair[0], default=(None, None))
+        found = [(levels, record) for record in records if (levels := feasible_levels(record)) is not None]
+        levels, first = min(found, key=lambda pair: pair[0], default=(None, None))
+        best = levels[0] if levels else None
         results = [record.result for record in records if record.result is not None]
         claims = [(result["bound"], result["bound_source"]) for result in results if result["bound"] is not None]
         valid = [claim for claim in claims if best is None or claim[0] <= best]
         bound, source = max(valid, key=lambda claim: claim[0], default=(None, None))
-        return cls(best, solver, bound, source)
+        if levels is not None and len(levels) > 1:
+            optimal = any(each == levels and _ended(record) == "optimal" for each, record in found)
+        else:
+            optimal = best is not None and bound is not None and best <= bound
+        return cls(best, None if first is None else first.solver, levels, bound, source, optimal)
 
     def gap(self, value: Value | None) -> float | None:
         """Return (value - bound) / value, the largest possible improvement as a share; None if undefined."""
@@ -106,6 +117,10 @@ class Standing:
         broken = result["violations"]
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
         return "infeasible", f"{broken[0]['rule']}: {broken[0]['message']}{more}" if broken else result["message"]
+
+
+def _ended(record: Record) -> str | None:
+    return None if record.result is None else record.result["termination"]
 
 
 def _reason(result: Mapping[str, Any]) -> str:

@@ -25,8 +25,10 @@ from placeopt.verifier.certificates.scene import BITS, Claim, Said, Scene, shown
 
 __all__ = [
     "CLAIMS",
+    "ENGINES",
     "FORMAT",
     "INFEASIBLE",
+    "OTHER",
     "BlockPath",
     "Checked",
     "Leaf",
@@ -44,6 +46,17 @@ __all__ = [
 
 FORMAT = 1
 """The version of the format."""
+
+ENGINES = frozenset({
+    "CP-SAT", "HiGHS", "a quick proof", "auto", "borders", "brute-force", "cheapest", "configurations", "cp-sat",
+    "critical-path", "destructive", "division", "earliest", "energetic", "ideals", "intervals", "jackson",
+    "lagrangian", "links", "load", "memory", "milp", "packing", "ports", "relaxation-lp", "relaxation-mip",
+    "resources", "sct-lp", "series", "swapping", "transfers", "trivial", "weighted-sum",
+})  # fmt: skip
+"""The names of engines, solvers and bounds that trusted claims may rely on."""
+
+OTHER = "other: "
+"""What precedes the name of another engine."""
 
 INFEASIBLE = "infeasible"
 """The bound of a problem without a feasible schedule."""
@@ -114,6 +127,11 @@ class Checked:
         return not self.trusted
 
     @property
+    def unchecked(self) -> bool:
+        """Whether every claim is trusted."""
+        return len(self.trusted) == self.claims
+
+    @property
     def infeasible(self) -> bool:
         """Whether the certificate proves that no schedule is feasible."""
         return self.bound is None
@@ -125,17 +143,28 @@ class Checked:
         return {"bound": bound, "claims": self.claims, "complete": self.complete, "trusted": trusted}
 
     def __str__(self) -> str:
-        value = f"{self.bound:,}" if isinstance(self.bound, int) else str(self.bound)
-        what = "infeasibility" if self.bound is None else f"bound {value}"
+        if self.unchecked:
+            return f"{self.what} trusted, not checked: {self.grounds}"
+        return f"{self.what} checked{':' if self.complete else ';'} {self.grounds}"
+
+    @property
+    def what(self) -> str:
+        """What it proves, in words."""
+        if self.bound is None:
+            return "infeasibility"
+        return f"bound {self.bound:,}" if isinstance(self.bound, int) else f"bound {self.bound}"
+
+    @property
+    def grounds(self) -> str:
+        """What it rests on, in words: claims that were computed, and those that rely on an engine."""
+        claims, count = counted(self.claims, "claim"), len(self.trusted)
         if self.complete:
-            return f"{what} checked: {counted(self.claims, 'claim')}, all by computing"
-        engines = sorted({each.engine for each in self.trusted})
+            return f"{claims}, all by computing"
+        engines = " and ".join(sorted({each.engine for each in self.trusted}))
         largest = counted(max(each.tasks for each in self.trusted), "task")
-        count, rely = len(self.trusted), "relies" if len(self.trusted) == 1 else "rely"
         about = f"it has {largest}" if count == 1 else f"the largest has {largest}"
-        text = (
-            f"{what} checked; {count:,} of {counted(self.claims, 'claim')} {rely} on {' and '.join(engines)} ({about})"
-        )
+        of = f"{count:,} of {claims}" if count < self.claims else f"all {claims}" if count > 1 else "its only claim"
+        text = f"{of} {'relies' if count == 1 else 'rely'} on {engines} ({about})"
         if not self.rechecked:
             return text
         others = sorted({each.confirmed for each in self.trusted if each.confirmed})
@@ -276,6 +305,11 @@ class _Check:
     def _trust(self, claim: Claim, where: str, model: Model, metric: Metric | None) -> int | Fraction:
         value, reason = _value(claim.get("value"), f"{where}.value"), claim.get("reason")
         engine = _text(claim.get("engine"), 80, f"{where}.engine", "the name of what proved the claim")
+        if engine not in ENGINES and not engine.startswith(OTHER):
+            raise CertificateError(
+                f"{where}.engine is {shown(engine)}, which the format does not list; expected a listed name, such as "
+                f"'CP-SAT', or '{OTHER}NAME' for an engine of another package"
+            )
         reason = None if reason is None else _text(reason, 400, f"{where}.reason", "why the claim is not checked")
         about = metric or str(Objective((model.problem.objective.levels[0],)))
         stated, found = claim.get("model"), ""

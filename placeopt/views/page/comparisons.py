@@ -36,7 +36,7 @@ def _problem(comparison: Comparison, label: str) -> dict[str, Any]:
     gap = standing.gap(standing.best)
     known = comparison.no_schedule(label) if standing.best is None else ""
     if gap is not None and gap <= 0:
-        known = "proved optimal"
+        known = "proved optimal" if standing.optimal else "first level proved optimal"
     return {
         "problem": label,
         "best": standing.best,

@@ -45,7 +45,13 @@ def result_summary(result: Result) -> dict[str, Any]:
     solved = "" if result.wall_time.solve is None else f"in {result.wall_time.solve:.2f} s, seed {result.seed}"
     facts = _values(problem, result.values) + _bounds(problem, result.bound, result.bound_source, result.gap)
     if result.checked is not None:
-        facts.append(("certificate", "all computed" if result.checked.complete else "in part", str(result.checked)))
+        facts.append(
+            (
+                "certificate",
+                "all computed" if result.checked.complete else "trusted" if result.checked.unchecked else "in part",
+                str(result.checked),
+            )
+        )
     if result.period is not None and result.schedule is not None:
         facts += pipeline_facts(problem, result.schedule)
     if result.schedule is not None and result.values is not None:

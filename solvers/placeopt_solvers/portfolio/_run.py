@@ -8,6 +8,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
+from placeopt.bounding.quick import Bound
 from placeopt.engine import StoppedError, stopping
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
@@ -51,6 +52,9 @@ class Tuning:
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
     weight: float = 400
+    early: float = (
+        0.02  # share of bounds before the searches with one worker: the clock may end the run before the others
+    )
     searching: float = 0.5  # share of the searches with one worker; the rest is for bounds
     turns: int = 8  # turns of the searches
     shortest: float = 0.5  # least number of seconds of a turn
@@ -101,6 +105,7 @@ class Run(PortfolioRun):
         self.sweep: Sweep | None = None
         self.moves: Moves | None = None
         self.refined = 0
+        self.early: Bound | None = None
         self.found: list[Schedule] = []  # of heuristics, for memetic search
         self.starts: list[tuple[tuple[Value, ...], Schedule]] = []
         self.annealed = 0
@@ -135,6 +140,7 @@ class Run(PortfolioRun):
     def answer(self) -> Answer:
         """Return the best schedule and bound of all members, and why the run ended."""
         self._run_heuristics()
+        self._bound_early()
         self._solve_blocks()
         if self.sequenced and not self.stop_reason():
             self._begin()
@@ -143,6 +149,7 @@ class Run(PortfolioRun):
             with self.prover or nullcontext(), self.restarts or nullcontext():
                 self._continue()
                 self._collect()
+        self._state_early()
         return self.concluded()
 
     def _continue(self) -> None:
@@ -394,8 +401,35 @@ class Run(PortfolioRun):
         improve(self.problem, start, seconds, number, self.stopped, better, self.threads)
         return seconds
 
+    def _bound_early(self) -> None:
+        """Prove bounds for a short time if there is one worker.
+
+        Searches do not know these bounds, which depend on the clock: the same seed gives the same schedule. A bound
+        that equals the best value is stated at once, since no later schedule would replace the best one.
+        """
+        values = self.best.values
+        apply = self.prover is None and self.series and self.problem.n_tasks <= TUNING.large
+        if not apply or values is None or self.stop_reason():
+            return
+        seconds, remaining = TUNING.early * self.span, self.clock.remaining
+        self.prove(seconds if remaining is None else min(seconds, remaining), values[0], self._keep_early)
+        if self.early is not None and self.early.value >= values[0]:
+            self._state_early()
+
+    def _keep_early(self, bound: Bound) -> None:
+        if self.early is None or bound.value > self.early.value:
+            self.early = bound
+
+    def _state_early(self) -> None:
+        """State the best of the first bounds."""
+        if self.early is not None and self.best.schedule is not None:
+            self.best.raise_bound(self.early.value, self.early.name)
+
     def _bound(self) -> None:
         """Prove slow bounds in the remaining time; for a block, in that of its plan."""
+        self._state_early()
+        if self.stop_reason():
+            return
         values, remaining = self.best.values, self.clock.remaining
         if values is None:
             return

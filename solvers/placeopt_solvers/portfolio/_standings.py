@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from placeopt.bounding.quick import best_bound
+from placeopt.bounding.quick import Bound, best_bound
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
@@ -128,15 +128,18 @@ class PortfolioRun(SolveRun):
         if answer.termination is Termination.INFEASIBLE:
             self.proved = Termination.INFEASIBLE
 
-    def prove(self, seconds: float, known: Value) -> None:
-        """Prove slow bounds within some seconds; `known` is the best value of the first level."""
+    def prove(self, seconds: float, known: Value, on_bound: Callable[[Bound], None] | None = None) -> None:
+        """Prove slow bounds within some seconds, and keep them, or pass them to `on_bound`.
+
+        `known` is the best value of the first level.
+        """
         with self.best.turn("bounds"):
             bounds(
                 self.problem,
                 time_limit=seconds,
                 workers=1,
                 known=known,
-                on_bound=lambda bound: self.best.raise_bound(bound.value, bound.name),
+                on_bound=on_bound or (lambda bound: self.best.raise_bound(bound.value, bound.name)),
                 should_stop=self.stopped,
                 blocks=False,
             )
