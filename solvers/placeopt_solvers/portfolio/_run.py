@@ -52,9 +52,7 @@ class Tuning:
     building: float = 2e-4  # seconds to build a literal, interval or row of CP-SAT's model
     unit: float = 2.0  # seconds of a unit of CP-SAT's deterministic time: unit + size / weight
     weight: float = 400
-    early: float = (
-        0.02  # share of bounds before the searches with one worker: the clock may end the run before the others
-    )
+    early: float = 0.02  # share of bounds before the searches with one worker
     searching: float = 0.5  # share of the searches with one worker; the rest is for bounds
     turns: int = 8  # turns of the searches
     shortest: float = 0.5  # least number of seconds of a turn
