@@ -14,8 +14,7 @@ import matplotlib.pyplot as plt
 import placeopt as po
 
 # %%
-# A deadline is a hard constraint: a schedule that misses it is infeasible. The objective is a list: the least energy
-# first, then the shortest schedule among those of least energy.
+# A deadline is a hard constraint. The objective is a list: the least energy, then the shortest schedule.
 tasks: dict[str, dict[str, Any]] = {
     "capture": {"time": {"cpu0": "1 ms"}, "output": "1.4 MB"},
     "resize": {"time": {"cpu": "4 ms", "gpu": "1 ms"}, "after": "capture", "output": "500 kB"},

@@ -60,8 +60,7 @@ bound = max(float(each.value) for each in po.bounds(free)) / 1000
 print(f"four stages: {period:.1f} ms; any placement: at least {bound:.1f} ms; cost at most {period / bound - 1:.1%}")
 
 # %%
-# Four stages cost less than 3%: runtimes need no scattered placement here. In the steady state, all GPUs are busy
-# almost all the time.
+# Four stages cost less than 3%: runtimes need no scattered placement here.
 #
 # ![Three periods of the steady state](../images/examples/four_stages.png)
 result.plot("gantt", "four_stages.png")

@@ -68,7 +68,7 @@ print(f"proved: no contiguous plan has a period below {float(best.bound or 0) / 
 
 # %%
 # Layers in proportion to memory take three times the best period: the laptop becomes the bottleneck, and both desktops
-# wait. The best plan uses little of the laptop's memory.
+# wait.
 #
 # ![Load of each machine for three divisions of the layers](../images/examples/language_model.png)
 figure, axes = plt.subplots(figsize=(9, 3.6), layout="constrained")

@@ -41,8 +41,7 @@ print(f"{len(CASES)} cases of the conformance suite passed")
 
 # %%
 # The name now works wherever a solver can be selected: in `po.solve`, in `po.compare`, on the command line. The class
-# of the package checks the settings, and every schedule is verified and gets a gap. The returns of more samples
-# diminish.
+# of the package checks the settings, and every schedule is verified and gets a gap.
 problem = po.compile(random_document(20, 4, seed=1))
 samples = [1, 3, 10, 30, 100, 300, 1000]
 makespans = []

@@ -16,7 +16,7 @@ import placeopt as po
 # %%
 # A mode states what differs from the task: the bytes that a layer reads, the memory it takes, and its error. The errors
 # are assumptions: 4 bits cost ten times as much as 8 bits, and the first and last layers most, as measured for many
-# models. Errors measured on your own model can replace them.
+# models.
 LAYERS = 32
 sensitivity = [5 if layer < 2 or layer >= LAYERS - 2 else 1 + layer % 3 for layer in range(LAYERS)]
 

@@ -21,7 +21,7 @@ results = {
 
 # %%
 # `po.simulate_noisy` executes each schedule 5,000 times. Each duration and each transfer time is drawn uniformly
-# between 0.5 and 1.5 times its expected value. Each device runs its tasks in the order of the schedule.
+# between 0.5 and 1.5 times its expected value.
 noisy = {}
 for name, result in results.items():
     assert result.schedule is not None

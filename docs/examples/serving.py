@@ -3,7 +3,7 @@
 Which GPUs should serve Llama 70B, which layers should each of them hold, and what is left when one fails?
 
 There are four A100, eight L4 and twelve T4, one in each machine, with links of 10 Gbps. No GPU can hold the model: with
-two bytes for each weight, it needs 137 GB. Tokens pass from node to node until they have passed all 80 layers.
+two bytes for each weight, it needs 137 GB.
 """
 
 import placeopt as po
