@@ -13,7 +13,8 @@ from placeopt.allocation.solving import Allocation, allocate
 from placeopt.errors import UsageError
 from placeopt.model.buffers import live_buffers, shared_outputs
 from placeopt.model.memory import peak_memory
-from placeopt.model.problem import Problem, memory_capacity
+from placeopt.model.modes import memory_capacity
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import BUFFERS, Offsets, Schedule, check_schedule
 
 

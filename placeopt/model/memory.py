@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.arrays import Bool, Int
-from placeopt.model.problem import UNLIMITED, Problem, memory_budget
+from placeopt.model.modes import memory_budget
+from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, Stages, arrivals, check_schedule, durations, edge_transfers
 from placeopt.model.stages import backward, forward_in_training, kept_runs
 from placeopt.model.units import size_text, two_sizes

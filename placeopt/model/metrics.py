@@ -24,9 +24,10 @@ from placeopt.model.memory import (
     tier_bytes,
     used_memory,
 )
+from placeopt.model.modes import memory_capacity, own_devices
 from placeopt.model.objective import loads, moved_edges
 from placeopt.model.period import loads as pipeline_loads
-from placeopt.model.problem import UNLIMITED, Problem, check_problem, memory_capacity, own_devices
+from placeopt.model.problem import UNLIMITED, Problem, check_problem
 from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, check_schedule, durations, makespan
 

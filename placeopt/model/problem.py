@@ -19,16 +19,15 @@ import numpy as np
 from placeopt.errors import UsageError, counted, listing, visible
 from placeopt.model.arrays import Bool, Int, choice
 from placeopt.model.layout import Layout
-from placeopt.model.modes import Members, members_by_resource
-from placeopt.model.notebook import facts_table, framed, grid_table, note
+from placeopt.model.members import Members, members_by_resource
 from placeopt.model.pipeline import Pipeline
-from placeopt.model.resources import POOL, Resources
+from placeopt.model.resources import Resources
 from placeopt.model.rules import Rule
 from placeopt.model.setups import Setups
 from placeopt.model.shared_links import SharedLinks
 from placeopt.model.tiers import Tiers
 from placeopt.model.unavailability import Unavailability
-from placeopt.model.units import exact, is_number, size_text, time_text
+from placeopt.model.units import exact, is_number, time_text
 
 Contention = Literal["none", "port", "half_duplex"]
 MemoryModel = Literal["sum", "peak"]
@@ -396,7 +395,9 @@ class Problem:
         return f"<Problem {name}{sizes(self)}>"
 
     def _repr_html_(self) -> str:
-        return _html(self)
+        # Not an import statement, since that module imports this one.
+        text: str = import_module("placeopt.model.problem_html").problem_html(self)
+        return text
 
     @property
     def n_tasks(self) -> int:
@@ -574,71 +575,13 @@ _WAYS = {
 
 def sizes(problem: Problem) -> str:
     """The numbers of tasks, edges and devices, as text."""
-    own = problem.n_devices if problem.members is None else len(own_devices(problem))
+    own = problem.n_devices
+    if problem.members is not None:
+        own = sum(team == (d,) for d, team in enumerate(problem.members))
     counts = (problem.n_tasks, "task"), (problem.n_edges, "edge"), (own, "device")
     more = problem.n_devices - own
     text = ", ".join(counted(number, noun) for number, noun in counts)
     return f"{text}, {more:,} {'mode or team' if more == 1 else 'modes and teams'}" if more else text
-
-
-def own_devices(problem: Problem) -> list[int]:
-    """The devices that are neither modes nor teams of others."""
-    members = problem.members
-    return [d for d in range(problem.n_devices) if members is None or members[d] == (d,)]
-
-
-def homes(problem: Problem) -> Int:
-    """(m,) the device that stands for each one in reports: itself, or the first member of a mode or a team."""
-    members = problem.members
-    return np.arange(problem.n_devices) if members is None else np.array([team[0] for team in members], dtype=np.int64)
-
-
-def mode_of(problem: Problem, d: int) -> str | None:
-    """The mode for which a device of the compiled problem stands: "int4" of "gpu0: int4"; None for other devices."""
-    members = problem.members
-    if members is None or members[d] == (d,):
-        return None
-    return problem.device_names[d].removeprefix(f"{team_name(problem, d)}: ")
-
-
-def team_name(problem: Problem, d: int) -> str:
-    """The devices of the document that a device occupies: "gpu0", or "gpu0+gpu1" for a team."""
-    members = problem.members
-    return "+".join(problem.device_names[each] for each in ((d,) if members is None else members[d]))
-
-
-def task_label(problem: Problem, i: int, d: int) -> str:
-    """The name of a task, and the mode in which it runs on a device: "conv (int4)"."""
-    mode = mode_of(problem, d)
-    return problem.task_names[i] if mode is None else f"{problem.task_names[i]} ({mode})"
-
-
-def tasks_by_device(problem: Problem) -> dict[int, Bool]:
-    """(n,) whether each task may run on a device, itself or in a mode or a team, by device of the document."""
-    found = {d: problem.feasible[:, d].copy() for d in own_devices(problem)}
-    for d, team in enumerate(problem.members or ()):
-        for each in team:
-            found[each] |= problem.feasible[:, d]
-    return found
-
-
-def memory_budget(problem: Problem, d: int) -> int | None:
-    """The budget that is the memory of a device of modes and teams; None if it is unlimited, or not used by them."""
-    resources, name = problem.resources, POOL + problem.device_names[d]
-    known = resources is not None and problem.has_modes and name in resources.names
-    return resources.names.index(name) if resources is not None and known else None
-
-
-def memory_capacity(problem: Problem, d: int) -> int | None:
-    """Bytes of a device, or of the smallest member of a mode or a team; None if unlimited."""
-    if problem.members is not None and problem.members[d] != (d,):
-        return min(
-            (size for each in problem.members[d] if (size := memory_capacity(problem, each)) is not None), default=None
-        )
-    budget = memory_budget(problem, d)
-    if budget is not None and problem.resources is not None:
-        return int(problem.resources.capacity[budget])
-    return None if problem.capacity[d] == UNLIMITED else int(problem.capacity[d])
 
 
 def rounding_text(problem: Problem) -> str | None:
@@ -700,64 +643,3 @@ def devices_by_class(problem: Problem) -> list[list[int]]:
     for device, label in enumerate(problem.device_class.tolist()):
         classes.setdefault(label, []).append(device)
     return list(classes.values())
-
-
-def own_classes(problem: Problem) -> list[list[int]]:
-    """`devices_by_class` without modes and teams; a device of which there are some is a class of its own."""
-    members, own = problem.members, own_devices(problem)
-    if members is None:
-        return devices_by_class(problem)
-    occupied = {each for d, team in enumerate(members) if team != (d,) for each in team}
-    classes: dict[int, list[int]] = {}
-    for d in own:
-        classes.setdefault(-1 - d if d in occupied else int(problem.device_class[d]), []).append(d)
-    return list(classes.values())
-
-
-def modes_by_device(problem: Problem) -> dict[int, list[str]]:
-    """The names of the modes in which tasks may run, by device of the document."""
-    found: dict[int, dict[str, None]] = {d: {} for d in own_devices(problem)}
-    able: Bool = np.asarray(problem.feasible.any(axis=0))
-    for d, team in enumerate(problem.members or ()):
-        if (mode := mode_of(problem, d)) is not None and able[d]:
-            for each in team:
-                found[each][mode] = None
-    return {d: list(names) for d, names in found.items()}
-
-
-DEVICE_ROWS = 20
-"""Maximum number of rows of the table of device classes in a notebook."""
-
-
-def _html(problem: Problem) -> str:
-    """The problem as HTML for notebooks: its sizes and settings, and a table of its device classes."""
-    facts = [
-        ("size", sizes(problem)),
-        ("objective", str(problem.objective)),
-        ("contention", problem.contention),
-        ("memory model", problem.memory_model),
-        ("a tick", time_text(1, problem.resolution)),
-        *document_facts(problem),
-        ("memory of the tasks", size_text(int(problem.memory.sum()))),
-    ]
-    if problem.shared_links is not None:
-        facts.append(("shared links", "; ".join(problem.shared_links.texts(problem.device_names)[:DEVICE_ROWS])))
-    if problem.n_groups < problem.n_tasks:
-        facts.append(("colocation", counted(problem.n_groups, "group")))
-    classes, able = own_classes(problem), tasks_by_device(problem)
-    rows = []
-    for members in classes[:DEVICE_ROWS]:
-        first = members[0]
-        label = problem.device_names[first]
-        if len(members) > 1:
-            label = f"{label} .. {problem.device_names[members[-1]]} ({len(members):,})"
-        tiers = [memory_capacity(problem, first)] if problem.tiers is None else problem.tiers.sizes(first)
-        memory = " + ".join("unlimited" if size is None else size_text(size) for size in tiers)
-        rows.append((label, problem.device_types[first], memory, f"{int(able[first].sum()):,}"))
-    parts = [facts_table(facts), grid_table(("devices", "type", "memory of each", "tasks that may run"), rows, left=2)]
-    if len(classes) > DEVICE_ROWS:
-        more = len(classes) - DEVICE_ROWS
-        parts.append(note(f"and {more:,} other device class{'' if more == 1 else 'es'}"))
-    if problem.description:
-        parts.insert(0, note(problem.description))
-    return framed(problem.name or "problem", *parts)

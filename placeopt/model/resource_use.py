@@ -11,8 +11,9 @@ import numpy as np
 
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
+from placeopt.model.modes import memory_budget
 from placeopt.model.ports import channels
-from placeopt.model.problem import Problem, memory_budget
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule, durations, transfer_times
 from placeopt.model.units import size_text
 

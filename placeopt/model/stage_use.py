@@ -10,8 +10,9 @@ import numpy as np
 from placeopt.errors import UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import used_memory
+from placeopt.model.modes import memory_capacity
 from placeopt.model.period import loads
-from placeopt.model.problem import Problem, memory_capacity
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule
 from placeopt.model.stages import kept_runs, rules, trivial_stages
 

@@ -34,8 +34,9 @@ from placeopt.bounding.quick import best_bound, prove_infeasible
 from placeopt.errors import UsageError, counted
 from placeopt.model.arrays import Bool, Int, checked_share
 from placeopt.model.building import with_changes
+from placeopt.model.modes import homes
 from placeopt.model.objective import Value, evaluate, moved_edges
-from placeopt.model.problem import CONSOLIDATE, Problem, homes
+from placeopt.model.problem import CONSOLIDATE, Problem
 from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, durations
 from placeopt.model.segments import cut_segments

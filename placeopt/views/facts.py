@@ -13,10 +13,11 @@ import numpy as np
 from placeopt.errors import counted, visible
 from placeopt.model.arrays import Int
 from placeopt.model.metrics import ccr
+from placeopt.model.modes import homes, memory_capacity, own_devices
 from placeopt.model.objective import IN_TICKS, Value
 from placeopt.model.period import period
 from placeopt.model.pipeline import UNBOUNDED
-from placeopt.model.problem import Metric, Objective, Problem, homes, memory_capacity, own_devices, sizes
+from placeopt.model.problem import Metric, Objective, Problem, sizes
 from placeopt.model.schedule import Schedule, durations, edge_transfers, makespan
 from placeopt.model.stage_use import StageUse, idle_devices, idle_share, stage_uses
 from placeopt.model.stages import rules

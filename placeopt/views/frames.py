@@ -12,8 +12,9 @@ from placeopt.errors import MissingExtraError, UsageError
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.memory import earliest_starts
+from placeopt.model.modes import homes, mode_of, team_name
 from placeopt.model.objective import moved_edges
-from placeopt.model.problem import Problem, homes, mode_of, team_name
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, arrivals, durations, edge_ticks, edge_transfers
 from placeopt.views.facts import task_traffic
 

@@ -38,9 +38,10 @@ import numpy as np
 
 from placeopt.io.files import StrPath, write_whole
 from placeopt.model.memory import freed_at, memory_profile
+from placeopt.model.modes import homes, memory_capacity, own_devices, task_label
 from placeopt.model.period import sends
 from placeopt.model.ports import channels, ports_of
-from placeopt.model.problem import Problem, homes, memory_capacity, own_devices, task_label
+from placeopt.model.problem import Problem
 from placeopt.model.resource_use import device_resources, lanes, occupied_devices, use_over_time
 from placeopt.model.schedule import Schedule, check_schedule, durations, edge_ticks, edge_transfers, makespan
 from placeopt.model.stages import rules

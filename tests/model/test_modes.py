@@ -8,7 +8,7 @@ import pytest
 
 import placeopt as po
 from placeopt.model.memory import memory_profile
-from placeopt.model.problem import homes, mode_of, own_devices, task_label, tasks_by_device, team_name
+from placeopt.model.modes import homes, mode_of, own_devices, task_label, tasks_by_device, team_name
 from placeopt.model.resource_use import device_resources, use_facts
 
 GIB = 2**30

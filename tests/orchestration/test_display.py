@@ -14,7 +14,7 @@ from commandline import run
 
 import placeopt as po
 from placeopt.model.objective import moved_edges
-from placeopt.model.problem import DEVICE_ROWS
+from placeopt.model.problem_html import DEVICE_ROWS
 from placeopt.model.units import size_text
 from placeopt.views.facts import SHOWN
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 
 from placeopt.bridges.exporters.exported import Exported, ExportRequest
-from placeopt.model.problem import homes
+from placeopt.model.modes import homes
 from placeopt.model.schedule import durations
 from placeopt.model.units import size_text, time_text
 from placeopt.views.plots import palette

@@ -8,7 +8,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from placeopt.errors import Issue, UsageError, path_text
-from placeopt.model.problem import Problem, own_devices
+from placeopt.model.modes import own_devices
+from placeopt.model.problem import Problem
 from placeopt.protocol import Solver
 from placeopt.protocol.registry import Setting, find_solver, settings_of, solver_names
 from placeopt.views.facts import problem_line

@@ -14,16 +14,9 @@ from placeopt.bounding.quick import Bound, bounds, prove_infeasible
 from placeopt.cli.terminal.console import facts_table, new_table, print_problem
 from placeopt.errors import counted, listing, visible
 from placeopt.model.metrics import ccr, shape
+from placeopt.model.modes import memory_capacity, modes_by_device, own_classes, tasks_by_device
 from placeopt.model.objective import simplified
-from placeopt.model.problem import (
-    UNLIMITED,
-    Problem,
-    document_facts,
-    memory_capacity,
-    modes_by_device,
-    own_classes,
-    tasks_by_device,
-)
+from placeopt.model.problem import UNLIMITED, Problem, document_facts
 from placeopt.model.resource_use import SHOWN, amount_text, device_resources
 from placeopt.model.units import size_text, time_text
 from placeopt.orchestration.result import number

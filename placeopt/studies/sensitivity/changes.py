@@ -37,16 +37,8 @@ from placeopt.errors import UsageError, listing, suggestion, visible
 from placeopt.model import ranges
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import by_first_appearance, with_changes
-from placeopt.model.problem import (
-    COARSE,
-    UNLIMITED,
-    Problem,
-    homes,
-    memory_budget,
-    modes_by_device,
-    own_devices,
-    ratio_ceil,
-)
+from placeopt.model.modes import homes, memory_budget, modes_by_device, own_devices
+from placeopt.model.problem import COARSE, UNLIMITED, Problem, ratio_ceil
 from placeopt.model.resource_use import device_resources
 from placeopt.model.resources import CORES
 from placeopt.model.tiers import build_tiers

@@ -34,7 +34,8 @@ from placeopt.model.buffers import live_buffers
 from placeopt.model.critical_path import critical_path
 from placeopt.model.memory import freed_at, memory_profile
 from placeopt.model.metrics import device_uses
-from placeopt.model.problem import Problem, own_devices, task_label
+from placeopt.model.modes import own_devices, task_label
+from placeopt.model.problem import Problem
 from placeopt.model.resource_use import channel_use, device_resources, occupied_devices, task_lanes, use_over_time
 from placeopt.model.schedule import BUFFERS, Schedule, durations, edge_ticks, makespan
 from placeopt.orchestration.result import Result

@@ -19,7 +19,8 @@ from placeopt.errors import counted
 from placeopt.model.arrays import Float, Int
 from placeopt.model.critical_path import Step, critical_path, critical_ticks
 from placeopt.model.memory import swap_times
-from placeopt.model.problem import Problem, homes, own_devices, task_label
+from placeopt.model.modes import homes, own_devices, task_label
+from placeopt.model.problem import Problem
 from placeopt.model.resource_use import (
     amount_text,
     device_resources,

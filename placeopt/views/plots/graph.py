@@ -17,7 +17,8 @@ from matplotlib.path import Path
 
 from placeopt.model.arrays import Bool, Float, Int
 from placeopt.model.critical_path import Step, critical_path
-from placeopt.model.problem import Problem, homes
+from placeopt.model.modes import homes
+from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.views.plots import palette
 from placeopt.views.plots.canvas import WIDTH, Picture, device_legend, line_legend, line_sample, new_picture, styled

@@ -15,7 +15,8 @@ from matplotlib.axes import Axes
 
 from placeopt.model.arrays import Float, Int
 from placeopt.model.memory import device_memory, memory_profile, per_device, used_memory
-from placeopt.model.problem import Problem, memory_capacity, own_devices
+from placeopt.model.modes import memory_capacity, own_devices
+from placeopt.model.problem import Problem
 from placeopt.model.resource_use import occupied_devices
 from placeopt.model.schedule import Schedule, makespan
 from placeopt.model.stage_use import idle_devices, teams

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from placeopt.model.problem import Problem, homes, own_devices
+from placeopt.model.modes import homes, own_devices
+from placeopt.model.problem import Problem
 
 HUES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 """Blue, orange, green, purple, sky, vermilion, yellow."""
