@@ -12,7 +12,7 @@ from placeopt.errors import UsageError
 from placeopt.serving.feasibility import why_none
 from placeopt.serving.plan import Replica, Replicas, ServingPlan, total_rate
 from placeopt.serving.plan_files import replicas_document, serving_plan_document
-from placeopt.serving.problem import SECOND, TOKEN, Serving
+from placeopt.serving.problem import SECOND, TOKEN, Serving, tokens_text
 from placeopt.serving.sites import Sites
 from placeopt.serving.verification import ServingReport
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from placeopt.views.plots.canvas import Picture
 
 
-@dataclass
+@dataclass(repr=False)
 class ServingResult:
     """A verified plan, None if there is none, and an upper bound of the rate, in millionths of a token per second."""
 
@@ -32,6 +32,9 @@ class ServingResult:
     seconds: float
     sites: Sites
     history: list[tuple[float, int]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return _text(self)
 
     @property
     def rate(self) -> int:
@@ -90,7 +93,7 @@ class ServingResult:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReplicatedResult:
     """Verified replicas, none if no plan was found, and an upper bound of their rate, in millionths of a token per
     second; `source` is what proves it: "prices" or "divisions" of the nodes."""
@@ -102,6 +105,9 @@ class ReplicatedResult:
     seconds: float
     first_token: int | None = None
     """Picoseconds to the first token in the slowest replica; None without prompts."""
+
+    def __repr__(self) -> str:
+        return _text(self)
 
     @property
     def rate(self) -> int:
@@ -137,6 +143,13 @@ class ReplicatedResult:
             "seconds": self.seconds,
             "plan": replicas_document(self.problem, self.replicas) if self.replicas else None,
         }
+
+
+def _text(result: ServingResult | ReplicatedResult) -> str:
+    found = tokens_text(result.rate) if result.replicas else result.message
+    gap = "" if result.gap is None else f", gap {result.gap:.2%}"
+    name = result.problem.name or "a serving problem"
+    return f"<{type(result).__name__} of {name}: {found}, at most {tokens_text(result.bound)}{gap}>"
 
 
 def _gap(rate: int, bound: int) -> float | None:

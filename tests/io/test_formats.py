@@ -289,6 +289,10 @@ class TestGraphs:
         graph.add_node("a", time=1, after="b")
         with pytest.raises(UsageError, match=r'^node "a" has the attribute after; expected edges instead$'):
             from_networkx(graph, self.DEVICES)
+        edges: nx.DiGraph[Any] = nx.DiGraph()
+        edges.add_edge("a", "b", paylod=3)
+        with pytest.raises(UsageError, match=r'^the edge from "a" to "b" has "paylod"; did you mean payload\?$'):
+            from_networkx(edges, self.DEVICES)
         with pytest.raises(
             UsageError, match=r"^from_networkx takes the tasks from the graph, not from tasks or graph$"
         ):

@@ -56,6 +56,7 @@ def test_unlike_nodes_have_replicas_of_their_own() -> None:
     """Together, both take part in steps of 10 s or leave b idle: 4 tokens/s. Alone, b adds a token a second."""
     result = po.replicated_serving(two_nodes(2), time_limit=2)
     assert result.rate == 5 * TOKEN
+    assert repr(result) == "<ReplicatedResult of a serving problem: 5.00 tokens/s, at most 5.00 tokens/s, gap 0.00%>"
     assert [each.nodes.tolist() for each in result.replicas] == [[0], [1]]
     assert result.bound == pytest.approx(result.rate, rel=1e-3)
     assert po.replicated_serving(two_nodes(1), time_limit=1).rate == 4 * TOKEN

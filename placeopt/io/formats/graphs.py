@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from placeopt.errors import UsageError
+from placeopt.errors import UsageError, suggestion
 from placeopt.io.compiler import compile_spec
 from placeopt.io.document import Files
 from placeopt.io.files import StrPath
@@ -82,6 +82,12 @@ def from_networkx(
         if "after" in attributes:
             raise UsageError(f"node {shown(str(node))} has the attribute after; expected edges instead")
         after = {str(producer): graph.edges[producer, node].get("payload") for producer in graph.predecessors(node)}
+        for producer in graph.predecessors(node):
+            for key in graph.edges[producer, node]:
+                if key != "payload" and (meant := suggestion(key, ["payload"])):
+                    raise UsageError(
+                        f"the edge from {shown(str(producer))} to {shown(str(node))} has {shown(key)}{meant}"
+                    )
         tasks[str(node)] = {**attributes, "after": after}
     document = {**kept, "placeopt": 1, "tasks": tasks, **header}
     for key, section in (("devices", devices), ("links", links)):
