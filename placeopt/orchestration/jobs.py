@@ -381,7 +381,11 @@ def serve() -> None:
 
     try:
         try:
-            problem, solver, options = pickle.load(commands)
+            try:
+                problem, solver, options = pickle.load(commands)
+            except (AttributeError, ImportError) as error:
+                what = "expected the class of a solver in a module that can be imported, or a thread"
+                raise UsageError(f"process=True: the process cannot load the arguments: {error}; {what}") from None
             job = start(problem, solver, **options)
             threading.Thread(target=obey, args=(job,), daemon=True).start()
             sent = None

@@ -161,6 +161,18 @@ class TestJobs:
         assert (done.stdout, done.stderr) == ("over\n", "")
 
 
+def test_a_class_of_the_main_program_is_unknown_to_a_process() -> None:
+    text = (
+        f"import placeopt as po\nproblem = po.load({str(FILE)!r})\n"
+        "class Mine:\n    name, info, settings_type = 'mine', po.solver_info('heft'), po.Settings\n"
+        "    def solve(self, problem, options, settings): ...\n"
+        "try:\n    po.start(problem, Mine(), process=True, workers=1).wait()\n"
+        "except po.UsageError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.startswith("process=True: the process cannot load the arguments: Can't get attribute 'Mine'")
+
+
 class TestThreads:
     def test_the_solver_runs_on_after_an_error_of_the_loop(self) -> None:
         job = begun()
