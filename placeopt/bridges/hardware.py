@@ -21,7 +21,7 @@ NPU = ("npu", "qnn")
 
 
 class Device(NamedTuple):
-    """What tells the hardware of a device."""
+    """What identifies the hardware of a device."""
 
     name: str
     type: str

@@ -20,7 +20,7 @@ Members = tuple[tuple[int, ...], ...]
 def members_by_resource(names: Sequence[str], feasible: Bool, resources: Resources) -> Members | None:
     """Return the members of m devices by their names and by what tasks use on them; None if no device is a mode.
 
-    The uses tell modes from devices with similar names. A mode that can run no task uses nothing; its name decides.
+    The uses distinguish modes from devices with similar names. For a mode that can run no task, its name decides.
     """
     place = {name: d for d, name in enumerate(names)}
     candidates = {d: teams for d, name in enumerate(names) if (teams := list(_teams(name, place)))}

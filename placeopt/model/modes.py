@@ -22,7 +22,7 @@ def homes(problem: Problem) -> Int:
 
 
 def mode_of(problem: Problem, d: int) -> str | None:
-    """The mode for which a device of the compiled problem stands: "int4" of "gpu0: int4"; None for other devices."""
+    """The mode that a device of the compiled problem represents: "int4" of "gpu0: int4"; None for other devices."""
     members = problem.members
     if members is None or members[d] == (d,):
         return None

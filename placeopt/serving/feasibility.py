@@ -1,4 +1,4 @@
-"""Why a problem has no plan, as far as memory, numbers of layers and shortest times tell."""
+"""Why a problem has no plan, as far as memory, numbers of layers and shortest times show."""
 
 from __future__ import annotations
 

@@ -412,7 +412,7 @@ def _random(differences: Sequence[Difference], tolerance: float) -> list[str]:
 
 
 def stand_ins(problem: Problem, places: Sequence[str]) -> tuple[str, ...]:
-    """Return the devices that are known to be no CPU, and for which a CPU core stands."""
+    """Return the devices that are known not to be CPUs, and which a CPU core replaces in the run."""
     return tuple(
         device.name
         for device, place in zip(devices_of(problem), places, strict=True)

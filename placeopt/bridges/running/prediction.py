@@ -88,7 +88,7 @@ class Fit:
     slowdown: tuple[float, ...]
     """Factor of the durations while 1, 2, ... processes are busy."""
     stand_ins: tuple[str, ...] = ()
-    """Devices that are not CPUs, for which a CPU core stands: measurements of them are those of the core."""
+    """Devices that are not CPUs, which a CPU core replaces: measurements of them are those of the core."""
 
     @property
     def measured_tasks(self) -> int:

@@ -150,7 +150,7 @@ def _shares(
         yield share(POOL + name, False, room, within(places))
     for d in [] if modes is None else modes.occupied:
         if devices[d].spec.cores is None and not _is_pipeline(parts):
-            most = max(len(parts.tasks), 1) if several[d] else 1  # no limit: it tells modes of the device from others
+            most = max(len(parts.tasks), 1) if several[d] else 1  # marks modes of the device; no limit
             yield share(devices[d].name, True, most, np.ones_like(held) * inside({d}))
         if capacity[d] != UNLIMITED:
             yield share(POOL + devices[d].name, False, int(capacity[d]), within({d}))
