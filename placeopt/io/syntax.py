@@ -296,7 +296,7 @@ def _feed_yaml(text: str, builder: _Builder) -> None:
 
 def _yaml_events(text: str) -> Iterator[Any]:
     try:
-        yield from yaml.parse(text, Loader=_Loader)
+        yield from iter(_Loader(text).get_event, None)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context
