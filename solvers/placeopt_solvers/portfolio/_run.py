@@ -59,6 +59,7 @@ class Tuning:
     longest: float = 8.0  # largest number of seconds of a turn
     cooling: int = 300  # moves per task below which a turn makes a descent, too short to cool
     large: int = 6_000  # tasks above which only windows improve a schedule, if they apply
+    alone: int = 64  # turns of windows before other searches, in graphs above this size
     windowed: int = 600  # least number of tasks for windows; below, other searches gain as much
     cells: int = 20_000_000  # largest product of tasks and devices for tables of both in searches
     starts: int = 4  # schedules that annealing starts from before it continues with the best
@@ -124,6 +125,9 @@ class Run(PortfolioRun):
                 self.operators.append(ImprovementOperator("multilevel", self._refine, needs_schedule=True))
             for operator in self.operators[1:]:
                 operator.trial = TUNING.first_turn / 2
+            if problem.n_tasks > TUNING.large and self.operators[0].name == "windows":
+                # For long: the others gain less, and a turn of windows at a high temperature may gain nothing.
+                self.operators[0].trials = TUNING.alone
         # Passes and moves in windows ignore ports, so under contention other searches remain at any size.
         if not self.operators or problem.n_tasks <= TUNING.large or problem.contends:
             if self.evolves:
