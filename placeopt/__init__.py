@@ -13,7 +13,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # `typing` is not imported: Ctrl-C ends the command without a traceback once `placeopt.cli` runs
 __version__: str
-"""The installed version."""
+"""The installed version; empty for a checkout that is not installed."""
 
 if TYPE_CHECKING:
     # mypy does not export a name that is imported under another one, unless it is listed.
@@ -288,10 +288,10 @@ __all__ = sorted(_HOME)
 if not TYPE_CHECKING:  # type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        from importlib import import_module, metadata
+        from importlib import import_module
 
         if name == "__version__":
-            return metadata.version("placeopt")
+            return import_module("placeopt.protocol.remote").own_version()
         if name not in _HOME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         module, attribute = _HOME[name]

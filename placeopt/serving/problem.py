@@ -182,7 +182,7 @@ class Serving:
     context
         Tokens of a request that are kept; None if rates are measured and the problem does not state it.
     memory
-        Memory of layers and nodes, which explains why there is no plan; None if it is unknown.
+        Memory of layers and nodes, which explains why no plan exists; None if it is unknown.
     """
 
     layers: int

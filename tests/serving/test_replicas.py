@@ -196,7 +196,7 @@ def test_files_that_allow_no_replicas(serving: dict[str, object], message: str) 
 
 
 def test_changes_of_replicas() -> None:
-    """Without b, the other replica is left; a further b serves beside the first one, if the search finds that."""
+    """Without b, the other replica is left; a further b joins the first one, if the search finds that."""
     problem = two_nodes(2)
     found = {each.change: each for each in po.whatif_serving(problem, time_limit=2, gap_limit=0.01, workers=1)}
     rates = {change: each.result.rate for change, each in found.items()}

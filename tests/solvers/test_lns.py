@@ -191,7 +191,7 @@ def test_unnecessarily_short_ticks_are_scaled() -> None:
     )
     seen: list[Any] = []
     plain, fine = (
-        po.solve(each, "lns", patience=1, workers=1, on_progress=lambda told: seen.append(told.objective))
+        po.solve(each, "lns", patience=1, workers=1, on_progress=lambda report: seen.append(report.objective))
         for each in (problem, finer)
     )
     assert plain.objective is not None

@@ -54,7 +54,7 @@ class RunReport:
     places
         Where each worker runs its segments, by device name: a device of PyTorch.
     stand_ins
-        Devices of the plan that are not CPUs, for which a CPU core stands: predictions of the problem are not
+        Devices of the plan that are not CPUs, which a CPU core replaces: predictions of the problem are not
         comparable with their measured times.
     notes
         What limits the comparison: one sentence each.
