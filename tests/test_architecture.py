@@ -240,5 +240,5 @@ def test_the_wheel_holds_exactly_the_tree() -> None:
     tree |= {f"placeopt/cli/service/problems/{name}.yaml" for name in NAMES}
     tree |= {f"placeopt/io/catalogue/{path.name}" for path in (CORE / "io" / "catalogue").glob("*.yaml")}
     tree |= {f"placeopt/learning/weights/{path.name}" for path in (CORE / "learning" / "weights").iterdir()}
-    tree |= {"placeopt/py.typed", "placeopt_solvers/py.typed", "placeopt/engine/_core.pyi"}
+    tree |= {"placeopt/protocol/papers.bib", "placeopt/py.typed", "placeopt_solvers/py.typed", "placeopt/engine/_core.pyi"}
     assert names == tree

@@ -20,7 +20,7 @@ from placeopt.model.schedule import Schedule, makespan
 from placeopt.passes.contraction import clusters, contraction, keeps_groups, regrouped, united
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, edges_of, projected_transfers, rebuilt
-from placeopt.protocol.citations import BAECHI
+from placeopt.protocol.citations import bibtex
 from placeopt.simulation import retime
 
 
@@ -46,7 +46,7 @@ class Coplace:
     exact: ClassVar[bool] = False
     summary: ClassVar[str] = "unites the groups of a producer and its only consumer, and of backward and forward tasks"
     gives_up: ClassVar[str] = "placements that separate them; the united groups may not fit into memory"
-    citation: ClassVar[str] = BAECHI
+    citation: ClassVar[str] = bibtex("jeon2020baechi")
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem with larger groups."""
@@ -102,7 +102,7 @@ class Forward:
     exact: ClassVar[bool] = False
     summary: ClassVar[str] = "places only forward tasks, backward tasks follow; groups of both if memory is scarce"
     gives_up: ClassVar[str] = "placements that separate them; the time of backward tasks during placement"
-    citation: ClassVar[str] = BAECHI
+    citation: ClassVar[str] = bibtex("jeon2020baechi")
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the forward tasks, or with backward tasks in the groups of their forward tasks."""
@@ -193,7 +193,7 @@ class Fuse:
     exact: ClassVar[bool] = False
     summary: ClassVar[str] = "fuses connected tasks of a group if one has no other consumer or no other producer"
     gives_up: ClassVar[str] = "schedules that run other tasks in between, or start consumers before the fused task ends"
-    citation: ClassVar[str] = BAECHI
+    citation: ClassVar[str] = bibtex("jeon2020baechi")
 
     def apply(self, problem: Problem) -> Reduction | None:
         """The problem of the fused tasks."""

@@ -62,6 +62,7 @@ from placeopt.passes.contraction import Clusters, contraction, initial_unions
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory, rebuilt
 from placeopt.protocol import Settings
+from placeopt.protocol.citations import bibtex
 from placeopt.simulation import retime
 
 Colocation = Literal["first", "keep", "unite"]
@@ -75,13 +76,7 @@ class CeleritasFusion(Settings):
     exact: ClassVar[bool] = False
     summary: ClassVar[str] = "fuses neighbours in CPD-TOPO order such that transfers between clusters cost least"
     gives_up: ClassVar[str] = "schedules that split a cluster, run other tasks in between, or send data before it ends"
-    citation: ClassVar[str] = """@article{xu2022celeritas,
-  author  = {Hengwei Xu and Yong Liao and Haiyong Xie and Pengyuan Zhou},
-  title   = {Celeritas: Fast Optimizer for Large Dataflow Graphs},
-  journal = {arXiv preprint arXiv:2208.00184},
-  year    = {2022},
-  doi     = {10.48550/arXiv.2208.00184}
-}"""
+    citation: ClassVar[str] = bibtex("xu2022celeritas")
 
     range: int = Field(default=200, ge=1)
     """R: the maximum number of tasks in a cluster."""

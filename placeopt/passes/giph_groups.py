@@ -39,6 +39,7 @@ from placeopt.passes.contraction import clusters, contraction, initial_unions
 from placeopt.passes.protocol import Reduction
 from placeopt.passes.rebuilding import contradictory
 from placeopt.protocol import Settings
+from placeopt.protocol.citations import bibtex
 
 
 class GiphGroups(Settings):
@@ -48,13 +49,7 @@ class GiphGroups(Settings):
     exact: ClassVar[bool] = False
     summary: ClassVar[str] = "merges the cheapest task with a single producer into it until a given number is left"
     gives_up: ClassVar[str] = "schedules that split a group, run other tasks in between, or send data before it ends"
-    citation: ClassVar[str] = """@inproceedings{hu2023giph,
-  author    = {Yi Hu and Chaoran Zhang and Edward Andert and Harshul Singh and Aviral Shrivastava and James Laudon and
-               Yanqi Zhou and Bob Iannucci and Carlee Joe-Wong},
-  title     = {{GiPH}: Generalizable Placement Learning for Adaptive Heterogeneous Computing},
-  booktitle = {Proceedings of Machine Learning and Systems (MLSys)},
-  year      = {2023}
-}"""
+    citation: ClassVar[str] = bibtex("hu2023giph")
 
     tasks: int = Field(default=40, ge=1)
     """Number of tasks at which merging ends."""

@@ -23,22 +23,6 @@ from placeopt.bounding.sct.solution import ROUNDS, TOLERANCE
 from placeopt.model.problem import Problem
 from placeopt.model.units import time_text
 from placeopt.protocol import Options, Settings
-from placeopt.protocol.citations import BAECHI
-
-CITATION = (
-    BAECHI
-    + """
-@article{hanen2001approximation,
-  author  = {Claire Hanen and Alix Munier},
-  title   = {An approximation algorithm for scheduling dependent tasks on m processors with small communication delays},
-  journal = {Discrete Applied Mathematics},
-  volume  = {108},
-  number  = {3},
-  pages   = {239--257},
-  year    = {2001},
-  doi     = {10.1016/S0166-218X(00)00179-7}
-}"""
-)
 
 
 class SctSettings(Settings):

@@ -11,14 +11,6 @@ from placeopt.model.problem import Problem
 
 from .search import Cooling, Walker
 
-KIRKPATRICK = """\
-@article{kirkpatrick1983optimization,
-  author = {Kirkpatrick, Scott and Gelatt, C. Daniel and Vecchi, Mario P.},
-  title = {Optimization by Simulated Annealing},
-  journal = {Science}, volume = {220}, number = {4598}, pages = {671--680}, year = {1983},
-  doi = {10.1126/science.220.4598.671}
-}"""
-
 
 @dataclass(frozen=True, slots=True)
 class AnnealingTuning:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.sequences import END, list_tasks
@@ -26,13 +27,7 @@ class HeuristicG(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O((n + e) m)",
-        citation="""@article{abadi2016tensorflow,
-  author  = {Mart{\\'i}n Abadi and others},
-  title   = {TensorFlow: Large-scale machine learning on heterogeneous distributed systems},
-  journal = {arXiv preprint arXiv:1603.04467},
-  year    = {2016},
-  doi     = {10.48550/arXiv.1603.04467}
-}""",
+        citation=bibtex("abadi2016tensorflow"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

@@ -26,7 +26,7 @@ from pydantic import Field
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
-from placeopt.protocol.citations import GIPH
+from placeopt.protocol.citations import bibtex
 
 from ._sampling import sampled
 
@@ -48,7 +48,7 @@ class RandomTaskEft:
         rules=RETIMED,
         guarantee="none",
         complexity="O(n log n + e) per step",
-        citation=GIPH,
+        citation=bibtex("hu2023giph"),
         anytime=True,
         warm_start=True,
         metrics=ALL_METRICS,

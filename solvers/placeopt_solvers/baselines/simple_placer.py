@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Settings
-from placeopt.protocol.citations import CARBONARI
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.sequences import INDEX, list_tasks
@@ -28,7 +28,7 @@ class SimplePlacer(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O((n + e) m)",
-        citation=CARBONARI,
+        citation=bibtex("carbonari2017submodular"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

@@ -30,6 +30,7 @@ from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.priorities import longest_paths_after
 from ._clusters import Clustering, ClusterSolver, mean_weights
@@ -44,16 +45,7 @@ class Dsc(ClusterSolver):
         guarantee="none",
         clusters=True,
         complexity="O((n + e) log n + n m)",
-        citation="""@article{yang1994dsc,
-  author  = {Tao Yang and Apostolos Gerasoulis},
-  title   = {{DSC}: Scheduling Parallel Tasks on an Unbounded Number of Processors},
-  journal = {IEEE Transactions on Parallel and Distributed Systems},
-  volume  = {5},
-  number  = {9},
-  pages   = {951--967},
-  year    = {1994},
-  doi     = {10.1109/71.308533}
-}""",
+        citation=bibtex("yang1994dsc"),
     )
 
     def clusters(self, problem: Problem) -> Clustering:

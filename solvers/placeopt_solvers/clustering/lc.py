@@ -18,6 +18,7 @@ from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
+from placeopt.protocol.citations import bibtex
 
 from ._clusters import Clustering, ClusterSolver, mean_weights
 
@@ -31,14 +32,7 @@ class Lc(ClusterSolver):
         guarantee="none",
         clusters=True,
         complexity="about O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",
-        citation="""@inproceedings{kim1988linear,
-  author    = {S. J. Kim and J. C. Browne},
-  title     = {A General Approach to Mapping of Parallel Computation upon Multiprocessor Architectures},
-  booktitle = {International Conference on Parallel Processing},
-  volume    = {3},
-  pages     = {1--8},
-  year      = {1988}
-}""",
+        citation=bibtex("kim1988linear"),
     )
 
     def clusters(self, problem: Problem) -> Clustering:

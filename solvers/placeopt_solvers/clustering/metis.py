@@ -32,6 +32,7 @@ from placeopt.model.arrays import Float, Int
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.protocol import BOOKED, Answer, Info, Options, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
 from .._constructive.groups import Groups
@@ -62,16 +63,7 @@ class Metis(Constructive):
         guarantee="none",
         clusters=True,
         complexity="O(n + e) for the partition, O(n m + e) in all",
-        citation="""@article{karypis1998multilevel,
-  author  = {George Karypis and Vipin Kumar},
-  title   = {Multilevel k-way Partitioning Scheme for Irregular Graphs},
-  journal = {Journal of Parallel and Distributed Computing},
-  volume  = {48},
-  number  = {1},
-  pages   = {96--129},
-  year    = {1998},
-  doi     = {10.1006/jpdc.1997.1404}
-}""",
+        citation=bibtex("karypis1998multilevel"),
     )
     settings_type = MetisSettings
 

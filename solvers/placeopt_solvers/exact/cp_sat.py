@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._runs.solve_run import nothing_to_place
 from ..pipelines._exact.engines import Limits, Outcome, run_cp_sat
@@ -45,12 +46,7 @@ class CpSat:
         rules=(*RETIMED, "machines", "budgets", "limits"),
         guarantee="optimal",
         complexity="exponential; a model of O((n + e) m) literals and rows",
-        citation="""@inproceedings{perron2023cpsat,
-  author = {Laurent Perron and Fr{\\'e}d{\\'e}ric Didier and Steven Gay},
-  title = {The {CP-SAT-LP} Solver},
-  booktitle = {29th International Conference on Principles and Practice of Constraint Programming (CP 2023)},
-  series = {LIPIcs}, volume = {280}, pages = {3:1--3:2}, year = {2023}, doi = {10.4230/LIPIcs.CP.2023.3}
-}""",
+        citation=bibtex("perron2023cpsat"),
         exact=True,
         anytime=True,
         warm_start=True,

@@ -71,6 +71,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import ALL_METRICS, BOOKED, Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import bibtex
 
 from .._runs.solve_run import nothing_to_place
 from .._series.run import solved_as_blocks
@@ -97,12 +98,7 @@ class Milp:
         family="exact",
         guarantee="optimal",
         complexity="exponential; O(n^2 m + e m^2) columns and rows, O(e^2 m) more with ports",
-        citation="""@article{manne1960job,
-  author = {Alan S. Manne},
-  title = {On the Job-Shop Scheduling Problem},
-  journal = {Operations Research}, volume = {8}, number = {2}, pages = {219--223}, year = {1960},
-  doi = {10.1287/opre.8.2.219}
-}""",
+        citation=bibtex("manne1960job"),
         exact=True,
         anytime=True,
         warm_start=True,

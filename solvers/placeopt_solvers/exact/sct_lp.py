@@ -33,10 +33,11 @@ from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness
 from placeopt.model.units import time_text
 from placeopt.protocol import Answer, Info, Options, Termination
+from placeopt.protocol.citations import bibtex
 from placeopt.simulation import retime
 
 from .._constructive.groups import grouped
-from .._constructive.sct import CITATION, SctSettings, relaxed
+from .._constructive.sct import SctSettings, relaxed
 
 
 class SctLpSettings(SctSettings):
@@ -56,7 +57,7 @@ class SctLp:
         guarantee="a bound of the makespan; with enough devices, where the ratio of m-sct holds, a schedule within "
         "(2 + 2 rho) / (2 + rho)",
         complexity="O(n + e) per round, a few hundred rounds",
-        citation=CITATION,
+        citation=bibtex("jeon2020baechi", "hanen2001approximation"),
     )
     settings_type: ClassVar[type[SctLpSettings]] = SctLpSettings
 

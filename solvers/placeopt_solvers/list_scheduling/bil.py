@@ -32,6 +32,7 @@ from __future__ import annotations
 from placeopt import engine
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive, filled
 
@@ -44,16 +45,7 @@ class Bil(Constructive):
         rules=BOOKED,
         guarantee="optimal on a chain of tasks without release times, groups, separation and limits on memory",
         complexity="O(n m² + e m k + n m log n) for k kinds of links",
-        citation="""@inproceedings{oh1996bil,
-  author    = {Hyunok Oh and Soonhoi Ha},
-  title     = {A static scheduling heuristic for heterogeneous processors},
-  booktitle = {Euro-Par},
-  series    = {Lecture Notes in Computer Science},
-  volume    = {1124},
-  pages     = {573--577},
-  year      = {1996},
-  doi       = {10.1007/BFb0024750}
-}""",
+        citation=bibtex("oh1996bil"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

@@ -27,7 +27,7 @@ from placeopt.model.levels import bottom_levels, comparable, mean_transfers, top
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Settings
-from placeopt.protocol.citations import TOPCUOGLU
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.priorities import ready_order
@@ -45,7 +45,7 @@ class Cpop(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
-        citation=TOPCUOGLU,
+        citation=bibtex("topcuoglu2002heft"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

@@ -29,6 +29,7 @@ from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import priority_list, upward_ranks
@@ -42,13 +43,7 @@ class Hbmct(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n log n + (n + e) m), and O(w) for each task moved or tried in a batch of w",
-        citation="""@inproceedings{sakellariou2004hybrid,
-  author    = {Rizos Sakellariou and Henan Zhao},
-  title     = {A hybrid heuristic for {DAG} scheduling on heterogeneous systems},
-  booktitle = {IPDPS, Heterogeneous Computing Workshop},
-  year      = {2004},
-  doi       = {10.1109/IPDPS.2004.1303065}
-}""",
+        citation=bibtex("sakellariou2004hybrid"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

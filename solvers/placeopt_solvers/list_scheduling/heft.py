@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Options, Settings
-from placeopt.protocol.citations import TOPCUOGLU
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Construction, Constructive
 from .._constructive.sequences import heft
@@ -34,7 +34,7 @@ class Heft(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
-        citation=TOPCUOGLU,
+        citation=bibtex("topcuoglu2002heft"),
     )
 
     def construct(self, problem: Problem, options: Options, settings: Settings) -> Construction:

@@ -28,6 +28,7 @@ from __future__ import annotations
 from placeopt import engine
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import priority_list, upward_ranks
@@ -41,14 +42,7 @@ class LookaheadHeft(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n log n + e m²) and the gaps searched",
-        citation="""@inproceedings{bittencourt2010lookahead,
-  author    = {Luiz F. Bittencourt and Rizos Sakellariou and Edmundo R. M. Madeira},
-  title     = {{DAG} scheduling using a lookahead variant of the heterogeneous earliest finish time algorithm},
-  booktitle = {Euromicro Conference on Parallel, Distributed and Network-based Processing (PDP)},
-  pages     = {27--34},
-  year      = {2010},
-  doi       = {10.1109/PDP.2010.56}
-}""",
+        citation=bibtex("bittencourt2010lookahead"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

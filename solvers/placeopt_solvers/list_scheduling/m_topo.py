@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem, group_memory
 from placeopt.protocol import BOOKED, Info, Options
-from placeopt.protocol.citations import BAECHI
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.adjusting import AdjustSettings, construct_adjusted
 from .._constructive.construction import Build, Construction, Constructive
@@ -34,7 +34,7 @@ class MTopo(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O((n + e) m)",
-        citation=BAECHI,
+        citation=bibtex("jeon2020baechi"),
     )
     settings_type = AdjustSettings
 

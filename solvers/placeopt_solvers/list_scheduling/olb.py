@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
-from placeopt.protocol.citations import BRAUN
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive, InsertionSettings
 from .._constructive.sequences import IDLE, list_tasks
@@ -28,7 +28,7 @@ class Olb(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
-        citation=BRAUN,
+        citation=bibtex("braun2001comparison"),
     )
     settings_type = InsertionSettings
 

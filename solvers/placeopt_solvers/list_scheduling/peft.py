@@ -22,6 +22,7 @@ import numpy as np
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from .._constructive.priorities import mean_costs, optimistic_costs, ready_order
@@ -36,16 +37,7 @@ class Peft(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
-        citation="""@article{arabnejad2014peft,
-  author  = {Hamid Arabnejad and Jorge G. Barbosa},
-  title   = {List scheduling algorithm for heterogeneous systems by an optimistic cost table},
-  journal = {IEEE Transactions on Parallel and Distributed Systems},
-  volume  = {25},
-  number  = {3},
-  pages   = {682--694},
-  year    = {2014},
-  doi     = {10.1109/TPDS.2013.57}
-}""",
+        citation=bibtex("arabnejad2014peft"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

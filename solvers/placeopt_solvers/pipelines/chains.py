@@ -27,6 +27,7 @@ from pydantic import Field
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import bibtex
 from placeopt.simulation.pipelines import periodic_schedule
 
 from .._runs.solve_run import SolveRun, nothing_to_place
@@ -34,15 +35,6 @@ from ._chains.chain import chain_of, path_of
 from ._chains.division import Bisection, Divider, Piece, division_of
 from ._shared.assessment import assessed, proved_period
 from ._shared.contraction import contracted
-
-CITATION = """@inproceedings{narayanan2019pipedream,
-  author = {Narayanan, Deepak and Harlap, Aaron and Phanishayee, Amar and Seshadri, Vivek and
-            Devanur, Nikhil R. and Ganger, Gregory R. and Gibbons, Phillip B. and Zaharia, Matei},
-  title = {{PipeDream}: Generalized Pipeline Parallelism for {DNN} Training},
-  booktitle = {Proceedings of the 27th ACM Symposium on Operating Systems Principles},
-  year = {2019},
-  doi = {10.1145/3341301.3359646}
-}"""
 
 NARROW = 32
 """Width of the first beam."""
@@ -71,7 +63,7 @@ class Chains:
         family="pipelines",
         guarantee="optimal for chains and few classes of devices",
         complexity="O(log P v c r) for v vectors of used devices, c classes and teams of r",
-        citation=CITATION,
+        citation=bibtex("narayanan2019pipedream"),
         anytime=True,
         metrics=("period",),
         contentions=("none",),

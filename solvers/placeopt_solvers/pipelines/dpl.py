@@ -13,11 +13,11 @@ from typing import ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import bibtex
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._search.orders import division_points
 from ._search.placements import schedule_of, view_of
-from ._shared.ideals import TARNAWSKI
 
 
 class Dpl:
@@ -29,7 +29,7 @@ class Dpl:
         family="pipelines",
         guarantee="none",
         complexity="O(p (n + e) + p^2 m) for p positions where stages may end",
-        citation=TARNAWSKI,
+        citation=bibtex("tarnawski2020efficient"),
         anytime=True,
         metrics=("period",),
         contentions=("none",),

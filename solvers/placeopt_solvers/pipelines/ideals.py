@@ -31,12 +31,13 @@ from placeopt.model.problem import Problem
 from placeopt.model.stages import backward, forward_in_training, rules
 from placeopt.passes.rebuilding import edges_of, rebuilt
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import bibtex
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._shared.assessment import assessed, proved_period, started
 from ._shared.contraction import Nodes, contracted, orders
-from ._shared.ideals import INFINITE, TARNAWSKI, Division, costs_of, divided, sets_along, sets_of
+from ._shared.ideals import INFINITE, Division, costs_of, divided, sets_along, sets_of
 
 
 def without_hanging(problem: Problem) -> tuple[Problem, Int] | None:
@@ -112,7 +113,7 @@ class Ideals:
         family="pipelines",
         guarantee="optimal for contiguous stages and equal links",
         complexity="O(s^2 m) for s sets",
-        citation=TARNAWSKI,
+        citation=bibtex("tarnawski2020efficient"),
         anytime=True,
         warm_start=True,
         metrics=("period",),

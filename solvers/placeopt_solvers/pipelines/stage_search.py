@@ -16,8 +16,8 @@ from pydantic import Field
 from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import bibtex
 
-from .._local_search.strategies import KIRKPATRICK
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._search.orders import division_points
 from ._search.placements import given_point, schedule_of, view_of
@@ -50,7 +50,7 @@ class StageSearch:
         family="pipelines",
         guarantee="none",
         complexity="O(d m) per move of a task of degree d, as many moves as time allows",
-        citation=KIRKPATRICK,
+        citation=bibtex("kirkpatrick1983optimization"),
         anytime=True,
         warm_start=True,
         metrics=("period",),

@@ -14,7 +14,7 @@ import numpy as np
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Options
-from placeopt.protocol.citations import BRAUN
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Construction, Constructive, best_until_stopped, construct_with_repair
 from ._pairs import ReadySettings, schedule_neediest, schedule_pairs
@@ -28,7 +28,7 @@ class Duplex(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n m log n + n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
-        citation=BRAUN,
+        citation=bibtex("braun2001comparison"),
     )
     settings_type = ReadySettings
 

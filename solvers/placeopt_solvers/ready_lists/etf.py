@@ -31,6 +31,7 @@ import numpy as np
 from placeopt.model.levels import comparable, static_levels
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import StartSettings, detours, schedule_pairs
@@ -45,16 +46,7 @@ class Etf(Constructive):
         guarantee="(2 - 1/m) times the optimum without transfers, and the transfers of a chain: on identical devices "
         "and links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",
-        citation="""@article{hwang1989etf,
-  author  = {Jing-Jang Hwang and Yuan-Chieh Chow and Frank D. Anger and Chung-Yee Lee},
-  title   = {Scheduling precedence graphs in systems with interprocessor communication times},
-  journal = {SIAM Journal on Computing},
-  volume  = {18},
-  number  = {2},
-  pages   = {244--257},
-  year    = {1989},
-  doi     = {10.1137/0218016}
-}""",
+        citation=bibtex("hwang1989etf"),
     )
     settings_type = StartSettings
 

@@ -24,6 +24,7 @@ from placeopt import engine
 from placeopt.model.levels import bottom_levels
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import ready_order
@@ -38,14 +39,7 @@ class Fcp(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
-        citation="""@inproceedings{radulescu1999complexity,
-  author    = {Andrei Radulescu and Arjan J. C. van Gemund},
-  title     = {On the complexity of list scheduling algorithms for distributed-memory systems},
-  booktitle = {Proceedings of the 13th ACM International Conference on Supercomputing (ICS)},
-  pages     = {68--75},
-  year      = {1999},
-  doi       = {10.1145/305138.305162}
-}""",
+        citation=bibtex("radulescu1999complexity"),
     )
     settings_type = StartSettings
 

@@ -33,6 +33,7 @@ from placeopt import engine
 from placeopt.model.levels import bottom_levels, comparable
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive, filled
 from ._pairs import StartSettings, detours
@@ -46,14 +47,7 @@ class Flb(Constructive):
         rules=BOOKED,
         guarantee="as etf, under the same conditions: every task starts as early as any ready task could",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
-        citation="""@inproceedings{radulescu1999flb,
-  author    = {Andrei Radulescu and Arjan J. C. van Gemund},
-  title     = {{FLB}: Fast load balancing for distributed-memory machines},
-  booktitle = {Proceedings of the International Conference on Parallel Processing (ICPP)},
-  pages     = {534--541},
-  year      = {1999},
-  doi       = {10.1109/ICPP.1999.797442}
-}""",
+        citation=bibtex("radulescu1999flb"),
     )
     settings_type = StartSettings
 

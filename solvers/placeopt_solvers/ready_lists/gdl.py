@@ -33,6 +33,7 @@ from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive, filled
 from .._constructive.priorities import longest_paths_after
@@ -46,17 +47,7 @@ class Gdl(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n m² + e m + n w) for w tasks ready at once, and the levels that change",
-        citation="""@article{sih1993dynamic,
-  author  = {Gilbert C. Sih and Edward A. Lee},
-  title   = {A compile-time scheduling heuristic for interconnection-constrained heterogeneous processor
-             architectures},
-  journal = {IEEE Transactions on Parallel and Distributed Systems},
-  volume  = {4},
-  number  = {2},
-  pages   = {175--187},
-  year    = {1993},
-  doi     = {10.1109/71.207593}
-}""",
+        citation=bibtex("sih1993dynamic"),
     )
 
     def builder(self, problem: Problem, settings: Settings) -> Build:

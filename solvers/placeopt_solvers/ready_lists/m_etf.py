@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info, Options
-from placeopt.protocol.citations import BAECHI
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
 from .._constructive.construction import Build, Construction, Constructive
@@ -52,7 +52,7 @@ class MEtf(Constructive):
         guarantee="ratio 2 + rho - 1/m, rho the longest transfer over the shortest task: on identical devices and "
         "links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",
-        citation=BAECHI,
+        citation=bibtex("jeon2020baechi"),
     )
     settings_type = MEtfSettings
 

@@ -56,11 +56,12 @@ from placeopt.bounding.sct import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Answer, Info, Options
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
 from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, filled
 from .._constructive.groups import Groups
-from .._constructive.sct import CITATION, SctSettings, relaxed
+from .._constructive.sct import SctSettings, relaxed
 from ._pairs import TieSettings, detours, tie_order
 
 
@@ -85,7 +86,7 @@ class MSct(Constructive):
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
         "and ports, with threshold=0.5 and released=false",
         complexity="O(n m log n + e m), and O(e) for each of a few hundred rounds of the linear program",
-        citation=CITATION,
+        citation=bibtex("jeon2020baechi", "hanen2001approximation"),
     )
     settings_type = MSctSettings
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
-from placeopt.protocol.citations import BRAUN
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import ReadySettings, schedule_neediest
@@ -30,7 +30,7 @@ class MaxMin(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
-        citation=BRAUN,
+        citation=bibtex("braun2001comparison"),
     )
     settings_type = ReadySettings
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
-from placeopt.protocol.citations import BRAUN
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import ReadySettings, schedule_pairs
@@ -37,7 +37,7 @@ class MinMin(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n m log n + e m) and the gaps searched",
-        citation=BRAUN,
+        citation=bibtex("braun2001comparison"),
     )
     settings_type = ReadySettings
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Info
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import Build, Constructive
 from ._pairs import ReadySettings, schedule_neediest
@@ -33,16 +34,7 @@ class Sufferage(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
-        citation="""@article{maheswaran1999dynamic,
-  author  = {Muthucumaru Maheswaran and Shoukat Ali and Howard Jay Siegel and Debra Hensgen and Richard F. Freund},
-  title   = {Dynamic mapping of a class of independent tasks onto heterogeneous computing systems},
-  journal = {Journal of Parallel and Distributed Computing},
-  volume  = {59},
-  number  = {2},
-  pages   = {107--131},
-  year    = {1999},
-  doi     = {10.1006/jpdc.1999.1581}
-}""",
+        citation=bibtex("maheswaran1999dynamic"),
     )
     settings_type = ReadySettings
 

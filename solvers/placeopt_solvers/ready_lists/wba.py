@@ -26,6 +26,7 @@ from placeopt import engine
 from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Answer, Info, Options, Settings
+from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import (
     Build,
@@ -55,15 +56,7 @@ class Wba(Constructive):
         rules=BOOKED,
         guarantee="none",
         complexity="O(n w m + e m) for each schedule and w tasks ready at once",
-        citation="""@inproceedings{blythe2005task,
-  author    = {Jim Blythe and Sonal Jain and Ewa Deelman and Yolanda Gil and Karan Vahi and Anirban Mandal and
-               Ken Kennedy},
-  title     = {Task scheduling strategies for workflow-based applications in grids},
-  booktitle = {IEEE International Symposium on Cluster Computing and the Grid (CCGrid)},
-  pages     = {759--767},
-  year      = {2005},
-  doi       = {10.1109/CCGRID.2005.1558639}
-}""",
+        citation=bibtex("blythe2005task"),
     )
     settings_type = WbaSettings
 

@@ -16,8 +16,9 @@ from typing import ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options
+from placeopt.protocol.citations import bibtex
 
-from .._local_search.strategies import KIRKPATRICK, annealer, coolings
+from .._local_search.strategies import annealer, coolings
 from ._anytime import SearchSettings, search, search_info
 
 
@@ -26,7 +27,8 @@ class Annealing:
 
     name: ClassVar[str] = "annealing"
     info: ClassVar[Info] = search_info(
-        "simulated annealing of placement and order, with restarts (Kirkpatrick et al. 1983)", KIRKPATRICK
+        "simulated annealing of placement and order, with restarts (Kirkpatrick et al. 1983)",
+        bibtex("kirkpatrick1983optimization"),
     )
     settings_type: ClassVar[type[SearchSettings]] = SearchSettings
 

@@ -26,6 +26,7 @@ from typing import ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options
+from placeopt.protocol.citations import bibtex
 
 from ._intervals.anytime import SweepSettings, improved_by
 from ._intervals.sweep import Sweep
@@ -40,12 +41,7 @@ class ForwardBackward:
         family="search",
         guarantee="none",
         complexity="anytime; O(n + e) and passes of O((k + l) m) over k tasks and l edges per step",
-        citation="""@article{tormos2001competitive,
-  author  = {Pilar Tormos and Antonio Lova},
-  title   = {A Competitive Heuristic Solution Technique for Resource-Constrained Project Scheduling},
-  journal = {Annals of Operations Research},
-  volume  = {102}, number = {1}, pages = {65--81}, year = {2001}, doi = {10.1023/A:1010997814183}
-}""",
+        citation=bibtex("tormos2001competitive"),
         anytime=True,
         warm_start=True,
     )

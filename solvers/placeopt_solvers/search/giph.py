@@ -39,7 +39,7 @@ from placeopt.model.arrays import Int
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.protocol import PLACED, Answer, Info, Options, Settings, Termination
-from placeopt.protocol.citations import GIPH
+from placeopt.protocol.citations import bibtex
 from placeopt.simulation import simulate
 
 from .._constructive.construction import Construction, as_answer
@@ -87,7 +87,7 @@ class Giph:
         family="search",
         guarantee="none",
         complexity="O(m e) per move, as many moves as time allows",
-        citation=GIPH,
+        citation=bibtex("hu2023giph"),
         anytime=True,
         warm_start=True,
         metrics=tuple(metric for metric in PLACED if metric != "price"),

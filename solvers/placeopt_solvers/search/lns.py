@@ -40,6 +40,7 @@ from placeopt.bounding.quick import best_bound
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import bibtex
 
 from .._local_search.search import makespan_bound
 from .._runs.solve_run import SolveRun, nothing_to_place, sufficient
@@ -65,12 +66,7 @@ class Lns:
         family="search",
         guarantee="none",
         complexity="anytime; O(n + e) and a model of a few dozen tasks per step",
-        citation="""@inproceedings{shaw1998lns,
-  author = {Paul Shaw},
-  title = {Using Constraint Programming and Local Search Methods to Solve Vehicle Routing Problems},
-  booktitle = {Principles and Practice of Constraint Programming (CP 1998)},
-  series = {LNCS}, volume = {1520}, pages = {417--431}, year = {1998}, doi = {10.1007/3-540-49481-2_30}
-}""",
+        citation=bibtex("shaw1998lns"),
         anytime=True,
         warm_start=True,
     )

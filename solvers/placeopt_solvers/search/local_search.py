@@ -12,17 +12,10 @@ from typing import ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options
+from placeopt.protocol.citations import bibtex
 
 from .._local_search.strategies import descender, descents
 from ._anytime import SearchSettings, search, search_info
-
-CITATION = """\
-@incollection{lourenco2003iterated,
-  author = {Louren{\\c{c}}o, Helena R. and Martin, Olivier C. and St{\\"u}tzle, Thomas},
-  title = {Iterated Local Search},
-  booktitle = {Handbook of Metaheuristics},
-  year = {2003}, doi = {10.1007/0-306-48056-5_11}
-}"""
 
 
 class LocalSearch:
@@ -30,7 +23,7 @@ class LocalSearch:
 
     name: ClassVar[str] = "local-search"
     info: ClassVar[Info] = search_info(
-        "iterated local search over placement and order (Lourenço et al. 2003)", CITATION
+        "iterated local search over placement and order (Lourenço et al. 2003)", bibtex("lourenco2003iterated")
     )
     settings_type: ClassVar[type[SearchSettings]] = SearchSettings
 

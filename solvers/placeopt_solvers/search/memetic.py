@@ -12,6 +12,7 @@ from pydantic import Field
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol.citations import bibtex
 
 from .._local_search.memetic import PATIENCE, Memetic
 from .._runs.solve_run import SolveRun, nothing_to_place, sufficient
@@ -37,12 +38,7 @@ class MemeticSearch:
         family="search",
         guarantee="none",
         complexity="at most O(n + e) per move, as many moves as time allows",
-        citation="""@article{peng2015tabu,
-  author  = {Bo Peng and Zhipeng L{\\"u} and T. C. E. Cheng},
-  title   = {A Tabu Search/Path Relinking Algorithm to Solve the Job Shop Scheduling Problem},
-  journal = {Computers \\& Operations Research},
-  volume  = {53}, pages = {154--164}, year = {2015}
-}""",
+        citation=bibtex("peng2015tabu"),
         anytime=True,
         warm_start=True,
         contentions=("none",),

@@ -20,6 +20,7 @@ from typing import ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options
+from placeopt.protocol.citations import bibtex
 
 from ._intervals.anytime import SweepSettings, improved_by
 from ._intervals.multilevel import Multilevel
@@ -34,12 +35,7 @@ class MultilevelSearch:
         family="search",
         guarantee="none",
         complexity="anytime; O(n m + e log e) to coarsen, then as forward-backward on every level",
-        citation="""@inproceedings{hendrickson1995multilevel,
-  author    = {Bruce Hendrickson and Robert Leland},
-  title     = {A Multilevel Algorithm for Partitioning Graphs},
-  booktitle = {Proceedings of the 1995 ACM/IEEE Conference on Supercomputing},
-  year      = {1995}, doi = {10.1145/224170.224228}
-}""",
+        citation=bibtex("hendrickson1995multilevel"),
         anytime=True,
         warm_start=True,
     )

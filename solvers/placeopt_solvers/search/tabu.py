@@ -20,6 +20,7 @@ from placeopt import engine
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Info, Options
+from placeopt.protocol.citations import bibtex
 
 from .._local_search.search import Cooling, Walker
 from ._anytime import SearchSettings, search, search_info
@@ -29,14 +30,6 @@ SHARES = (30, 14, 26, 10, 12, 8)
 
 PARTS = 8
 """Parts of a search."""
-
-CITATION = """\
-@article{glover1989tabu,
-  author = {Glover, Fred},
-  title = {Tabu Search, Part {I}},
-  journal = {ORSA Journal on Computing}, volume = {1}, number = {3}, pages = {190--206}, year = {1989},
-  doi = {10.1287/ijoc.1.3.190}
-}"""
 
 
 class TabuSettings(SearchSettings):
@@ -53,7 +46,7 @@ class Tabu:
     """Tabu search from the best heuristic schedule or the initial one."""
 
     name: ClassVar[str] = "tabu"
-    info: ClassVar[Info] = search_info("tabu search over placement and order (Glover 1989)", CITATION)
+    info: ClassVar[Info] = search_info("tabu search over placement and order (Glover 1989)", bibtex("glover1989tabu"))
     settings_type: ClassVar[type[TabuSettings]] = TabuSettings
 
     def solve(self, problem: Problem, options: Options, settings: TabuSettings) -> Answer:

@@ -19,6 +19,7 @@ from typing import ClassVar
 
 from placeopt.model.problem import Problem
 from placeopt.protocol import Answer, Info, Options
+from placeopt.protocol.citations import bibtex
 
 from ._intervals.anytime import SweepSettings, improved_by
 from ._intervals.moves import Moves
@@ -33,12 +34,7 @@ class Windows:
         family="search",
         guarantee="none",
         complexity="anytime; O(n + e) per sweep, and moves that cost what they change",
-        citation="""@article{mastrolilli2000effective,
-  author  = {Monaldo Mastrolilli and Luca Maria Gambardella},
-  title   = {Effective Neighbourhood Functions for the Flexible Job Shop Problem},
-  journal = {Journal of Scheduling},
-  volume  = {3}, number = {1}, pages = {3--20}, year = {2000}
-}""",
+        citation=bibtex("mastrolilli2000effective"),
         anytime=True,
         warm_start=True,
         contentions=("none",),

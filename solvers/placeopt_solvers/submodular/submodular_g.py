@@ -24,7 +24,7 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.protocol import RETIMED, Info
-from placeopt.protocol.citations import CARBONARI
+from placeopt.protocol.citations import bibtex
 
 from ._submodular import SubmodularSolver
 
@@ -38,5 +38,5 @@ class SubmodularG(SubmodularSolver):
         rules=RETIMED,
         guarantee="none: the function is not submodular; 1/2 of its best value with parallelism=false load=false",
         complexity="O(n² m), lazily",
-        citation=CARBONARI,
+        citation=bibtex("carbonari2017submodular"),
     )

@@ -16,7 +16,7 @@ more attractive the more tasks it has; it is read as in equation 3.
 from __future__ import annotations
 
 from placeopt.protocol import RETIMED, Info
-from placeopt.protocol.citations import CARBONARI
+from placeopt.protocol.citations import bibtex
 
 from ._submodular import SubmodularSolver
 
@@ -30,5 +30,5 @@ class SubmodularGi(SubmodularSolver):
         rules=RETIMED,
         guarantee="none: the function is not submodular, and its value depends on the order",
         complexity="O(n² m), lazily",
-        citation=CARBONARI,
+        citation=bibtex("carbonari2017submodular"),
     )

@@ -30,15 +30,6 @@ from placeopt.model.stages import backward, rules
 from .contraction import Nodes
 
 Words = NDArray[np.uint64]
-TARNAWSKI = """@inproceedings{tarnawski2020efficient,
-  author = {Tarnawski, Jakub and Phanishayee, Amar and Devanur, Nikhil R. and Mahajan, Divya and
-            Nina Paravecino, Fanny},
-  title = {Efficient Algorithms for Device Placement of {DNN} Graph Operators},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume = {33},
-  year = {2020}
-}"""
-
 INFINITE = 2**62
 
 
