@@ -42,8 +42,9 @@ from rich.table import Table
 from shown import Claims, show, show_claims
 
 import placeopt as po
-from placeopt.bounding.sct import Favourites, SctProgram, program_of, ratios_of
-from placeopt.bounding.sct.favourites import THRESHOLD, rounded
+from placeopt.bounding.sct.favourites import THRESHOLD, Favourites, rounded
+from placeopt.bounding.sct.program import SctProgram, program_of
+from placeopt.bounding.sct.ratios import ratios_of
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.generate.models import model_document
 from placeopt.generate.networks import network_document

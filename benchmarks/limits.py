@@ -44,7 +44,7 @@ from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.lagrangian import lagrangian_bound
 from placeopt.bounding.relaxation import relaxed_bounds
-from placeopt.bounding.sct import sct_bound
+from placeopt.bounding.sct.bound import sct_bound
 from placeopt.model.objective import Value, evaluate, is_exact
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.protocol import Clock

@@ -32,7 +32,7 @@ import placeopt as po
 from placeopt.bounding import quick
 from placeopt.bounding.destructive import destructive_bound
 from placeopt.bounding.energetic import energetic_bound
-from placeopt.bounding.sct import sct_bound
+from placeopt.bounding.sct.bound import sct_bound
 from placeopt.errors import PlaceoptError
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import with_changes

@@ -17,7 +17,8 @@ from rich.console import Console
 from rich.table import Table
 
 import placeopt as po
-from placeopt.bounding.sct import program_of, solution_of
+from placeopt.bounding.sct.program import program_of
+from placeopt.bounding.sct.solution import solution_of
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.generate.models import model_document
 from placeopt.model.problem import Problem

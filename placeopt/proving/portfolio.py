@@ -38,7 +38,7 @@ from placeopt.bounding.energetic import energetic_bound
 from placeopt.bounding.lagrangian import lagrangian_bound
 from placeopt.bounding.quick import Bound, narrowed_classes, prove_infeasible
 from placeopt.bounding.relaxation import relaxed_bounds
-from placeopt.bounding.sct import sct_bound
+from placeopt.bounding.sct.bound import sct_bound
 from placeopt.model.arrays import checked_call, checked_number, checked_whole
 from placeopt.model.objective import Value, simplified
 from placeopt.model.problem import Problem, check_problem

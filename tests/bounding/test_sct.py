@@ -14,20 +14,10 @@ from brute_force import optimum, small_problem
 from placeopt import engine
 from placeopt.bounding.quick import bounds as quick_bounds
 from placeopt.bounding.quick import narrowed_classes
-from placeopt.bounding.sct import (
-    SctProgram,
-    Solution,
-    certain,
-    favourites,
-    favourites_of,
-    program_of,
-    ratios_of,
-    sct_bound,
-    solution,
-    solution_of,
-)
+from placeopt.bounding.sct import favourites, solution
+from placeopt.bounding.sct.bound import certain, sct_bound
 from placeopt.bounding.sct.core import Core, core_of, heads, merged, reduced, tails
-from placeopt.bounding.sct.favourites import rounded
+from placeopt.bounding.sct.favourites import favourites_of, rounded
 from placeopt.bounding.sct.game import (
     IN,
     OUT,
@@ -40,7 +30,9 @@ from placeopt.bounding.sct.game import (
     shares_of,
     sides_of,
 )
-from placeopt.bounding.sct.solution import integral_solution
+from placeopt.bounding.sct.program import SctProgram, program_of
+from placeopt.bounding.sct.ratios import ratios_of
+from placeopt.bounding.sct.solution import Solution, integral_solution, solution_of
 from placeopt.generate.layered_graphs import layered_problem
 from placeopt.model.building import build_problem
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term

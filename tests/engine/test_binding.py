@@ -24,9 +24,9 @@ from placeopt_solvers.pipelines._shared.ideals import costs_of, sets_of
 
 import placeopt as po
 from placeopt import engine
-from placeopt.bounding.sct import program_of
 from placeopt.bounding.sct.core import core_of
 from placeopt.bounding.sct.game import game_of, initial_state, sides_of
+from placeopt.bounding.sct.program import program_of
 from placeopt.learning.graphs.gpnet import GpNet
 from placeopt.model.arrays import Int
 from placeopt.model.native import native

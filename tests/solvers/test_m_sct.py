@@ -19,7 +19,8 @@ from placeopt_solvers.ready_lists.m_sct import favourites_first
 
 import placeopt as po
 from placeopt import engine
-from placeopt.bounding.sct import Favourites, ratios_of
+from placeopt.bounding.sct.favourites import Favourites
+from placeopt.bounding.sct.ratios import ratios_of
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import makespan
 from placeopt.protocol import Options, Termination

@@ -22,7 +22,7 @@ from placeopt_solvers.ready_lists.m_sct import favourites_first
 
 import placeopt as po
 from placeopt import engine
-from placeopt.bounding.sct import Favourites
+from placeopt.bounding.sct.favourites import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.building import build_problem
 from placeopt.model.problem import Problem

@@ -9,24 +9,3 @@
 The solution method: exact reductions (`core`), then GLOP if little is left (`engine`), else a game (`game`) whose
 strategies give feasible points and proofs.
 """
-
-from __future__ import annotations
-
-from placeopt.bounding.sct.bound import certain, sct_bound
-from placeopt.bounding.sct.favourites import Favourites, favourites_of
-from placeopt.bounding.sct.program import SctProgram, program_of
-from placeopt.bounding.sct.ratios import Ratios, ratios_of
-from placeopt.bounding.sct.solution import Solution, solution_of
-
-__all__ = [
-    "Favourites",
-    "Ratios",
-    "SctProgram",
-    "Solution",
-    "certain",
-    "favourites_of",
-    "program_of",
-    "ratios_of",
-    "sct_bound",
-    "solution_of",
-]

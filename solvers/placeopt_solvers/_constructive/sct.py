@@ -8,18 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
-from placeopt.bounding.sct import (
-    Favourites,
-    Ratios,
-    SctProgram,
-    Solution,
-    favourites_of,
-    program_of,
-    ratios_of,
-    solution_of,
-)
-from placeopt.bounding.sct.favourites import THRESHOLD
-from placeopt.bounding.sct.solution import ROUNDS, TOLERANCE
+from placeopt.bounding.sct.favourites import THRESHOLD, Favourites, favourites_of
+from placeopt.bounding.sct.program import SctProgram, program_of
+from placeopt.bounding.sct.ratios import Ratios, ratios_of
+from placeopt.bounding.sct.solution import ROUNDS, TOLERANCE, Solution, solution_of
 from placeopt.model.problem import Problem
 from placeopt.model.units import time_text
 from placeopt.protocol import Options, Settings

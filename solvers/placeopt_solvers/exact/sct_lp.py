@@ -27,7 +27,8 @@ from typing import ClassVar
 import numpy as np
 
 from placeopt.bounding.quick import narrowed_classes
-from placeopt.bounding.sct import Favourites, sct_bound
+from placeopt.bounding.sct.bound import sct_bound
+from placeopt.bounding.sct.favourites import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness

@@ -52,7 +52,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from placeopt import engine
-from placeopt.bounding.sct import Favourites
+from placeopt.bounding.sct.favourites import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
 from placeopt.protocol import BOOKED, Answer, Info, Options
