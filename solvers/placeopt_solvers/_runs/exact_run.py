@@ -10,7 +10,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.memory import freed_at, swap_times, used_memory
 from placeopt.model.objective import METRICS, Value, simplified
@@ -207,10 +206,6 @@ class ExactRun(SolveRun, ABC, Generic[E]):
         if self.best.schedule is not None:
             raise self.contradiction(f"{engine} finds no solution of level {depth + 1}, although a schedule is known")
         return Termination.INFEASIBLE
-
-    def contradiction(self, text: str) -> InternalError:
-        """Return the error for a result that cannot be right."""
-        return InternalError(f"{self.name}: {text} (problem {self.problem.fingerprint()}, seed {self.options.seed})")
 
     def found(self, schedule: Schedule, depth: int) -> None:
         """Offer a schedule found at a level."""

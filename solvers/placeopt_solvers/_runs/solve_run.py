@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from placeopt.errors import InternalError
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Clock, Options, Progress, Termination
 from placeopt.simulation import retime
 from placeopt.simulation.pipelines import periodic_schedule
+
+OVERDUE = 1.0
+"""Seconds after the time limit at which an engine that is still running is stopped."""
 
 
 def nothing_to_place(problem: Problem) -> Answer:
@@ -77,7 +81,9 @@ class Incumbent:
 
 
 class SolveRun:
-    """One solve of a problem that has tasks."""
+    """One solve of a problem that has tasks; `name` is that of the solver."""
+
+    name: str
 
     def __init__(self, problem: Problem, options: Options) -> None:
         self.problem, self.options = problem, options
@@ -96,6 +102,15 @@ class SolveRun:
     def stopped(self) -> bool:
         """Return whether to stop now."""
         return self.stop_reason() is not None
+
+    def overdue(self) -> bool:
+        """Return whether an engine that has the time limit itself must be stopped."""
+        limit = self.options.time_limit
+        return self.options.should_stop() or (limit is not None and self.clock.elapsed > limit + OVERDUE)
+
+    def contradiction(self, text: str) -> InternalError:
+        """Return the error for a result that cannot be right."""
+        return InternalError(f"{self.name}: {text} (problem {self.problem.fingerprint()}, seed {self.options.seed})")
 
     def first_level_reached(self, bound: Value | None) -> Termination | None:
         """Return how to end if the incumbent is good enough for a bound; None with several levels."""

@@ -21,9 +21,6 @@ from .timing import successors, times_of
 CHEAP = 20_000
 """Columns and rows up to which the linear relaxation is solved on its own first."""
 
-OVERDUE = 1.0
-"""Seconds after the time limit at which an engine that is still running is stopped."""
-
 ENOUGH = 0.8
 """Difference of value and bound at which an engine may stop. Together with `SLACK` it is less than 1, which proves an
 integer objective."""
@@ -80,9 +77,7 @@ class MilpRun(ExactRun[Linear]):
             return None
         level, program = self.model.levels[0], self.model.program
         program.set_objective(level.expression)
-        found = run_glop(
-            mathopt_model(program, relaxed=True), seconds=self.clock.remaining, should_stop=self._must_stop
-        )
+        found = run_glop(mathopt_model(program, relaxed=True), seconds=self.clock.remaining, should_stop=self.overdue)
         if found.status == "infeasible" and alone:  # else the engine has to confirm it
             return self.no_solution(0, "GLOP")
         if found.duals is not None:
@@ -114,7 +109,7 @@ class MilpRun(ExactRun[Linear]):
             self.settings.engine,
             seconds=self.clock.remaining,
             seed=self.options.seed,
-            should_stop=self._must_stop,
+            should_stop=self.overdue,
             gap=self.options.gap_limit or 0.0,
             absolute_gap=ENOUGH,
             workers=self.options.workers,
@@ -139,10 +134,6 @@ class MilpRun(ExactRun[Linear]):
         best = min(forms, key=lambda each: evaluate(self.problem, each), default=None)
         if best is not None:
             self.found(best, depth)
-
-    def _must_stop(self) -> bool:
-        limit = self.options.time_limit
-        return self.options.should_stop() or (limit is not None and self.clock.elapsed > limit + OVERDUE)
 
     def _why(self, outcome: Outcome) -> Termination:
         """Return why an engine ended, if it did so without a proof."""

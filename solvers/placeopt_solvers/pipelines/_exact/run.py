@@ -10,7 +10,6 @@ import numpy as np
 from placeopt.bounding.engines import EngineError
 from placeopt.bounding.quick import best_bound
 from placeopt.engine import StoppedError
-from placeopt.errors import InternalError
 from placeopt.model.arrays import Int
 from placeopt.model.building import simplest, with_changes
 from placeopt.model.pipeline import UNBOUNDED
@@ -34,9 +33,6 @@ from .system import System, column_of
 Engine = Callable[[System, Linear, Limits, Mapping[int, int]], Outcome]
 """Minimises a column of a system, with values of some columns to start from."""
 
-OVERDUE = 1.0
-"""Seconds after the time limit at which an engine that is still running is stopped."""
-
 
 RELAXED = 0.7
 """Share of the time for the bound with free stages, where the model of limited stages has no positions."""
@@ -45,7 +41,6 @@ RELAXED = 0.7
 class PeriodRun(SolveRun):
     """One solve of a pipeline by an exact solver."""
 
-    name: str
     exact: bool  # whether the engine computes in integers; otherwise its solutions may be wrong
     least: int | None = None  # the period of the best placement, which is not always that of the incumbent
 
@@ -106,7 +101,7 @@ class PeriodRun(SolveRun):
         limits = Limits(
             max(data.team),
             self.clock.remaining,
-            self._must_stop,
+            self.overdue,
             on_values,
             lambda bound: self._bounded(bound * data.time),
         )
@@ -148,7 +143,7 @@ class PeriodRun(SolveRun):
         data, system, _, _, period = self._model(problem, least, most, symmetry)
         remaining = self.clock.remaining
         seconds = None if remaining is None else RELAXED * remaining
-        limits = Limits(1, seconds, self._must_stop, lambda _: None, lambda bound: self._bounded(bound * data.time))
+        limits = Limits(1, seconds, self.overdue, lambda _: None, lambda bound: self._bounded(bound * data.time))
         found = engine(system, period, limits, {})
         if found.infeasible and self.least is not None:
             return self.least
@@ -183,14 +178,6 @@ class PeriodRun(SolveRun):
             return {}
         home = slots_of(model, schedule.device, schedule.stages)
         return {column_of(x): int(home[g] == a) for g, row in enumerate(model.x) for a, x in row.items()}
-
-    def _must_stop(self) -> bool:
-        limit = self.options.time_limit
-        return self.options.should_stop() or (limit is not None and self.clock.elapsed > limit + OVERDUE)
-
-    def contradiction(self, text: str) -> InternalError:
-        """Return the error for a result that cannot be right."""
-        return InternalError(f"{self.name}: {text} (problem {self.problem.fingerprint()}, seed {self.options.seed})")
 
 
 def solution(model: Model, rows: StageRows, values: list[int]) -> tuple[Int, Stages]:
