@@ -39,20 +39,14 @@ from placeopt.protocol.registry import find_solver
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A tiny problem with a known answer.
-
-    Attributes
-    ----------
-    optimum
-        The optimum of the objective's first level; None if no schedule exists.
-    reason
-        Derivation of the optimum.
-    """
+    """A tiny problem with a known answer."""
 
     name: str
     build: Callable[[], Problem]
     optimum: Value | None
+    """The optimum of the objective's first level; None if no schedule exists."""
     reason: str
+    """Derivation of the optimum."""
 
 
 def check_solver(solver: str | Solver, case: Case, *, time_limit: float = 20.0, **settings: Any) -> Result | None:

@@ -27,18 +27,12 @@ class Part(Protocol):
 
 
 class CutModel(ABC):
-    """A model that is cut into the segments of a schedule.
-
-    Attributes
-    ----------
-    segments
-        The segments of the schedule, in topological order.
-    submodels
-        The part of the model that each segment is.
-    """
+    """A model that is cut into the segments of a schedule."""
 
     segments: Segments
+    """The segments of the schedule, in topological order."""
     submodels: Sequence[Part]
+    """The part of the model that each segment is."""
 
     @property
     @abstractmethod

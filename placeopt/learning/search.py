@@ -114,20 +114,14 @@ class Search:
 
 
 class Decision(NamedTuple):
-    """A choice in a search.
-
-    Attributes
-    ----------
-    choice
-        What the network chose.
-    gain
-        Decrease of the value.
-    """
+    """A choice in a search."""
 
     view: View
     moment: Moment | Observation
     choice: int
+    """What the network chose."""
     gain: float
+    """Decrease of the value."""
 
     @property
     def observation(self) -> Observation:

@@ -30,31 +30,22 @@ Cause = Literal["start", "data", "device", "port", "release", "swap", "unavailab
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the critical path, in [start, end) ticks.
-
-    Attributes
-    ----------
-    kind
-        task: the task runs. transfer: its output moves. release: it waits for its release time. swap: its device
-        swaps. wait: it could start, or its device is set up.
-    task
-        The task that runs or waits, or whose output moves.
-    edge
-        The edge of a transfer; else None.
-    cause
-        Why the step did not begin earlier. start: it begins at tick 0. data: the step before provides its input.
-        device, port, resource: the step before occupies its device or port, or uses a resource of it. release: the
-        task is released then. swap: its device has swapped then. unavailable: its device is available from then.
-        setup: its device is set up for it then.
-        nothing: it could have begun earlier.
-    """
+    """One step of the critical path, in [start, end) ticks."""
 
     kind: StepKind
+    """task: the task runs. transfer: its output moves. release: it waits for its release time. swap: its device swaps.
+    wait: it could start, or its device is set up."""
     task: int
+    """The task that runs or waits, or whose output moves."""
     edge: int | None
+    """The edge of a transfer; else None."""
     start: int
     end: int
     cause: Cause
+    """Why the step did not begin earlier. start: it begins at tick 0. data: the step before provides its input. device,
+    port, resource: the step before occupies its device or port, or uses a resource of it. release: the task is released
+    then. swap: its device has swapped then. unavailable: its device is available from then. setup: its device is set up
+    for it then. nothing: it could have begun earlier."""
 
     @property
     def ticks(self) -> int:

@@ -93,29 +93,20 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The shape of a task graph.
-
-    Attributes
-    ----------
-    depth
-        Tasks on the longest path.
-    width
-        Most tasks in one level; the level of a task is the number of tasks on the longest path before it.
-    components
-        Connected components.
-    sources, sinks
-        Tasks without producers, and without consumers.
-    largest_in_degree, largest_out_degree
-        Most producers, and most consumers, of a task.
-    """
+    """The shape of a task graph."""
 
     depth: int
+    """Tasks on the longest path."""
     width: int
+    """Most tasks in one level; the level of a task is the number of tasks on the longest path before it."""
     components: int
+    """Connected components."""
     sources: int
     sinks: int
+    """Tasks without producers, and without consumers."""
     largest_in_degree: int
     largest_out_degree: int
+    """Most producers, and most consumers, of a task."""
 
 
 def measure(problem: Problem, schedule: Schedule) -> Metrics:

@@ -37,34 +37,24 @@ from placeopt.model.stages import forward_in_training, rules
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loads:
-    """What one run takes of each device, in ticks; zero for replicas.
-
-    Attributes
-    ----------
-    computing, launching, recomputing
-        (m,) ticks of the tasks, of starting the stages, and of forward tasks that are computed again.
-    sent, received, synchronised
-        (m,) ticks of transfers, and of synchronising the replicas.
-    team
-        (m,) number of devices that run the tasks of the device; 0 for replicas.
-    total
-        (m,) the load of the device.
-    machines
-        (q,) the load of each machine; `total` where each device is its own machine.
-    busiest
-        (m,) the largest load of a machine that the device occupies.
-    """
+    """What one run takes of each device, in ticks; zero for replicas."""
 
     computing: Int
     launching: Int
     recomputing: Int
+    """(m,) ticks of the tasks, of starting the stages, and of forward tasks that are computed again."""
     sent: Int
     received: Int
     synchronised: Int
+    """(m,) ticks of transfers, and of synchronising the replicas."""
     team: Int
+    """(m,) number of devices that run the tasks of the device; 0 for replicas."""
     total: Int
+    """(m,) the load of the device."""
     machines: Int
+    """(q,) the load of each machine; `total` where each device is its own machine."""
     busiest: Int
+    """(m,) the largest load of a machine that the device occupies."""
 
     @property
     def periods(self) -> Int:

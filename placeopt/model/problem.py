@@ -78,18 +78,12 @@ def transfer_ticks(payload: Any, latency: Any, num: Any, den: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The time in a document that rounding to whole ticks changes most.
-
-    Attributes
-    ----------
-    share
-        |rounded - stated| / stated: 0.4 where 1 ms becomes 1.4 ms.
-    where
-        Its path in the document: tasks.conv.time.
-    """
+    """The time in a document that rounding to whole ticks changes most."""
 
     share: float
+    """|rounded - stated| / stated: 0.4 where 1 ms becomes 1.4 ms."""
     where: str
+    """Its path in the document: tasks.conv.time."""
 
     def to_dict(self) -> dict[str, Any]:
         """The rounding as plain data."""
@@ -98,25 +92,17 @@ class Rounding:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """The fractions of a device's rates that its tasks reach, where durations depend on them.
-
-    Attributes
-    ----------
-    devices
-        Key of the devices in the document.
-    like
-        The device of the catalogue; None if the document states all rates.
-    compute, memory
-        Factors of the speed and of the memory bandwidth.
-    tasks
-        Number of tasks whose duration on these devices depends on a factor below 1.
-    """
+    """The fractions of a device's rates that its tasks reach, where durations depend on them."""
 
     devices: str
+    """Key of the devices in the document."""
     like: str | None
+    """The device of the catalogue; None if the document states all rates."""
     compute: Fraction
     memory: Fraction
+    """Factors of the speed and of the memory bandwidth."""
     tasks: int
+    """Number of tasks whose duration on these devices depends on a factor below 1."""
 
     def to_dict(self) -> dict[str, Any]:
         """The efficiency as plain data."""

@@ -42,27 +42,18 @@ from placeopt.model.schedule import Schedule, check_schedule, durations
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segments:
-    """The segments of a schedule in topological order: by number, then by device. All arrays are read-only int64.
-
-    Attributes
-    ----------
-    member
-        (n,) segment of each task.
-    device
-        (s,) device of each segment.
-    number
-        (s,) number of each segment.
-    order
-        (n,) the tasks segment by segment; those of one segment in an order that respects the edges.
-    start
-        (s + 1,) segment k holds the tasks order[start[k]:start[k + 1]].
-    """
+    """The segments of a schedule in topological order: by number, then by device. All arrays are read-only int64."""
 
     member: Int
+    """(n,) segment of each task."""
     device: Int
+    """(s,) device of each segment."""
     number: Int
+    """(s,) number of each segment."""
     order: Int
+    """(n,) the tasks segment by segment; those of one segment in an order that respects the edges."""
     start: Int
+    """(s + 1,) segment k holds the tasks order[start[k]:start[k + 1]]."""
 
     def __post_init__(self) -> None:
         for array in (self.member, self.device, self.number, self.order, self.start):

@@ -25,33 +25,23 @@ class Episode:
     """The result of an episode of s steps; arrays have one entry for the start and one for each step.
 
     Values are those of the objective, by default makespans in ticks.
-
-    Attributes
-    ----------
-    policy
-        Name of the policy.
-    current
-        (s + 1,) observed value of the current placement.
-    best
-        (s + 1,) least value observed so far.
-    expected
-        (s + 1,) value without noise of the placement with the value `best`.
-    evaluations, estimates
-        (s + 1,) cost so far (`placeopt.policies.Ledger`).
-    device
-        (n,) the placement with the least observed value.
-    history
-        The moves.
     """
 
     policy: str
+    """Name of the policy."""
     current: Values
+    """(s + 1,) observed value of the current placement."""
     best: Values
+    """(s + 1,) least value observed so far."""
     expected: Values
+    """(s + 1,) value without noise of the placement with the value `best`."""
     evaluations: Int
     estimates: Int
+    """(s + 1,) cost so far (`placeopt.policies.Ledger`)."""
     device: Int
+    """(n,) the placement with the least observed value."""
     history: tuple[Step, ...]
+    """The moves."""
 
     def __post_init__(self) -> None:
         for name in ("current", "best", "expected", "evaluations", "estimates", "device"):

@@ -73,31 +73,20 @@ class Space:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The state of a search.
-
-    Attributes
-    ----------
-    problem
-        The problem.
-    device
-        (n,) the current placement.
-    run
-        Its execution: starts, ends and transfers in ticks, with noise if the episode has noise, and its value.
-    step, steps
-        Number of moves made, and number of moves of the episode.
-    best
-        The least value observed so far.
-    history
-        The moves so far.
-    """
+    """The state of a search."""
 
     problem: Problem
     device: Int
+    """(n,) the current placement."""
     run: Run
+    """Its execution: starts, ends and transfers in ticks, with noise if the episode has noise, and its value."""
     step: int
     steps: int
+    """Number of moves made, and number of moves of the episode."""
     best: float
+    """The least value observed so far."""
     history: tuple[Step, ...]
+    """The moves so far."""
     _space: Space
     _simulator: Simulator
     _memo: dict[Any, Any] = field(default_factory=dict)

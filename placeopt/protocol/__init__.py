@@ -175,25 +175,17 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockBound:
-    """A lower bound of the time between the ends of two cuts.
-
-    Attributes
-    ----------
-    block
-        The number of the block.
-    start, end
-        Devices of its first and its last cut, -1 for a missing one.
-    problem
-        The block as a problem: the first cut takes no time, and both run on these devices only.
-    ticks
-        The bound of its makespan; None if it has no schedule.
-    """
+    """A lower bound of the time between the ends of two cuts."""
 
     block: int
+    """The number of the block."""
     start: int
     end: int
+    """Devices of its first and its last cut, -1 for a missing one."""
     problem: Problem
+    """The block as a problem: the first cut takes no time, and both run on these devices only."""
     ticks: int | None
+    """The bound of its makespan; None if it has no schedule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

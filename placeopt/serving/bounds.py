@@ -72,25 +72,17 @@ class LayerClass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InFlight:
-    """Requests in flight as a further resource of patterns.
-
-    Attributes
-    ----------
-    times
-        (t, K) least times of steps by kind and number of layers.
-    way
-        (t,) least picoseconds on a link to a node of each kind.
-    most_time, most_requests
-        Limits of the time between two tokens of a request, and of the requests; infinite without one.
-    period
-        Least picoseconds between two groups of requests.
-    """
+    """Requests in flight as a further resource of patterns."""
 
     times: Times
+    """(t, K) least times of steps by kind and number of layers."""
     way: Floats
+    """(t,) least picoseconds on a link to a node of each kind."""
     most_time: float
     most_requests: float
+    """Limits of the time between two tokens of a request, and of the requests; infinite without one."""
     period: float
+    """Least picoseconds between two groups of requests."""
 
     def number(self, rate: float) -> float:
         """The most requests in flight at a rate."""

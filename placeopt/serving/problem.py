@@ -42,34 +42,25 @@ class Steps:
     """Times of the steps of nodes that serve several requests at a time.
 
     A step makes one token for each of b requests, in max(`reading` + b `token`, `overhead` + b `work`) picoseconds.
-
-    Attributes
-    ----------
-    room
-        (t, L or 1, K) requests whose tokens fit next to the weights, by kind, first layer and number of layers.
-    reading, token, overhead, work
-        (t, L or 1, K) picoseconds; `overhead` is never more than `reading`.
-    delay
-        (v, v) latency from one node to another, in picoseconds. Tokens also take the time of the rate of the link.
-    entry_delay, exit_delay
-        (v,) latency from and to the coordinator.
-    token_time
-        The longest time between two tokens of a request; None without a limit.
-    requests, batch
-        The most requests in flight, and in a step; None without a limit.
     """
 
     room: Int
+    """(t, L or 1, K) requests whose tokens fit next to the weights, by kind, first layer and number of layers."""
     reading: Int
     token: Int
     overhead: Int
     work: Int
+    """(t, L or 1, K) picoseconds; `overhead` is never more than `reading`."""
     delay: Int
+    """(v, v) latency from one node to another, in picoseconds. Tokens also take the time of the rate of the link."""
     entry_delay: Int
     exit_delay: Int
+    """(v,) latency from and to the coordinator."""
     token_time: int | None = None
+    """The longest time between two tokens of a request; None without a limit."""
     requests: int | None = None
     batch: int | None = None
+    """The most requests in flight, and in a step; None without a limit."""
 
     def part(self, nodes: Int) -> Steps:
         """The steps of some of the nodes."""
@@ -81,31 +72,21 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prompts:
-    """What prompts of requests take, and what passes between nodes if prefill is separate from decoding.
-
-    Attributes
-    ----------
-    tokens, answer
-        Tokens of a prompt, and of its answer.
-    time
-        (t, L or 1, K) picoseconds of one prompt on a node, by kind, first layer and number of layers.
-    limit
-        The longest time to the first token, in picoseconds; None without a limit.
-    separate
-        Whether the first half of the layers of the problem is for prefill, and the second one for decoding.
-    cache
-        (L,) bytes of the KV cache of a prompt by layer, which go from prefill to decoding; None if this is left out.
-    transfer
-        (v, v) bytes per second from one node to another; UNLIMITED without a limit.
-    """
+    """What prompts of requests take, and what passes between nodes if prefill is separate from decoding."""
 
     tokens: int
     answer: int
+    """Tokens of a prompt, and of its answer."""
     time: Int
+    """(t, L or 1, K) picoseconds of one prompt on a node, by kind, first layer and number of layers."""
     limit: int | None = None
+    """The longest time to the first token, in picoseconds; None without a limit."""
     separate: bool = False
+    """Whether the first half of the layers of the problem is for prefill, and the second one for decoding."""
     cache: Int | None = None
+    """(L,) bytes of the KV cache of a prompt by layer, which go from prefill to decoding; None if this is left out."""
     transfer: Int | None = None
+    """(v, v) bytes per second from one node to another; UNLIMITED without a limit."""
 
     def part(self, nodes: Int) -> Prompts:
         """The prompts for some of the nodes."""
@@ -123,21 +104,14 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryNeeds:
-    """Bytes that layers need at least, and bytes of nodes.
-
-    Attributes
-    ----------
-    layers
-        Bytes of the weights, the tables and the tokens of one request of each layer.
-    nodes
-        Bytes of a node of each kind, without what is reserved; None where rates are measured.
-    reserved
-        Whether some memory of nodes is reserved.
-    """
+    """Bytes that layers need at least, and bytes of nodes."""
 
     layers: tuple[int, ...]
+    """Bytes of the weights, the tables and the tokens of one request of each layer."""
     nodes: tuple[int | None, ...]
+    """Bytes of a node of each kind, without what is reserved; None where rates are measured."""
     reserved: bool = False
+    """Whether some memory of nodes is reserved."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,22 +62,15 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What the tokens per second are for.
-
-    Attributes
-    ----------
-    context, prompt
-        Tokens of a request that are kept, and how many of them are its prompt. The others are its answer.
-    batch
-        Most requests of a step; None for as many as the memory of the node holds.
-    separate
-        Whether other nodes process the prompts.
-    """
+    """What the tokens per second are for."""
 
     context: int
     prompt: int = 0
+    """Tokens of a request that are kept, and how many of them are its prompt. The others are its answer."""
     batch: int | None = None
+    """Most requests of a step; None for as many as the memory of the node holds."""
     separate: bool = False
+    """Whether other nodes process the prompts."""
 
 
 class Step(NamedTuple):

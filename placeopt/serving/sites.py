@@ -16,19 +16,13 @@ FASTER = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
-    """A division of the nodes.
-
-    Attributes
-    ----------
-    of_node
-        (v,) site of each node, numbered 0, 1, ...
-    slowest, fastest
-        (s, s) least and largest rate of a link from one site to another; 0 on the diagonal.
-    """
+    """A division of the nodes."""
 
     of_node: Int
+    """(v,) site of each node, numbered 0, 1, ..."""
     slowest: Int
     fastest: Int
+    """(s, s) least and largest rate of a link from one site to another; 0 on the diagonal."""
 
     @property
     def number(self) -> int:

@@ -53,44 +53,32 @@ TRACKS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operations:
-    """The operations of one run: n tasks, then launches, sends, receives and synchronisations.
-
-    Attributes
-    ----------
-    device, ticks
-        (k,) device (the leader of its team) and ticks of each operation.
-    tracks
-        (k, 2) tracks of the device that it takes, -1 for none.
-    before, after
-        (p,) pairs of operations: the second depends on the first.
-    lag
-        (p,) ticks from the start of the first of a pair to the earliest start of the second: a receive may begin with
-        its send, but ends no earlier.
-    launch, send, receive, synchronise
-        (n,) launch of each task's stage, (e,) send and receive of each edge's data, (m,) synchronisation of each
-        device; -1 for none.
-    carrier
-        (t,) the edge that stands for each transfer.
-    period, team
-        Ticks between two runs; (m,) number of devices of each team.
-    machines
-        (m,) the machines that each device occupies.
-    """
+    """The operations of one run: n tasks, then launches, sends, receives and synchronisations."""
 
     device: Int
     ticks: Int
+    """(k,) device (the leader of its team) and ticks of each operation."""
     tracks: Int
+    """(k, 2) tracks of the device that it takes, -1 for none."""
     before: Int
     after: Int
+    """(p,) pairs of operations: the second depends on the first."""
     lag: Int
+    """(p,) ticks from the start of the first of a pair to the earliest start of the second: a receive may begin with
+    its send, but ends no earlier."""
     launch: Int
     send: Int
     receive: Int
     synchronise: Int
+    """(n,) launch of each task's stage, (e,) send and receive of each edge's data, (m,) synchronisation of each device;
+    -1 for none."""
     carrier: Int
+    """(t,) the edge that stands for each transfer."""
     period: int
     team: Int
+    """Ticks between two runs; (m,) number of devices of each team."""
     machines: Sequence[Sequence[int]]
+    """(m,) the machines that each device occupies."""
 
     def starts(self, schedule: Schedule) -> Int | None:
         """(k,) start of every operation in a schedule; None if it lacks transfers."""

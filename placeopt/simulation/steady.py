@@ -21,41 +21,28 @@ PERIODS, MOST_PERIODS = 3, 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Occurrences:
-    """Operations of some runs, one entry for each run of each operation, sorted by start, device and operation.
-
-    Attributes
-    ----------
-    kind
-        (k,) place in `KINDS`. A launch includes what is computed again.
-    device
-        (k,) device that executes it, a replica in its turn.
-    run
-        (k,) number of the run, from 0.
-    start, end
-        (k,) ticks.
-    tracks
-        (k, 2) tracks of the device, -1 for none (`placeopt.simulation.pipelines`).
-    task
-        (k,) task that runs, whose output moves, or that starts the stage; -1 for synchronising.
-    edge
-        (k,) edge that stands for a send or a receive; -1 otherwise.
-    period
-        Ticks between two runs.
-    begin, periods
-        The first period of the window, from 0, and the number of periods in it.
-    """
+    """Operations of some runs, one entry for each run of each operation, sorted by start, device and operation."""
 
     kind: Int
+    """(k,) place in `KINDS`. A launch includes what is computed again."""
     device: Int
+    """(k,) device that executes it, a replica in its turn."""
     run: Int
+    """(k,) number of the run, from 0."""
     start: Int
     end: Int
+    """(k,) ticks."""
     tracks: Int
+    """(k, 2) tracks of the device, -1 for none (`placeopt.simulation.pipelines`)."""
     task: Int
+    """(k,) task that runs, whose output moves, or that starts the stage; -1 for synchronising."""
     edge: Int
+    """(k,) edge that stands for a send or a receive; -1 otherwise."""
     period: int
+    """Ticks between two runs."""
     begin: int
     periods: int
+    """The first period of the window, from 0, and the number of periods in it."""
 
     def __repr__(self) -> str:
         return f"<Occurrences: {len(self.kind):,} in {self.periods} periods of {self.period:,} ticks>"

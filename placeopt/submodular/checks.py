@@ -40,23 +40,16 @@ Elements = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A violation of a property; sets are listed in the order in which their elements were added.
-
-    Attributes
-    ----------
-    before, after
-        S and T. For monotonicity, both are S; for the order, both are the same set.
-    element
-        e; None for the order.
-    gain_before, gain_after
-        The gains of e at S and at T. For monotonicity, both are equal; for the order, these are the two values.
-    """
+    """A violation of a property; sets are listed in the order in which their elements were added."""
 
     before: Elements
     after: Elements
+    """S and T. For monotonicity, both are S; for the order, both are the same set."""
     element: int | None
+    """e; None for the order."""
     gain_before: float
     gain_after: float
+    """The gains of e at S and at T. For monotonicity, both are equal; for the order, these are the two values."""
 
 
 Recheck = Callable[[Elements, Elements, int | None], Counterexample | None]
@@ -65,25 +58,17 @@ Recheck = Callable[[Elements, Elements, int | None], Counterexample | None]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Findings on one property.
-
-    Attributes
-    ----------
-    claimed
-        Whether the function claims it.
-    cases, violations
-        Number of comparisons, and of those that failed by more than the tolerance.
-    worst
-        The largest violation, reduced; None if there is none.
-    exhaustive
-        Whether all cases were compared.
-    """
+    """Findings on one property."""
 
     claimed: bool
+    """Whether the function claims it."""
     cases: int
     violations: int
+    """Number of comparisons, and of those that failed by more than the tolerance."""
     worst: Counterexample | None
+    """The largest violation, reduced; None if there is none."""
     exhaustive: bool
+    """Whether all cases were compared."""
 
     @property
     def refuted(self) -> bool:

@@ -29,19 +29,13 @@ State = TypeVar("State")
 
 @runtime_checkable
 class Independence(Protocol[State]):
-    """A family of independent subsets of {0, ..., size - 1}.
-
-    Attributes
-    ----------
-    matroid
-        Whether the family claims to be a matroid.
-    matroids
-        A number of matroids whose intersection the family claims to be, 1 for a matroid; None if unknown.
-    """
+    """A family of independent subsets of {0, ..., size - 1}."""
 
     size: int
     matroid: bool
+    """Whether the family claims to be a matroid."""
     matroids: int | None
+    """A number of matroids whose intersection the family claims to be, 1 for a matroid; None if unknown."""
 
     def start(self) -> State:
         """The state of the empty set."""

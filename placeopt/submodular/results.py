@@ -32,57 +32,38 @@ FAILURE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The statement f(S) >= ratio · f(OPT), or the reasons why nothing is proved.
-
-    Attributes
-    ----------
-    ratio
-        None if nothing is proved.
-    text
-        The statement in one sentence.
-    void
-        The reasons why nothing is proved; empty if `ratio` is given.
-    expected
-        Whether the ratio holds for the expected value over the seeds only.
-    failure
-        The probability, over the samples, that the ratio does not hold.
-    """
+    """The statement f(S) >= ratio · f(OPT), or the reasons why nothing is proved."""
 
     ratio: float | None
+    """None if nothing is proved."""
     text: str
+    """The statement in one sentence."""
     void: tuple[str, ...] = ()
+    """The reasons why nothing is proved; empty if `ratio` is given."""
     expected: bool = False
+    """Whether the ratio holds for the expected value over the seeds only."""
     failure: float = 0.0
+    """The probability, over the samples, that the ratio does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Maximised:
-    """The set that a maximiser returns.
-
-    Attributes
-    ----------
-    elements
-        (k,) The elements in the order of choice.
-    value
-        f(elements).
-    values, gains
-        (k,) f after each element, and the gain of the element that the maximiser computed.
-    evaluations
-        Number of gains that the maximiser computed, without those for the bound.
-    bound
-        Upper bound on f of any independent set, up to rounding, if the claims of the function are true; None if
-        unknown.
-    guarantee
-        The ratio proved for all instances.
-    """
+    """The set that a maximiser returns."""
 
     elements: Int
+    """(k,) The elements in the order of choice."""
     value: float
+    """f(elements)."""
     values: Float
     gains: Float
+    """(k,) f after each element, and the gain of the element that the maximiser computed."""
     evaluations: int
+    """Number of gains that the maximiser computed, without those for the bound."""
     bound: float | None
+    """Upper bound on f of any independent set, up to rounding, if the claims of the function are true; None if
+    unknown."""
     guarantee: Guarantee
+    """The ratio proved for all instances."""
 
     @property
     def ratio(self) -> float | None:

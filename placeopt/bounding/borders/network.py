@@ -21,20 +21,14 @@ UNCUT = 1 << 61
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """Data that may move between groups: one output, or the payload of one edge with a separate transfer.
-
-    Attributes
-    ----------
-    producer, payload
-        (x,) group that produces it, and its bytes, the fewest of its edges.
-    start, consumer
-        (x + 1,) and (c,) groups other than the producer that consume it, as CSR; at least one for each item.
-    """
+    """Data that may move between groups: one output, or the payload of one edge with a separate transfer."""
 
     producer: Int
     payload: Int
+    """(x,) group that produces it, and its bytes, the fewest of its edges."""
     start: Int
     consumer: Int
+    """(x + 1,) and (c,) groups other than the producer that consume it, as CSR; at least one for each item."""
 
 
 def items_of(problem: Problem) -> Items:

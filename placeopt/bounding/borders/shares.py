@@ -49,25 +49,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """The leader of a team.
-
-    Attributes
-    ----------
-    rules
-        At least one.
-    excluded
-        (g,), whether the device may not run the group.
-    apart
-        (s, 2) separated groups, both ways, sorted.
-    position
-        (g,) place of each group in an order of the graph, to choose branches.
-    """
+    """The leader of a team."""
 
     network: Network
     rules: list[Rule]
+    """At least one."""
     excluded: Bool
+    """(g,), whether the device may not run the group."""
     apart: Int
+    """(s, 2) separated groups, both ways, sorted."""
     position: Int
+    """(g,) place of each group in an order of the graph, to choose branches."""
 
     def without(self, group: int, excluded: Bool) -> Bool:
         """The excluded groups (g,), and those that are separated from a group."""

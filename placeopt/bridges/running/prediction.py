@@ -34,28 +34,19 @@ _DENOMINATOR = 10**6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """Predicted times in seconds; arrays are read-only.
-
-    Attributes
-    ----------
-    start, busy
-        (s,) start of each segment and sum of the durations of its tasks.
-    makespan
-        End of the last segment, where a segment waits for all its inputs and sends its outputs at its end.
-    tasks
-        Makespan of the plan itself, where each task sends its output at its own end.
-    one_device
-        Time of all tasks on the device of the unsplit model; None without one that may run them all.
-    period
-        Time between two results of a pipeline; None for other problems.
-    """
+    """Predicted times in seconds; arrays are read-only."""
 
     start: Float
     busy: Float
+    """(s,) start of each segment and sum of the durations of its tasks."""
     makespan: float
+    """End of the last segment, where a segment waits for all its inputs and sends its outputs at its end."""
     tasks: float
+    """Makespan of the plan itself, where each task sends its output at its own end."""
     one_device: float | None
+    """Time of all tasks on the device of the unsplit model; None without one that may run them all."""
     period: float | None
+    """Time between two results of a pipeline; None for other problems."""
 
 
 @dataclass(frozen=True, slots=True)

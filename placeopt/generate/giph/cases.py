@@ -37,28 +37,19 @@ class Documents(Sequence[Document]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseSet:
-    """Task graphs and device networks, and which of them form problems.
-
-    Attributes
-    ----------
-    name
-        For example "giph-multiple-test".
-    graphs, networks
-        Documents with `tasks`, and documents with `devices` and `links`.
-    joined
-        Combines the name of a problem, a graph and a network into a problem document.
-    matches
-        (graph, network) of each problem, if a graph does not belong on all networks; None: all pairs.
-    passes
-        Passes that the experiment applies to a problem before it searches.
-    """
+    """Task graphs and device networks, and which of them form problems."""
 
     name: str
+    """For example "giph-multiple-test"."""
     graphs: Sequence[Document]
     networks: Sequence[Document]
+    """Documents with `tasks`, and documents with `devices` and `links`."""
     joined: Callable[[str, Document, Document], Document]
+    """Combines the name of a problem, a graph and a network into a problem document."""
     matches: tuple[tuple[int, int], ...] | None = None
+    """(graph, network) of each problem, if a graph does not belong on all networks; None: all pairs."""
     passes: tuple[str, ...] = ()
+    """Passes that the experiment applies to a problem before it searches."""
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Return (graph, network) of each problem, in the order of the released code: network by network."""

@@ -47,25 +47,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskGraph:
-    """A task graph in the units of the paper.
-
-    Attributes
-    ----------
-    work
-        (n,) compute requirement C of each task; tasks are in topological order.
-    hardware
-        (n,) the hardware type that each task requires.
-    edges
-        (producer, consumer) of each edge, sorted by producer; the edges of a producer are in the order of the released
-        code.
-    data
-        (len(edges),) amount of data B of each edge.
-    """
+    """A task graph in the units of the paper."""
 
     work: Floats
+    """(n,) compute requirement C of each task; tasks are in topological order."""
     hardware: tuple[int, ...]
+    """(n,) the hardware type that each task requires."""
     edges: tuple[tuple[int, int], ...]
+    """(producer, consumer) of each edge, sorted by producer; the edges of a producer are in the order of the released
+    code."""
     data: Floats
+    """(len(edges),) amount of data B of each edge."""
 
     def document(self) -> Document:
         """Return the section `tasks`: t0, t1, ... with features hw0, hw1, ... as requirements."""
@@ -81,22 +73,15 @@ class TaskGraph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceNetwork:
-    """A fully connected device network in the units of the paper.
-
-    Attributes
-    ----------
-    delay, inverse_bandwidth
-        (m, m) symmetric, with zeros on the diagonal: data B takes delay + B * inverse_bandwidth.
-    speed
-        (m,) SP of each device: work C takes C / SP.
-    hardware
-        For each device, the hardware types that it supports, in the order of the released code.
-    """
+    """A fully connected device network in the units of the paper."""
 
     delay: Floats
     inverse_bandwidth: Floats
+    """(m, m) symmetric, with zeros on the diagonal: data B takes delay + B * inverse_bandwidth."""
     speed: Floats
+    """(m,) SP of each device: work C takes C / SP."""
     hardware: tuple[tuple[int, ...], ...]
+    """For each device, the hardware types that it supports, in the order of the released code."""
 
     def document(self, *, idle: bool = False) -> Document:
         """Return the sections `devices` and `links`: d0, d1, ... with features hw0, hw1, ...

@@ -89,19 +89,13 @@ _CAMERAS = 4
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """The latency model of appendix B.4 for one processor: a task takes C_i T_j + S_j ms on device type j.
-
-    Attributes
-    ----------
-    work
-        C_i of each task. A unit takes 1 ms on type C, after the start-up.
-    unit, startup
-        T_j and S_j in ms of each device type.
-    """
+    """The latency model of appendix B.4 for one processor: a task takes C_i T_j + S_j ms on device type j."""
 
     work: Mapping[str, float]
+    """C_i of each task. A unit takes 1 ms on type C, after the start-up."""
     unit: Mapping[str, float]
     startup: Mapping[str, float]
+    """T_j and S_j in ms of each device type."""
 
 
 def fitted(processor: str) -> Latency:

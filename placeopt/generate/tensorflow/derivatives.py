@@ -21,7 +21,6 @@ class Slices:
     sizes: Tensor
     """The shape of the tensor, as a tensor."""
     like: Tensor
-    """The tensor."""
 
 
 Gradient = Tensor | Slices

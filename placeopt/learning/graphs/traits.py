@@ -13,18 +13,12 @@ from placeopt.model.problem import Problem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traits:
-    """The work of each task and the speed of each device.
-
-    Attributes
-    ----------
-    work
-        (n,) work of each task, 0 for a task that takes no time; in a unit of its own.
-    speed
-        (m,) work per tick of each device, positive.
-    """
+    """The work of each task and the speed of each device."""
 
     work: Float
+    """(n,) work of each task, 0 for a task that takes no time; in a unit of its own."""
     speed: Float
+    """(m,) work per tick of each device, positive."""
 
     def __post_init__(self) -> None:
         for array in (self.work, self.speed):

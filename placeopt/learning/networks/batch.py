@@ -16,31 +16,21 @@ from placeopt.model.arrays import Int
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The nodes of a batch level by level in one direction, as message passing in topological order visits them.
-
-    Attributes
-    ----------
-    rank
-        (N,) position of each node if nodes are sorted by level.
-    node
-        (N,) the node at each position.
-    edge
-        (E,) edges sorted by the level of the node that they enter.
-    sender
-        (E,) position of the node that each of these edges leaves.
-    receiver
-        (E,) position of the node that it enters, within its level.
-    node_bounds, edge_bounds
-        Positions at which levels start, and the end.
-    """
+    """The nodes of a batch level by level in one direction, as message passing in topological order visits them."""
 
     rank: Tensor
+    """(N,) position of each node if nodes are sorted by level."""
     node: Tensor
+    """(N,) the node at each position."""
     edge: Tensor
+    """(E,) edges sorted by the level of the node that they enter."""
     sender: Tensor
+    """(E,) position of the node that each of these edges leaves."""
     receiver: Tensor
+    """(E,) position of the node that it enters, within its level."""
     node_bounds: tuple[int, ...]
     edge_bounds: tuple[int, ...]
+    """Positions at which levels start, and the end."""
 
 
 class Batch:

@@ -42,30 +42,21 @@ POTENTIALS: tuple[Potential, ...] = get_args(Potential)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What is trained on what: the arguments of `placeopt train` that decide the weights.
-
-    Attributes
-    ----------
-    data_set, problems
-        The data set, or problem files and folders, to train on.
-    evaluate_on
-        Problem files and folders to evaluate on; by default, those of the data set, or the training problems.
-    variant, potential, faults
-        As in `make_agent`; `faults` are those of the network, of the view and of training.
-    objective
-        The metric that searches minimise.
-    settings
-        Parameters of training, without faults.
-    """
+    """What is trained on what: the arguments of `placeopt train` that decide the weights."""
 
     data_set: str | None = None
     problems: tuple[str, ...] = ()
+    """The data set, or problem files and folders, to train on."""
     evaluate_on: tuple[str, ...] = ()
+    """Problem files and folders to evaluate on; by default, those of the data set, or the training problems."""
     variant: str = "giph"
     potential: str = "paper"
     faults: tuple[str, ...] = ()
+    """As in `make_agent`; `faults` are those of the network, of the view and of training."""
     objective: str = "makespan"
+    """The metric that searches minimise."""
     settings: Settings = field(default_factory=Settings)
+    """Parameters of training, without faults."""
 
     def __post_init__(self) -> None:
         if (self.data_set is None) == (not self.problems):

@@ -63,18 +63,12 @@ class Problems(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of the learning curve.
-
-    Attributes
-    ----------
-    episode
-        Number of episodes before.
-    ratio
-        Mean over the evaluation's problems of the best value found, divided by the `reference` of the problem.
-    """
+    """A point of the learning curve."""
 
     episode: int
+    """Number of episodes before."""
     ratio: float
+    """Mean over the evaluation's problems of the best value found, divided by the `reference` of the problem."""
 
 
 @dataclass(slots=True)

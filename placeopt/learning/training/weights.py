@@ -69,55 +69,39 @@ class State(_Part):
 
 
 class Header(_Part):
-    """Everything needed to use weights, and to train them again.
-
-    Attributes
-    ----------
-    format, kind
-        Version of the header, and what the file holds.
-    placeopt, torch
-        Versions of the libraries that wrote the file.
-    variant, potential, faults, devices
-        Arguments of `make_agent`.
-    features
-        Numbers of features; a different number does not fit the weights.
-    settings
-        Parameters of training, with the seed.
-    objective
-        What the searches minimise.
-    data_set, train, evaluation
-        The data set, the problem files to train on, and those to evaluate on.
-    digest
-        Hash of the problems in files; empty without.
-    episode
-        Number of episodes after which the network had the weights.
-    ratio
-        Their evaluation (`placeopt.learning.training.reinforce.Point`); None if they were not evaluated.
-    command
-        The command that trains them.
-    state
-        The rest of a checkpoint.
-    """
+    """Everything needed to use weights, and to train them again."""
 
     format: int
     kind: Kind
+    """Version of the header, and what the file holds."""
     placeopt: str
     torch: str
+    """Versions of the libraries that wrote the file."""
     variant: str
     potential: Potential
     faults: frozenset[Fault]
     devices: int = Field(ge=1, le=MOST_DEVICES)
+    """Arguments of `make_agent`."""
     features: Features
+    """Numbers of features; a different number does not fit the weights."""
     settings: Settings
+    """Parameters of training, with the seed."""
     objective: str
+    """What the searches minimise."""
     data_set: str | None
     train: tuple[str, ...]
     evaluation: tuple[str, ...]
+    """The data set, the problem files to train on, and those to evaluate on."""
     digest: str
+    """Hash of the problems in files; empty without."""
     episode: int = Field(ge=0)
+    """Number of episodes after which the network had the weights."""
     ratio: Finite | None
+    """Their evaluation (`placeopt.learning.training.reinforce.Point`); None if they were not evaluated."""
     command: str
+    """The command that trains them."""
     state: State | None = None
+    """The rest of a checkpoint."""
 
 
 class Policy(NamedTuple):
@@ -265,21 +249,14 @@ class InvalidTensorsError(Exception):
 
 
 class Content(NamedTuple):
-    """The content of a file.
-
-    Attributes
-    ----------
-    arrays
-        The tensors of the type F32 by name.
-    others
-        The types of all other tensors, whose values are not read.
-    texts
-        The texts by name.
-    """
+    """The content of a file."""
 
     arrays: dict[str, NDArray[np.float32]]
+    """The tensors of the type F32 by name."""
     others: dict[str, str]
+    """The types of all other tensors, whose values are not read."""
     texts: dict[str, str]
+    """The texts by name."""
 
 
 def read_tensors(data: bytes) -> Content:

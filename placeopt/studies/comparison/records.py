@@ -27,37 +27,25 @@ Key = tuple[str, str, str, int, float | None, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The identity of a run of one solver on one problem. Times are in seconds.
-
-    Attributes
-    ----------
-    problem
-        Name of the problem.
-    file
-        Path of the problem file as given, None for a problem made in code.
-    fingerprint
-        Hash of the problem.
-    solver
-        Name of the solver: "cp-sat".
-    settings
-        The given settings, checked; the others have the solver's defaults (see `Record.result`).
-    time_limit
-        None for no limit.
-    threads
-        Threads that the solver may use.
-    place
-        Indices of the problem and of the solver in the comparison; (0, 0) in older ledgers.
-    """
+    """The identity of a run of one solver on one problem. Times are in seconds."""
 
     problem: str
+    """Name of the problem."""
     file: str | None
+    """Path of the problem file as given, None for a problem made in code."""
     fingerprint: str
+    """Hash of the problem."""
     solver: str
+    """Name of the solver: "cp-sat"."""
     settings: Mapping[str, Any]
+    """The given settings, checked; the others have the solver's defaults (see `Record.result`)."""
     seed: int
     time_limit: float | None
+    """None for no limit."""
     threads: int = 1
+    """Threads that the solver may use."""
     place: tuple[int, int] = (0, 0)
+    """Indices of the problem and of the solver in the comparison; (0, 0) in older ledgers."""
 
     @property
     def key(self) -> Key:

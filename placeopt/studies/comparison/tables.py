@@ -35,53 +35,37 @@ def solver_label(record: Record) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One solver on one problem, over all seeds.
-
-    Attributes
-    ----------
-    solver
-        `solver_label`, with settings.
-    verdict, message
-        feasible if any run is feasible, else the verdict of the first run; the reason, or why some runs failed.
-    runs, feasible
-        Number of runs, and number of runs with a feasible schedule.
-    objective
-        Lower median of the feasible runs, so a value that some run has; None without a feasible run.
-    levels
-        The objective of that run, one value per level.
-    spread
-        (largest - smallest) / median of the feasible runs; None for fewer than two.
-    gap, ratio
-        Gap of the median to the best bound of the problem, and its ratio to the best value of any run.
-    latency
-        Ticks of the latency of that run, for a pipeline.
-    slr, seconds
-        Lower median of the feasible runs; lower median of all runs with a run time.
-    peak_memory
-        Bytes on the fullest device, the maximum of the feasible runs.
-    process_memory
-        Bytes of main memory that the process of a run held at most, the maximum of all runs that report it.
-    certificate
-        `certificate_of` of the runs, the weakest one; None if no run proved anything.
-    """
+    """One solver on one problem, over all seeds."""
 
     problem: str
     solver: str
+    """`solver_label`, with settings."""
     verdict: Verdict
     message: str
+    """feasible if any run is feasible, else the verdict of the first run; the reason, or why some runs failed."""
     runs: int
     feasible: int
+    """Number of runs, and number of runs with a feasible schedule."""
     objective: Value | None
+    """Lower median of the feasible runs, so a value that some run has; None without a feasible run."""
     levels: tuple[Value, ...] | None
+    """The objective of that run, one value per level."""
     spread: float | None
+    """(largest - smallest) / median of the feasible runs; None for fewer than two."""
     gap: float | None
     ratio: float | None
+    """Gap of the median to the best bound of the problem, and its ratio to the best value of any run."""
     latency: int | None
+    """Ticks of the latency of that run, for a pipeline."""
     slr: float | None
     seconds: float | None
+    """Lower median of the feasible runs; lower median of all runs with a run time."""
     peak_memory: int | None
+    """Bytes on the fullest device, the maximum of the feasible runs."""
     process_memory: int | None
+    """Bytes of main memory that the process of a run held at most, the maximum of all runs that report it."""
     certificate: Certified | None
+    """`certificate_of` of the runs, the weakest one; None if no run proved anything."""
 
 
 @dataclass(frozen=True)

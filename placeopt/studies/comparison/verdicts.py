@@ -46,26 +46,18 @@ def feasible_levels(record: Record) -> tuple[Value, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Best value and best bound of all runs of one problem.
-
-    Attributes
-    ----------
-    best, best_solver
-        The first level of the best feasible schedule, and the first solver that found it; None without one.
-    levels
-        All levels of that schedule. Schedules are compared by all levels, in their order.
-    bound, bound_source
-        The largest bound of the first level that no feasible schedule disproves, and its origin; None without one.
-    optimal
-        Whether the best schedule is proved optimal: on all levels, which a bound of the first one does not prove.
-    """
+    """Best value and best bound of all runs of one problem."""
 
     best: Value | None
     best_solver: str | None
+    """The first level of the best feasible schedule, and the first solver that found it; None without one."""
     levels: tuple[Value, ...] | None
+    """All levels of that schedule. Schedules are compared by all levels, in their order."""
     bound: Value | None
     bound_source: str | None
+    """The largest bound of the first level that no feasible schedule disproves, and its origin; None without one."""
     optimal: bool
+    """Whether the best schedule is proved optimal: on all levels, which a bound of the first one does not prove."""
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Standing:

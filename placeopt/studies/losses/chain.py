@@ -45,30 +45,19 @@ BLOCKS, BLOCK_SOLVER = CeleritasFusion(memory=1.0, colocation="keep"), "cp-sat"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A problem of the chain, and what is known of its optimum.
-
-    Attributes
-    ----------
-    rule
-        What it keeps of the schedule found.
-    problem
-        The problem.
-    schedule
-        The best known schedule, which the verifier accepts.
-    values
-        Its objective, one value per level.
-    bound
-        The best proven lower bound of the objective's first level.
-    bound_source
-        Who proved it.
-    """
+    """A problem of the chain, and what is known of its optimum."""
 
     rule: Rule
+    """What it keeps of the schedule found."""
     problem: Problem
     schedule: Schedule
+    """The best known schedule, which the verifier accepts."""
     values: tuple[Value, ...]
+    """Its objective, one value per level."""
     bound: Value
+    """The best proven lower bound of the objective's first level."""
     bound_source: str
+    """Who proved it."""
 
     @property
     def objective(self) -> Value:

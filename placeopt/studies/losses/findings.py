@@ -30,21 +30,14 @@ TEXTS: dict[Rule, str] = {"free": "any schedule", "clusters": "these clusters", 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What a restriction costs, as a share of the optimum without it: at least and at most, both proved.
-
-    Attributes
-    ----------
-    name
-        fusion, placement, devices, order or total.
-    at_least
-        A proven lower limit.
-    at_most
-        A proven upper limit; None if there is none, because the lower bound of the optimum is 0.
-    """
+    """What a restriction costs, as a share of the optimum without it: at least and at most, both proved."""
 
     name: str
+    """fusion, placement, devices, order or total."""
     at_least: Fraction
+    """A proven lower limit."""
     at_most: Fraction | None
+    """A proven upper limit; None if there is none, because the lower bound of the optimum is 0."""
 
     @property
     def proved(self) -> bool:

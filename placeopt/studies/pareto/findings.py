@@ -27,22 +27,15 @@ LEGEND = "gap: no schedule that is as good in one metric is better in the other 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point of the front: a verified schedule, its values, and what is proved of them.
-
-    Attributes
-    ----------
-    values
-        Both metrics of the schedule, in their units.
-    bounds
-        For each metric, a proven lower bound for all schedules that are not worse in the other metric.
-    gaps
-        (value - bound) / value of each metric.
-    """
+    """A point of the front: a verified schedule, its values, and what is proved of them."""
 
     schedule: Schedule
     values: Pair
+    """Both metrics of the schedule, in their units."""
     bounds: Pair
+    """For each metric, a proven lower bound for all schedules that are not worse in the other metric."""
     gaps: tuple[float, float]
+    """(value - bound) / value of each metric."""
 
     @property
     def gap(self) -> float:

@@ -42,27 +42,20 @@ SKETCHER = "tabu"
 
 @dataclass(slots=True)
 class Search:
-    """The state of a search.
-
-    Attributes
-    ----------
-    problems
-        The problem with each metric as its objective.
-    wanted
-        Number of points at which the search only proves; None for all points.
-    options
-        Arguments of `solve` for each solve.
-    """
+    """The state of a search."""
 
     problems: tuple[Problem, Problem]
+    """The problem with each metric as its objective."""
     metrics: tuple[Metric, Metric]
     solver: Solver
     wanted: int | None
+    """Number of points at which the search only proves; None for all points."""
     clock: Clock
     stopped: Callable[[], bool]
     report: Callable[[str], None]
     initial: Schedule | str | None
     options: Mapping[str, Any]
+    """Arguments of `solve` for each solve."""
     schedules: dict[Pair, Schedule] = field(default_factory=dict)
     proved: Staircase = field(default_factory=Staircase)
     results: list[Result] = field(default_factory=list)

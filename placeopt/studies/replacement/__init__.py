@@ -199,27 +199,19 @@ Why = Literal["new", "gone", "barred", "chosen"]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A task that changes its device.
-
-    Attributes
-    ----------
-    task, source, target
-        Names of the task and of the devices; source is None for a new task.
-    bytes
-        Bytes sent over the link; 0 if the old device no longer exists.
-    ticks
-        Duration of the move, including startup.
-    why
-        new: the task had no device. gone: its device was removed. barred: its device may no longer run it or a task of
-        its group. chosen: moving pays off.
-    """
+    """A task that changes its device."""
 
     task: str
     source: str | None
     target: str
+    """Names of the task and of the devices; source is None for a new task."""
     bytes: int
+    """Bytes sent over the link; 0 if the old device no longer exists."""
     ticks: int
+    """Duration of the move, including startup."""
     why: Why
+    """new: the task had no device. gone: its device was removed. barred: its device may no longer run it or a task of
+    its group. chosen: moving pays off."""
 
 
 @dataclass(frozen=True, slots=True)

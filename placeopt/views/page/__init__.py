@@ -236,19 +236,13 @@ def schedule_data(problem: Problem, schedule: Schedule, packing: Packing) -> dic
 
 
 class _Bars(NamedTuple):
-    """The bars of tasks, sorted by row, start and end: one in the row of each device that a task occupies.
-
-    Attributes
-    ----------
-    task, row
-        (b,) of each bar.
-    first
-        (n,) the row of the first device of each task, where its transfers start and end.
-    """
+    """The bars of tasks, sorted by row, start and end: one in the row of each device that a task occupies."""
 
     task: Int
     row: Int
+    """(b,) of each bar."""
     first: Int
+    """(n,) the row of the first device of each task, where its transfers start and end."""
 
 
 def _rows(problem: Problem, schedule: Schedule) -> tuple[list[tuple[int, int]], _Bars]:

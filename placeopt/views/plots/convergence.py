@@ -37,21 +37,15 @@ _WORST = 1.3
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """One run on one problem.
-
-    Attributes
-    ----------
-    points
-        (seconds, incumbent, bound) in order of time, None where unknown. The last point is the end of the run.
-    objective, resolution
-        The objective as text, and seconds per tick.
-    """
+    """One run on one problem."""
 
     problem: str
     solver: str
     points: tuple[tuple[float, float | None, float | None], ...]
+    """(seconds, incumbent, bound) in order of time, None where unknown. The last point is the end of the run."""
     objective: str = "makespan"
     resolution: float = 1e-9
+    """The objective as text, and seconds per tick."""
 
 
 def incumbents(course: Course) -> tuple[list[float], list[float]]:

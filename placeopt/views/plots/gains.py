@@ -26,22 +26,15 @@ _BOUND = (1.0, 1.6)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A change, and bounds on the optimum of the changed problem.
-
-    Attributes
-    ----------
-    text
-        The change in words.
-    low, high
-        The lower bound, and the objective of the best schedule; None if unknown.
-    note
-        Text next to the bar.
-    """
+    """A change, and bounds on the optimum of the changed problem."""
 
     text: str
+    """The change in words."""
     low: float | None
     high: float | None
+    """The lower bound, and the objective of the best schedule; None if unknown."""
     note: str = ""
+    """Text next to the bar."""
 
 
 @styled()

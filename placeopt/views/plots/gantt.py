@@ -72,39 +72,27 @@ _TALLEST = 8.0  # the largest height of a row
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of devices, in the order of the chart.
-
-    Attributes
-    ----------
-    devices
-        The devices that have a row.
-    middle, half
-        (m,) the middle of each row and half the height of its bars; rows of one lane are 1 apart.
-    lanes
-        (m,) lanes of each row, one below the other.
-    low, high
-        (b,) where each bar begins and ends.
-    path
-        (n,) where the critical path passes it.
-    task, device
-        (b,) each bar: a task, and the device in whose row it is. The bars of a task follow each other.
-    bar
-        (n,) the first bar of each task.
-    end
-        Where the last row ends.
-    """
+    """The rows of devices, in the order of the chart."""
 
     devices: list[int]
+    """The devices that have a row."""
     middle: Float
     half: Float
+    """(m,) the middle of each row and half the height of its bars; rows of one lane are 1 apart."""
     lanes: Int
+    """(m,) lanes of each row, one below the other."""
     low: Float
     high: Float
+    """(b,) where each bar begins and ends."""
     path: Float
+    """(n,) where the critical path passes it."""
     task: Int
     device: Int
+    """(b,) each bar: a task, and the device in whose row it is. The bars of a task follow each other."""
     bar: Int
+    """(n,) the first bar of each task."""
     end: float
+    """Where the last row ends."""
 
 
 def make_rows(problem: Problem, schedule: Schedule, *, detailed: bool) -> Rows:

@@ -38,21 +38,14 @@ PRICED = Objective(((Term("makespan"), Term("relocation")),))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """A known schedule of an arc.
-
-    Attributes
-    ----------
-    ticks
-        Its length.
-    held
-        (m,) bytes that it adds to each device; the bytes of the first cut belong to the block before.
-    schedule
-        None if the block has no tasks between its cuts.
-    """
+    """A known schedule of an arc."""
 
     ticks: int
+    """Its length."""
     held: Int
+    """(m,) bytes that it adds to each device; the bytes of the first cut belong to the block before."""
     schedule: Schedule | None
+    """None if the block has no tasks between its cuts."""
 
 
 @dataclass(slots=True, eq=False)
@@ -146,34 +139,23 @@ class EqualArcs:
 
 @dataclass(slots=True, eq=False)
 class Arc:
-    """The schedules of a block whose ends run on given devices.
-
-    Attributes
-    ----------
-    start, end
-        Classes of the devices of the first and the last cut; 0 for a missing cut.
-    devices
-        Examples of these devices, -1 for a missing cut; equal if both cuts run on one device.
-    lower
-        A lower bound of the length in ticks, known before any block problem is built.
-    exact
-        Whether `lower` is the length: the block consists of its cuts, which no constraint restricts.
-    equal
-        Block problems and known schedules, shared by equal arcs; None before a block problem is built.
-    whole
-        The block problem without prices and limits; None before it is built.
-    priced
-        Block problems by prices.
-    """
+    """The schedules of a block whose ends run on given devices."""
 
     start: int
     end: int
+    """Classes of the devices of the first and the last cut; 0 for a missing cut."""
     devices: tuple[int, int]
+    """Examples of these devices, -1 for a missing cut; equal if both cuts run on one device."""
     lower: int
+    """A lower bound of the length in ticks, known before any block problem is built."""
     exact: bool = False
+    """Whether `lower` is the length: the block consists of its cuts, which no constraint restricts."""
     equal: EqualArcs | None = None
+    """Block problems and known schedules, shared by equal arcs; None before a block problem is built."""
     whole: BlockProblem | None = None
+    """The block problem without prices and limits; None before it is built."""
     priced: dict[tuple[int, ...], BlockProblem] = field(default_factory=dict)
+    """Block problems by prices."""
 
     @property
     def same(self) -> bool:

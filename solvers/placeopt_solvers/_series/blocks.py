@@ -44,23 +44,16 @@ from .cuts import Block
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A block as a problem whose ends may run on any of their devices.
-
-    Attributes
-    ----------
-    problem
-        Names of tasks are numbers, so that equal blocks have equal fingerprints.
-    tasks, edges
-        The original index of each task and edge.
-    first, last
-        The places of the cuts in `tasks`; -1 for a missing one.
-    """
+    """A block as a problem whose ends may run on any of their devices."""
 
     problem: Problem
+    """Names of tasks are numbers, so that equal blocks have equal fingerprints."""
     tasks: Int
     edges: Int
+    """The original index of each task and edge."""
     first: int
     last: int
+    """The places of the cuts in `tasks`; -1 for a missing one."""
 
     def pinned(self, start: int, end: int, capacity: Int) -> Problem:
         """Return the block problem of two devices with these capacities; a device of -1 leaves its cut free."""

@@ -50,18 +50,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """A problem cut into blocks, and what they leave out.
-
-    Attributes
-    ----------
-    blocks
-        One more than there are cuts; the last task of each is the first of the next.
-    loose
-        Tasks in no block: neither ancestors nor descendants of some cut.
-    """
+    """A problem cut into blocks, and what they leave out."""
 
     blocks: tuple[Block, ...]
+    """One more than there are cuts; the last task of each is the first of the next."""
     loose: Int
+    """Tasks in no block: neither ancestors nor descendants of some cut."""
 
     @property
     def cuts(self) -> list[int]:

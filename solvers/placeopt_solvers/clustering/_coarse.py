@@ -32,27 +32,18 @@ Executions = tuple[Execution, ...]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one placer achieved on a fused problem.
-
-    Attributes
-    ----------
-    placer
-        Its name.
-    execution
-        How its placement is executed; "" without a schedule.
-    found
-        The schedule of the original problem or None, and a note.
-    reduction
-        The fusion whose clusters it placed; None if it placed colocation groups one by one.
-    badness
-        Whether there is no schedule; bytes over capacity; lateness and makespan in ticks. The least is the best.
-    """
+    """What one placer achieved on a fused problem."""
 
     placer: str
+    """Its name."""
     execution: Execution | Literal[""]
+    """How its placement is executed; "" without a schedule."""
     found: Construction
+    """The schedule of the original problem or None, and a note."""
     reduction: Reduction | None
+    """The fusion whose clusters it placed; None if it placed colocation groups one by one."""
     badness: tuple[bool, int, int, int]
+    """Whether there is no schedule; bytes over capacity; lateness and makespan in ticks. The least is the best."""
 
 
 def solve_coarse(problem: Problem, options: Options, fusion: CeleritasFusion, *placers: Placer) -> Answer:

@@ -34,18 +34,12 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a search found for a period.
-
-    Attributes
-    ----------
-    pieces
-        A division with at most that period, first stage first; None if none was found.
-    least
-        A period below which no division exists, if none exists for the period; else None.
-    """
+    """What a search found for a period."""
 
     pieces: list[Piece] | None = None
+    """A division with at most that period, first stage first; None if none was found."""
     least: int | None = None
+    """A period below which no division exists, if none exists for the period; else None."""
 
 
 class Divider:

@@ -43,50 +43,37 @@ class Item:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """The numbers of a model.
-
-    Attributes
-    ----------
-    line
-        Whether slots have positions: every device has one stage in each direction and is its own machine, and the order
-        of backward stages follows from that of the forward stages.
-    unit
-        (n,) unit of each task: its colocation group, or what must share a stage in a line.
-    time
-        Ticks in a unit of time, which divides all ticks.
-    team
-        Most devices of a team of each class.
-    computing, again
-        (u, c) time of each unit on each class, and of its forward tasks that have backward tasks.
-    allowed
-        (u, c), whether the class may run the unit.
-    fixed, kept, source, gradient
-        (u,) bytes, as in `Nodes`.
-    budgets
-        What each unit uses of each budget on each class (u, c), and the capacity.
-    ahead, behind
-        (u,), whether the unit has forward tasks, and backward tasks.
-    """
+    """The numbers of a model."""
 
     problem: Problem
     line: bool
+    """Whether slots have positions: every device has one stage in each direction and is its own machine, and the order
+    of backward stages follows from that of the forward stages."""
     opposite: bool
     unit: Int
+    """(n,) unit of each task: its colocation group, or what must share a stage in a line."""
     devices: list[list[int]]
     slots: list[Slot]
     positions: int
     time: int
+    """Ticks in a unit of time, which divides all ticks."""
     team: list[int]
+    """Most devices of a team of each class."""
     computing: Int
     again: Int
+    """(u, c) time of each unit on each class, and of its forward tasks that have backward tasks."""
     allowed: Bool
+    """(u, c), whether the class may run the unit."""
     fixed: Int
     kept: Int
     source: Int
     gradient: Int
+    """(u,) bytes, as in `Nodes`."""
     budgets: list[tuple[Int, int]]
+    """What each unit uses of each budget on each class (u, c), and the capacity."""
     ahead: Bool
     behind: Bool
+    """(u,), whether the unit has forward tasks, and backward tasks."""
     items: list[Item]
 
     @property

@@ -37,28 +37,19 @@ ROUNDS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """What merging depends on: k units and p pairs of them, of which the first begins before the second.
-
-    Attributes
-    ----------
-    first, second
-        (p,) units of each pair, sorted by the first and the second.
-    shared
-        (p,) bytes that move between them if they are apart.
-    ordered
-        Whether pairs must stay acyclic.
-    ticks
-        (k,) mean over the devices.
-    kind
-        (k,) units merge only with those of the same kind.
-    """
+    """What merging depends on: k units and p pairs of them, of which the first begins before the second."""
 
     first: Int
     second: Int
+    """(p,) units of each pair, sorted by the first and the second."""
     shared: Int
+    """(p,) bytes that move between them if they are apart."""
     ordered: bool
+    """Whether pairs must stay acyclic."""
     ticks: Float
+    """(k,) mean over the devices."""
     kind: Int
+    """(k,) units merge only with those of the same kind."""
 
     def following(self) -> list[list[int]]:
         """The second units of the pairs of each unit."""

@@ -46,50 +46,36 @@ class Items:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Nodes:
-    """Nodes, classes of devices, and what nodes take of them.
-
-    Attributes
-    ----------
-    node
-        (n,) node of each task.
-    before, after
-        (p,) pairs of nodes in the order of their stages.
-    computing, again
-        (k, c) ticks of a node on a class, and of its forward tasks that have backward tasks.
-    forbidden
-        (k, c), whether the class may not run the node.
-    fixed, kept, source, gradient
-        (k,) bytes: held once, outputs of forward tasks, those that are kept even if outputs are computed again, and
-        gradients.
-    directions
-        (k, 2), whether the node has forward tasks, and backward tasks.
-    devices
-        The devices of each class.
-    opposite
-        Whether backward stages run in the opposite order of the forward stages.
-    complete
-        Whether every placement with one stage per device is a sequence of sets of nodes, which costs no less than its
-        nodes and items say.
-    exact
-        Whether such a sequence is also a placement, which costs no more.
-    """
+    """Nodes, classes of devices, and what nodes take of them."""
 
     node: Int
+    """(n,) node of each task."""
     before: Int
     after: Int
+    """(p,) pairs of nodes in the order of their stages."""
     computing: Int
     again: Int
+    """(k, c) ticks of a node on a class, and of its forward tasks that have backward tasks."""
     forbidden: Bool
+    """(k, c), whether the class may not run the node."""
     fixed: Int
     kept: Int
     source: Int
     gradient: Int
+    """(k,) bytes: held once, outputs of forward tasks, those that are kept even if outputs are computed again, and
+    gradients."""
     directions: Bool
+    """(k, 2), whether the node has forward tasks, and backward tasks."""
     items: Items
     devices: list[list[int]]
+    """The devices of each class."""
     opposite: bool
+    """Whether backward stages run in the opposite order of the forward stages."""
     complete: bool
+    """Whether every placement with one stage per device is a sequence of sets of nodes, which costs no less than its
+    nodes and items say."""
     exact: bool
+    """Whether such a sequence is also a placement, which costs no more."""
 
     @property
     def count(self) -> int:
