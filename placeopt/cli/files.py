@@ -30,10 +30,7 @@ def check_targets(*targets: tuple[str, Path | None]) -> None:
     Afterwards, reading one of them is an error (`placeopt.io.files.check_input`), which protects the problem, its graph
     file and plans. A lost stdout no longer ends the command, because a file will hold the result.
 
-    Raises
-    ------
-    UsageError
-        If an output cannot be written, or would overwrite another one.
+    Raises a UsageError if an output cannot be written, or would overwrite another one.
     """
     wanted = [(option, path) for option, path in targets if path is not None]
     found: dict[Identity, tuple[str, Path]] = {}
@@ -95,10 +92,7 @@ def write_document(document: dict[str, Any], out: Path | None) -> None:
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield an empty folder that gets the name `path` at the end; after an exception, nothing of it remains.
 
-    Raises
-    ------
-    UsageError
-        If there is such a file or folder with content, or the folder cannot be written.
+    Raises a UsageError if there is such a file or folder with content, or the folder cannot be written.
     """
     shown = f"cannot write {_shown(path)}"
     if path.is_dir() and not path.is_symlink():

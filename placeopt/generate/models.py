@@ -97,10 +97,7 @@ TENSORFLOW = "operations of TensorFlow 1.12 (Abadi et al., OSDI 2016)"
 def model_graph(name: str, **options: Any) -> Graph:
     """Generate the kernels of a model, with backward operators in training.
 
-    Raises
-    ------
-    UsageError
-        If the model or an option is unknown, or a value is not valid.
+    Raises a UsageError if the model or an option is unknown, or a value is not valid.
     """
     checked = _options(name, options)
     graph = MODELS[name].build(checked)

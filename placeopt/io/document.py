@@ -126,10 +126,8 @@ def read_document(path: StrPath) -> Document:
 
     Standard input and pipes are read as JSON if they begin like a JSON object.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds several documents.
+    Raises a DocumentError if the file cannot be read, is too large, is not UTF-8 text, has a syntax error, or holds
+    several documents.
     """
     path = checked_path(path)
     with reading(path):
@@ -196,21 +194,12 @@ class NamedFiles:
     def read(self, name: str) -> Document:
         """Read the document in a file that a spec names.
 
-        Raises
-        ------
-        DocumentError
-            If the caller does not allow the file, or it is not valid (see `read_document`).
+        Raises a DocumentError if the caller does not allow the file, or it is not valid (see `read_document`).
         """
         return read_document(self.path(name))
 
     def path(self, name: str) -> Path:
-        """The path of a file that a spec names.
-
-        Raises
-        ------
-        DocumentError
-            If the caller does not allow it.
-        """
+        """The path of a file that a spec names; raises a DocumentError if the caller does not allow it."""
         if self.allowed == "none":
             raise _failure(
                 _visible(name),

@@ -126,10 +126,7 @@ def read_file(path: StrPath, most: Callable[[bytes], int] = lambda _start: LARGE
 def read_start(path: StrPath, size: int) -> bytes:
     """Read the first `size` bytes of a regular file, however large it is.
 
-    Raises
-    ------
-    UnreadableError
-        If the file does not exist, cannot be read, or is not a regular file.
+    Raises an UnreadableError if the file does not exist, cannot be read, or is not a regular file.
     """
     with _explained(), open(checked_path(path), "rb", buffering=0, opener=_regular) as file:
         content = b""
@@ -216,10 +213,7 @@ def _too_large(limit: int, size: int) -> str:
 def temporary_folder(prefix: str, parent: StrPath | None = None) -> Iterator[Path]:
     """Yield a new folder that is removed at the end, also if an exception, such as a signal, ends its removal.
 
-    Raises
-    ------
-    UsageError
-        If the disk for temporary files, where the folder is without a `parent`, is full.
+    Raises a UsageError if the disk for temporary files, where the folder is without a `parent`, is full.
     """
     try:
         with _removed_folder(prefix, parent) as made:
@@ -250,10 +244,7 @@ def _removed_folder(prefix: str, parent: StrPath | None) -> Iterator[Path]:
 def write_whole(path: StrPath, content: str | bytes) -> None:
     """Write a file atomically, text as UTF-8.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written, or is a named pipe that no process reads.
+    Raises an OSError if it cannot be written, or is a named pipe that no process reads.
     """
     data = content.encode() if isinstance(content, str) else content
     path = Path(checked_path(path))

@@ -76,10 +76,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 def read_yaml(text: str) -> tuple[Any, list[Fault]]:
     """Parse a YAML text; None if it is empty.
 
-    Raises
-    ------
-    TextError
-        If it has a syntax error, several documents, or is nested too deeply.
+    Raises a TextError if it has a syntax error, several documents, or is nested too deeply.
     """
     builder = _Builder(marked=False)
     _feed_yaml(text, builder)
@@ -89,10 +86,7 @@ def read_yaml(text: str) -> tuple[Any, list[Fault]]:
 def read_json(text: str) -> tuple[Any, list[Fault]]:
     """Parse a JSON text; None if it is empty.
 
-    Raises
-    ------
-    TextError
-        If it has a syntax error.
+    Raises a TextError if it has a syntax error.
     """
     if not text.strip(" \t\r\n"):
         return None, []

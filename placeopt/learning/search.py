@@ -141,10 +141,7 @@ def guide(
 
     The choices of a search depend on its own random numbers only, not on the other searches.
 
-    Raises
-    ------
-    StoppedError
-        If `should_stop`, called before each move, returns True.
+    Raises a StoppedError if `should_stop`, called before each move, returns True.
     """
     decisions: list[list[Decision]] = [[] for _ in searches]
     for low in range(0, len(searches), TOGETHER):

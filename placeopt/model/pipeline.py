@@ -162,11 +162,8 @@ def build_pipeline(
 ) -> Pipeline:
     """Build the rules for n tasks and m devices; arrays are read-only, and each accepts one value for all.
 
-    Raises
-    ------
-    UsageError
-        If an array has the wrong shape, a value is out of range, `1f1b` lacks the limit of one stage per device, or
-        `machines` are combined with what they do not support.
+    Raises a UsageError if an array has the wrong shape, a value is out of range, `1f1b` lacks the limit of one stage
+    per device, or `machines` are combined with what they do not support.
     """
     choice("in_flight", in_flight, get_args(InFlight))
     for name, value in (("replicas", replicas), ("microbatches", microbatches)):

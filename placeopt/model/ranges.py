@@ -29,10 +29,7 @@ class Excess(NamedTuple):
 def check_ranges(caller: str, problem: Problem) -> None:
     """Reject a problem with totals that are too large for 64-bit sums; problem files are checked when they are read.
 
-    Raises
-    ------
-    UsageError
-        If there are any.
+    Raises a UsageError if there are any.
     """
     found = first_excess(problem)
     if found is not None:

@@ -185,10 +185,7 @@ def exact(number: Number) -> Fraction:
 def parse(value: object, dimension: Dimension) -> Quantity:
     """Parse a number or a text as a quantity.
 
-    Raises
-    ------
-    QuantityError
-        If it is not a quantity, negative, not finite, or of another dimension.
+    Raises a QuantityError if it is not a quantity, negative, not finite, or of another dimension.
     """
     if isinstance(value, str):
         return _parse_text(value, dimension)

@@ -91,10 +91,7 @@ def _text(values: Sequence[Value] | None) -> str:
 def check_infeasible(run: Run, source: str, own: Schedule | None) -> None:
     """Search for a feasible schedule of a problem claimed to be infeasible: the solver's own, or a heuristic's.
 
-    Raises
-    ------
-    InternalError
-        If there is one.
+    Raises an InternalError if there is one.
     """
     for found, schedule in _attempts(run, own):
         schedule, report = retimed_and_verified(run.problem, schedule)
@@ -106,10 +103,7 @@ def check_infeasible(run: Run, source: str, own: Schedule | None) -> None:
 def check_by_heuristics(run: Run, source: str, answer: Answer, report: Report | None) -> None:
     """Search for a schedule that refutes a bound, or a claim to be optimal, of a solver that placeopt does not know.
 
-    Raises
-    ------
-    InternalError
-        If a heuristic finds one.
+    Raises an InternalError if a heuristic finds one.
     """
     optimal = report.objective if answer.termination is Termination.OPTIMAL and report is not None else None
     if origin_of(run.solver) is None or (answer.bound is None and optimal is None):
@@ -138,10 +132,7 @@ def _attempts(run: Run, own: Schedule | None) -> Iterator[tuple[str, Schedule]]:
 def check_claims(run: Run, answer: Answer, schedule: Schedule | None, report: Report | None) -> None:
     """Check that a solver's bound is an exact number, and that an optimal schedule is feasible.
 
-    Raises
-    ------
-    InternalError
-        If not.
+    Raises an InternalError if not.
     """
     if answer.bound is not None and not is_exact(answer.bound):
         raise run.disagreement(f"{run.solver.name} states the bound {answer.bound!r}; {EXACT}", schedule)

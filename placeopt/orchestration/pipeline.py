@@ -234,10 +234,7 @@ def _with_initial(run: Run, solver: str) -> Run:
 
     A problem that is proved infeasible stays without an initial schedule.
 
-    Raises
-    ------
-    UsageError
-        If that solver finds no schedule.
+    Raises a UsageError if that solver finds no schedule.
     """
     options, limit = run.options, run.options.time_limit
     found = solve(
@@ -419,11 +416,8 @@ class _Checked:
 def _check(run: Run, attempt: _Attempt) -> _Checked:
     """Map the schedule back and verify it; cross-check a claim that there is none.
 
-    Raises
-    ------
-    InternalError
-        If an exact pass changes the schedule's value, a problem claimed to be infeasible has a feasible schedule, or
-        the verifier rejects a schedule claimed to be optimal.
+    Raises an InternalError if an exact pass changes the schedule's value, a problem claimed to be infeasible has a
+    feasible schedule, or the verifier rejects a schedule claimed to be optimal.
     """
     chain, answer = attempt.chain, attempt.answer
     schedule, report = (None, None) if answer.schedule is None else mapped_back(run, chain, answer.schedule)

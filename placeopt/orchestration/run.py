@@ -162,12 +162,8 @@ def prepare(
 ) -> Run:
     """Check every argument of `placeopt.solve`, which documents them.
 
-    Raises
-    ------
-    UsageError
-        If an argument is wrong.
-    UnsupportedError
-        If the solver does not support a property of the problem.
+    Raises a UsageError if an argument is wrong, and an UnsupportedError if the solver does not support a property of
+    the problem.
     """
     since = time.monotonic()
     check_problem("solve", problem)

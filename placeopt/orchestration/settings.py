@@ -22,10 +22,7 @@ def make_options(
 ) -> Options:
     """Check the numbers of `solve` and return its options; `names` has other names of arguments for messages.
 
-    Raises
-    ------
-    UsageError
-        If a number is wrong.
+    Raises a UsageError if a number is wrong.
     """
 
     def name(argument: str) -> str:

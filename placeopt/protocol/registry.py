@@ -56,10 +56,7 @@ def default_solver(problem: Problem) -> str:
 def find_solver(name: str | Solver) -> Solver:
     """Load the solver of a name; only its own module is imported. A solver object is returned as it is.
 
-    Raises
-    ------
-    UsageError
-        If the name is unknown, or its entry point cannot be loaded or names no solver.
+    Raises a UsageError if the name is unknown, or its entry point cannot be loaded or names no solver.
     """
     if isinstance(name, type):
         raise UsageError(f"the solver is the class {name.__name__}; expected an object of it: {name.__name__}()")

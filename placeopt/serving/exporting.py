@@ -47,10 +47,7 @@ def export_serving(problem: Serving, plan: ServingPlan, to: str) -> str:
 def export_replicas(problem: Serving, replicas: Replicas, to: str) -> str:
     """The same for each of several replicas, one after the other.
 
-    Raises
-    ------
-    UsageError
-        If the format is unknown, or cannot express the plans.
+    Raises a UsageError if the format is unknown, or cannot express the plans.
     """
     if len(replicas) > 1 and to == "helix":
         raise UsageError("--to helix: a solution has one replica")

@@ -180,10 +180,7 @@ def load_serving(source: StrPath | Mapping[str, Any] | Document) -> Serving:
 def load_changed(source: Document, network: Document) -> Serving:
     """The problem in a document, with the devices, and the links if there are any, of another one.
 
-    Raises
-    ------
-    SpecError
-        If it is not valid; lists every issue.
+    Raises a SpecError if it is not valid; it lists every issue.
     """
     keys = network.data if isinstance(network.data, dict) else {}
     if not isinstance(keys.get("devices"), dict):

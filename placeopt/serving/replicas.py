@@ -263,10 +263,7 @@ class _Search:
     def _result(self) -> ReplicatedResult:
         """The verified result.
 
-        Raises
-        ------
-        InternalError
-            If a plan breaks a rule, or the replicas pass more than the bound.
+        Raises an InternalError if a plan breaks a rule, or the replicas pass more than the bound.
         """
         report = verify_replicas(self._asked, self.best)
         if not report.feasible or report.rate > self.bound:

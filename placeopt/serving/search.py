@@ -40,13 +40,7 @@ def search_options(
     should_stop: Callable[[], bool] = lambda: False,
     enough: int | None = None,
 ) -> SearchOptions:
-    """Check the arguments of a function that searches for plans.
-
-    Raises
-    ------
-    UsageError
-        If one is wrong.
-    """
+    """Check the arguments of a function that searches for plans; raises a UsageError if one is wrong."""
     check_serving(caller, problem)
     if time_limit is None:
         raise UsageError("time_limit is None; expected a number of seconds")

@@ -68,13 +68,7 @@ def simulate_serving(problem: Serving, plan: ServingPlan, *, tokens: int = 20_00
 
 
 def simulate_replicas(problem: Serving, replicas: Replicas, *, tokens: int = 20_000) -> list[SteadyState]:
-    """Simulate each replica.
-
-    Raises
-    ------
-    UsageError
-        If replicas share nodes or are too many, or as `simulate_serving`.
-    """
+    """Simulate each replica; raises a UsageError if replicas share nodes or are too many, or as `simulate_serving`."""
     for _, message in verify_replicas(problem, replicas).violations[:1]:
         raise UsageError(f"the plan cannot be simulated: {message}")
     if not replicas:

@@ -130,10 +130,7 @@ class Span:
 def write_spans(path: StrPath, processes: Mapping[str, Mapping[str, Sequence[Span]]], other: Mapping[str, Any]) -> None:
     """Write spans as a trace, by name of the process and the thread; processes are one above the other.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
+    Raises an OSError if the file cannot be written.
     """
     titles = list(processes)
     tracks = [(process, name) for process, threads in enumerate(processes.values(), start=1) for name in threads]

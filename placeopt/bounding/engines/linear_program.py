@@ -81,10 +81,7 @@ class LinearProgram:
     ) -> None:
         """Add a constraint; a column may occur several times.
 
-        Raises
-        ------
-        StoppedError
-            If `should_stop` returned true.
+        Raises a StoppedError if `should_stop` returned true.
         """
         self._check_stop()
         self.rows.append(row(columns, coefficients, low, equation=equation))

@@ -140,10 +140,7 @@ def run_retried(
 
     HiGHS sometimes calls its own optimum an error.
 
-    Raises
-    ------
-    EngineError
-        If all fail.
+    Raises an EngineError if all fail.
     """
     attempts: list[tuple[Engine, int]] = [(engine, seed), (engine, seed + 1), ("scip", seed)]
     begun = time.monotonic()

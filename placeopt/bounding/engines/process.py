@@ -48,13 +48,7 @@ class Worker:
         self.messages.put(None)
 
     def send(self, request: dict[str, Any]) -> None:
-        """Send a request.
-
-        Raises
-        ------
-        EngineError
-            If the process has ended.
-        """
+        """Send a request; raises an EngineError if the process has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request) + "\n")

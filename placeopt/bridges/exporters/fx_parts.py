@@ -174,10 +174,7 @@ def move_graph(module: Module, place: torch.device) -> None:
 def callback_of(model: PlacedModel, segments: Segments) -> SplitCallback:
     """Return the callback whose parts are segments of a plan.
 
-    Raises
-    ------
-    UsageError
-        If the problem is that of a training step.
+    Raises a UsageError if the problem is that of a training step.
     """
     if model.training:
         raise UsageError("the plan is of a training step; an exported program has only its forward pass")

@@ -29,11 +29,8 @@ class LayerPlan:
 def layer_plan(request: ExportRequest, format: str) -> LayerPlan:
     """Return the devices of the layers.
 
-    Raises
-    ------
-    UsageError
-        If the tasks of the problem are not layers of a language model, experts of a layer are on several devices, or
-        tasks have modes.
+    Raises a UsageError if the tasks of the problem are not layers of a language model, experts of a layer are on
+    several devices, or tasks have modes.
     """
     if request.problem.has_modes:
         raise UsageError(f"--to {format}: layers run in modes or in teams of devices, which the format cannot express")

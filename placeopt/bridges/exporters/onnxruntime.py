@@ -60,12 +60,8 @@ _ANNOTATED_IR = 10
 def export_segments(request: ExportRequest, folder: Path) -> Exported:
     """Write a model for each segment and a manifest.
 
-    Raises
-    ------
-    UsageError
-        If the model is not that of the problem, or a tensor between segments has no known type.
-    DocumentError
-        If the model or its external data cannot be read.
+    Raises a UsageError if the model is not that of the problem, or a tensor between segments has no known type, and a
+    DocumentError if the model or its external data cannot be read.
     """
     assert request.model is not None
     hardware.check_stated(request.problem, request.providers, _PROVIDER, _EXPECTED)
@@ -156,12 +152,8 @@ def provider_of(device: hardware.Device, stated: Mapping[str, str]) -> str | Non
 def export_session(request: ExportRequest, folder: Path) -> Exported:
     """Write one model whose nodes are annotated with their devices, and the options of its session.
 
-    Raises
-    ------
-    UsageError
-        If the model is not that of the problem, a device has no known provider, or two devices share one.
-    DocumentError
-        If the model or its external data cannot be read.
+    Raises a UsageError if the model is not that of the problem, a device has no known provider, or two devices share
+    one, and a DocumentError if the model or its external data cannot be read.
     """
     assert request.model is not None
     problem, device = request.problem, request.schedule.device

@@ -146,10 +146,7 @@ def _coarser(model: PlacedModel) -> Iterator[tuple[str, PlacedModel]]:
 def torch_devices(problem: Problem, stated: Mapping[str, str] | None, option: str = "devices:") -> list[str]:
     """Return the name of each device in PyTorch: as stated by device or type, else `cpu`, or `cuda:0`, `cuda:1`, ...
 
-    Raises
-    ------
-    UsageError
-        If a name is stated for a device that the problem does not have, or is not a device of PyTorch.
+    Raises a UsageError if a name is stated for a device that the problem does not have, or is not a device of PyTorch.
     """
     stated = stated or {}
     hardware.check_stated(problem, stated, _DEVICE, "a device of PyTorch, such as cuda:0, xpu:0, mps or cpu", option)

@@ -71,10 +71,8 @@ class TaskGraph:
 
         `issue` makes an issue of a message and a position in the file.
 
-        Raises
-        ------
-        DocumentError
-            If the document does not compile, for example because of a cycle; lists every issue with its position.
+        Raises a DocumentError if the document does not compile, for example because of a cycle; it lists every issue
+        with its position.
         """
         speed = slowest_speed(network)
         document = problem_document(

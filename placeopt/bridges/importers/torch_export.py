@@ -304,10 +304,7 @@ class _AtLevel(NamedTuple):
 def _coarsest(levels: Iterable[Level], at: Callable[[Level], _AtLevel], target: str | None) -> tuple[Level, _AtLevel]:
     """Return the coarsest level with the most parts whose tasks fit on devices, and the model there.
 
-    Raises
-    ------
-    DocumentError
-        If no level is possible: the issues of the finest one.
+    Raises a DocumentError if no level is possible: the issues of the finest one.
     """
     found: list[tuple[Level, _AtLevel]] = []
     finest: DocumentError | None = None

@@ -431,10 +431,7 @@ def recorded_plan(document: dict[str, Any], run: RecordedRun) -> tuple[dict[str,
     A task without a recorded start follows its producers. Recorded times that break the problem, because tasks need
     more cores than there are or data is late, are replaced by simulated ones in the same order.
 
-    Raises
-    ------
-    UsageError
-        If the simulated plan breaks the problem, too: the memory of a device does not suffice.
+    Raises a UsageError if the simulated plan breaks the problem, too: the memory of a device does not suffice.
     """
     problem = compile_spec(document)
     schedule, notes = _recorded(problem, run), []

@@ -34,10 +34,7 @@ def is_known(node: NodeProto, version: int) -> bool:
 def inputs_of_bodies(node: NodeProto, types: Types, values: Known) -> tuple[list[Argument], int | None]:
     """Return the inputs of the bodies, and how often a body runs; None if unknown.
 
-    Raises
-    ------
-    ValueError
-        If the node is not valid.
+    Raises a ValueError if the node is not valid.
     """
     return _INPUTS[node.op_type](node, types, values)
 

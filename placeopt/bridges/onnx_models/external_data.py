@@ -45,10 +45,7 @@ class Store:
     def move(self, graph: GraphProto) -> None:
         """Copy the data of all external tensors of a graph, and change its messages to refer to the copies.
 
-        Raises
-        ------
-        DocumentError
-            If a file cannot be read, is too short, or is outside the folder of the model.
+        Raises a DocumentError if a file cannot be read, is too short, or is outside the folder of the model.
         """
         for tensor in tensors(graph):
             if tensor.data_location == tensor.EXTERNAL:
@@ -79,10 +76,7 @@ class Store:
     def append(self, data: BinaryIO, size: int) -> int:
         """Copy `size` bytes to the end of the file and return their offset.
 
-        Raises
-        ------
-        ValueError
-            If the data are shorter.
+        Raises a ValueError if the data are shorter.
         """
         if self._file is None:
             self._file = self._target.open("xb")

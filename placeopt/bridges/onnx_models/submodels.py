@@ -190,10 +190,7 @@ def split_model(problem: Problem, schedule: Schedule, model: OnnxModel, *, few_s
 def task_index(problem: Problem, model: OnnxModel) -> dict[str, int]:
     """Return the index of each task by its name.
 
-    Raises
-    ------
-    UsageError
-        If the tasks of the problem are not the nodes of the model.
+    Raises a UsageError if the tasks of the problem are not the nodes of the model.
     """
     index = {name: i for i, name in enumerate(problem.task_names)}
     unknown = [name for name in problem.task_names if name not in model.tasks]
@@ -271,10 +268,7 @@ class Writer:
     def __init__(self, source: Path, batch: int | None = None, dims: Mapping[str, int] | None = None) -> None:
         """Read a model: `model` is its light view, with the given sizes of its dimensions.
 
-        Raises
-        ------
-        DocumentError
-            If the file is not a valid model.
+        Raises a DocumentError if the file is not a valid model.
         """
         self.proto: ModelProto = inlined(load_proto(source), str(source))
         self.model = read_model(source, batch=batch, dims=dims)
@@ -291,10 +285,7 @@ class Writer:
     def value(self, name: str) -> ValueInfoProto:
         """Return name, type and shape of a tensor for the inputs or outputs of a model.
 
-        Raises
-        ------
-        UsageError
-            If the type is unknown.
+        Raises a UsageError if the type is unknown.
         """
         from onnx import helper
 

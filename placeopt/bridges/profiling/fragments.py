@@ -116,10 +116,7 @@ def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
 
     Names of plan files, in `placement` and `current`, become relative to `out`, the file to be written, if it is known.
 
-    Raises
-    ------
-    SpecError
-        If a file is not valid; lists every issue.
+    Raises a SpecError if a file is not valid; it lists every issue.
     """
     problem = _read(path)
     whole = isinstance(problem.data, dict) and "devices" in problem.data

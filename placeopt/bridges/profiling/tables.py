@@ -91,10 +91,7 @@ def table_of(content: bytes, file: str) -> Measurements:
     Columns: `operator`, `batch`, a time (`milliseconds`, `seconds`, `microseconds` or `nanoseconds`) and `bytes`;
     optionally `device` and `output_bytes`.
 
-    Raises
-    ------
-    DocumentError
-        If the content is not valid; lists every issue with its line and column.
+    Raises a DocumentError if the content is not valid; it lists every issue with its line and column.
     """
     table = _read_table(content, file, _OPERATOR_COLUMNS)
     columns = table.columns

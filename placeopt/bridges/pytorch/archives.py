@@ -129,10 +129,7 @@ _FAILURES = (
 def read_program(path: StrPath) -> ExportedProgram:
     """Read the graph of a saved program; all weights are empty tensors on the meta device.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or is not a valid program.
+    Raises a DocumentError if the file cannot be read or is not a valid program.
     """
     return _Archive(path).program()
 

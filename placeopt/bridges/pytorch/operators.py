@@ -17,13 +17,7 @@ ROOT = "model"
 
 
 def level_of(level: Any) -> Level:
-    """A checked level: `op`, `module`, or a depth from 1 on.
-
-    Raises
-    ------
-    UsageError
-        If it is none of these.
-    """
+    """A checked level: `op`, `module`, or a depth from 1 on; raises a UsageError if it is none of these."""
     if level in ("op", "module"):
         return str(level)
     if isinstance(level, str) and re.fullmatch("[0-9]{1,4}", level):

@@ -77,10 +77,7 @@ def tensor_calls(graph: Graph) -> int:
 def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, Any] | None) -> PlacedModel:
     """Read the section of a document together with a plan of its problem.
 
-    Raises
-    ------
-    UsageError
-        If the section is missing or damaged, or does not belong to the problem.
+    Raises a UsageError if the section is missing or damaged, or does not belong to the problem.
     """
     stated, weights = stated_section(document or {})
     if list(stated) != list(problem.task_names) and set(stated) != set(problem.task_names):
@@ -109,10 +106,7 @@ def placed_model(problem: Problem, schedule: Schedule, document: Mapping[str, An
 def stated_section(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Return the tasks and the weights in the section of a document, unchecked.
 
-    Raises
-    ------
-    UsageError
-        If the section is missing, or has no tasks or weights.
+    Raises a UsageError if the section is missing, or has no tasks or weights.
     """
     section = document.get(KEY)
     if section is None:

@@ -27,10 +27,7 @@ _FAILURES = (RuntimeError, TypeError, ValueError, AssertionError, AttributeError
 def training_kernels(program: ExportedProgram, sizes: Sizes) -> KernelGraph:
     """The kernels of a forward and a backward pass; incoming gradients of all outputs are ones.
 
-    Raises
-    ------
-    UsageError
-        If no output depends on a parameter, or autograd fails.
+    Raises a UsageError if no output depends on a parameter, or autograd fails.
     """
     weights, names, placeholders = weights_of(program, sizes)
     step = _Step(program, sizes, placeholders)

@@ -172,10 +172,7 @@ def _whole(writer: Writer, file: str) -> Segment:
 def folded(writer: Writer, folder: Path) -> Writer:
     """Return a writer of the model with computed constants; the same writer if there are none.
 
-    Raises
-    ------
-    ExecutionError
-        If ONNX Runtime cannot compute the constants.
+    Raises an ExecutionError if ONNX Runtime cannot compute the constants.
     """
     model, proto = writer.model, writer.proto
     whole = whole_submodel(model)

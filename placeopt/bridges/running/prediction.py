@@ -93,10 +93,7 @@ class Fit:
         segment, so the latency of the link contains what a segment takes besides its tasks, as the mean over the
         devices. Devices for which a CPU core stands have no durations. With one of them, the profile has no link.
 
-        Raises
-        ------
-        UsageError
-            If a CPU core stands for each device.
+        Raises a UsageError if a CPU core stands for each device.
         """
         if len(self.stand_ins) == self.problem.n_devices:
             raise UsageError(

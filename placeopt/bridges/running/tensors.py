@@ -64,10 +64,7 @@ def random_inputs(expected: Mapping[str, Tensor], seed: int) -> dict[str, Any]:
 
     The valid range of an integer, such as an index, is unknown; 0 is valid in most models.
 
-    Raises
-    ------
-    UsageError
-        If the type or shape of an input is unknown, or NumPy has no such type.
+    Raises a UsageError if the type or shape of an input is unknown, or NumPy has no such type.
     """
     random = np.random.default_rng(seed)
     made: dict[str, Any] = {}
@@ -88,10 +85,7 @@ def random_inputs(expected: Mapping[str, Tensor], seed: int) -> dict[str, Any]:
 def read_inputs(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Any]:
     """Read the inputs of a model from an .npz file, which has an array for each input by name.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, or its arrays are not the inputs; lists every issue.
+    Raises a DocumentError if the file cannot be read, or its arrays are not the inputs; it lists every issue.
     """
     try:
         if path.exists() and not path.is_file():  # opening a named pipe waits for a writer
@@ -111,10 +105,7 @@ def read_inputs(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Any]:
 def checked_inputs(given: Mapping[str, Any], expected: Mapping[str, Tensor], file: str | None = None) -> dict[str, Any]:
     """Return the inputs of a model as arrays.
 
-    Raises
-    ------
-    DocumentError
-        If an input is missing, unknown, or has another type or shape; lists every issue.
+    Raises a DocumentError if an input is missing, unknown, or has another type or shape; it lists every issue.
     """
     issues = [
         Issue(f"the model has no such input{suggestion(name, expected)}", (name,), file)

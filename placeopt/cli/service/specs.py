@@ -81,10 +81,7 @@ def _answer() -> None:
 def read_problem(body: bytes, limits: Limits) -> Problem:
     """Compile a spec, in JSON if it begins like a JSON object, else in YAML. It may name no files.
 
-    Raises
-    ------
-    SpecError
-        If it is not valid, exceeds the limits or names a file; the issues state its lines.
+    Raises a SpecError if it is not valid, exceeds the limits or names a file; the issues state its lines.
     """
     try:
         text = body.decode("utf-8")

@@ -61,10 +61,7 @@ def adaptivity_graphs() -> Documents:
 def released_changes(version: Version = "cycle", seed: int = 1) -> list[DeviceNetwork]:
     """Return the first network and the network after each of 20 changes, as in the released code.
 
-    Raises
-    ------
-    UsageError
-        If the version is unknown or the seed is not valid.
+    Raises a UsageError if the version is unknown or the seed is not valid.
     """
     if version not in get_args(Version):
         raise UsageError(f'version: "{version}" is unknown{alternatives(str(version), get_args(Version))}')

@@ -120,10 +120,7 @@ SETS: Mapping[str, Callable[[], Sets]] = {
 def case_set(name: str, split: str = "test") -> CaseSet:
     """Return the training set, the validation set or the test set of this name.
 
-    Raises
-    ------
-    UsageError
-        If there is no such set.
+    Raises a UsageError if there is no such set.
     """
     if name not in SETS:
         raise UsageError(f'set: "{name}" is unknown; expected one of {listing(list(SETS))}{suggestion(name, SETS)}')
@@ -133,13 +130,7 @@ def case_set(name: str, split: str = "test") -> CaseSet:
 
 
 def case_document(name: str, split: str = "test", index: int = 0) -> Document:
-    """Return the problem document at this index of a set.
-
-    Raises
-    ------
-    UsageError
-        If there is no such problem.
-    """
+    """Return the problem document at this index of a set; raises a UsageError if there is no such problem."""
     cases = case_set(name, split)
     pairs = cases.pairs()
     if not 0 <= index < len(pairs):
@@ -150,10 +141,7 @@ def case_document(name: str, split: str = "test", index: int = 0) -> Document:
 def sampled(cases: CaseSet, count: int, seed: int = 0) -> list[tuple[int, int]]:
     """Draw problems of a set without repetition, and return (graph, network) of each in the order of the set.
 
-    Raises
-    ------
-    UsageError
-        If the set has fewer problems.
+    Raises a UsageError if the set has fewer problems.
     """
     pairs = cases.pairs()
     if whole("sample", count, 1) > len(pairs):

@@ -46,13 +46,7 @@ class Agent:
 
     @property
     def module(self) -> nn.Module:
-        """The network in PyTorch, which training needs.
-
-        Raises
-        ------
-        UsageError
-            If the network is compiled.
-        """
+        """The network in PyTorch, which training needs; raises a UsageError if the network is compiled."""
         if isinstance(self.network, Mapping):
             raise UsageError(
                 f"the agent {self.name} has a compiled network, for searches only; expected one that `make_agent`, or "

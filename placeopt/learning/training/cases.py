@@ -52,10 +52,7 @@ def numbers_of_devices(problems: Cases | Sequence[Problem]) -> set[int]:
 def set_cases(name: str) -> tuple[Cases, Cases]:
     """Return the problems of a data set to train and to evaluate on; none of them is a test problem.
 
-    Raises
-    ------
-    UsageError
-        If the set is unknown.
+    Raises a UsageError if the set is unknown.
     """
     if name not in SETS:
         raise UsageError(f'unknown data set "{name}"{alternatives(name, SETS)}')
@@ -66,12 +63,8 @@ def set_cases(name: str) -> tuple[Cases, Cases]:
 def file_problems(paths: Sequence[StrPath]) -> list[Problem]:
     """Load problem files, and all problem files of folders, sorted by name.
 
-    Raises
-    ------
-    DocumentError
-        If a file is not valid, or a problem is a pipeline, which has no placement of one run; lists every issue.
-    UsageError
-        If a folder has no problem file.
+    Raises a DocumentError if a file is not valid, or a problem is a pipeline, which has no placement of one run; it
+    lists every issue. Raises a UsageError if a folder has no problem file.
     """
     issues: list[Issue] = []
     found = []

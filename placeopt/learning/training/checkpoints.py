@@ -62,12 +62,8 @@ class Checkpoint(NamedTuple):
     def restore(self, trainer: Trainer) -> None:
         """Put a new trainer into the state of the checkpoint.
 
-        Raises
-        ------
-        DocumentError
-            If the tensors do not fit the trainer's network.
-        UsageError
-            If the training has the fault `placeto-returns`, which carries steps from one episode to the next.
+        Raises a DocumentError if the tensors do not fit the trainer's network, and a UsageError if the training has the
+        fault `placeto-returns`, which carries steps from one episode to the next.
         """
         if "placeto-returns" in self.header.settings.faults:
             raise UsageError("training with the fault placeto-returns cannot be resumed; expected a new folder")

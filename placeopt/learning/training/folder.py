@@ -128,13 +128,8 @@ class Training:
 
         `recipe` is that of the checkpoint if the training is resumed (see `resumed_recipe`).
 
-        Raises
-        ------
-        DocumentError
-            If problem files or the checkpoint are not valid.
-        UsageError
-            If the problems have changed since the checkpoint was written, a value is not valid, or the folder cannot
-            be written.
+        Raises a DocumentError if problem files or the checkpoint are not valid, and a UsageError if the problems have
+        changed since the checkpoint was written, a value is not valid, or the folder cannot be written.
         """
         self.folder, self.recipe, self.note = folder, recipe, ""
         self._written = _version(folder / CHECKPOINT) if resume else None
@@ -176,10 +171,7 @@ class Training:
 
         If training is stopped before the first evaluation, there is no policy: write nothing and return None.
 
-        Raises
-        ------
-        UsageError
-            If another training writes the folder, or has written it since this one was prepared.
+        Raises a UsageError if another training writes the folder, or has written it since this one was prepared.
         """
         with _locked(self.folder):
             if _version(self.folder / CHECKPOINT) != self._written:
@@ -238,12 +230,8 @@ class Training:
 def resumed_recipe(folder: Path, values: Mapping[str, Any]) -> Recipe:
     """Return the recipe of a folder's checkpoint, with more episodes if `values` state them.
 
-    Raises
-    ------
-    DocumentError
-        If the checkpoint is not valid.
-    UsageError
-        If there is no checkpoint, or another argument in `values` differs from the checkpoint's.
+    Raises a DocumentError if the checkpoint is not valid, and a UsageError if there is no checkpoint, or another
+    argument in `values` differs from the checkpoint's.
     """
     path = folder / CHECKPOINT
     if not path.exists():

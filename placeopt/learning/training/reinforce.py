@@ -170,10 +170,7 @@ class Trainer:
         If `should_stop`, called before each move, returns True, the unfinished update or evaluation is dropped. `run`
         goes on with it when called again.
 
-        Raises
-        ------
-        UsageError
-            If weights, gradients or scores become infinite or undefined.
+        Raises a UsageError if weights, gradients or scores become infinite or undefined.
         """
         progress = self.progress
         self._should_stop = should_stop

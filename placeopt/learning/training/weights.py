@@ -164,10 +164,8 @@ def _initial(path: StrPath, header: Header) -> Agent:
 def read_weights(path: StrPath, kind: Kind) -> tuple[Header, Arrays]:
     """Read the header and the tensors of a file.
 
-    Raises
-    ------
-    DocumentError
-        If the file is not complete, or not one of this kind that this version of placeopt or an earlier one wrote.
+    Raises a DocumentError if the file is not complete, or not one of this kind that this version of placeopt or an
+    earlier one wrote.
     """
     try:
         content = read_tensors(read_file(path))
@@ -267,10 +265,7 @@ def read_tensors(data: bytes) -> Content:
     type, its shape, and the place of its values, which cover the rest of the file without gaps. `__metadata__` maps
     names to texts.
 
-    Raises
-    ------
-    InvalidTensorsError
-        If the content is cut off, or does not have the format.
+    Raises an InvalidTensorsError if the content is cut off, or does not have the format.
     """
     start = 8 + int.from_bytes(data[:8], "little")
     if len(data) < 8 or start > len(data):

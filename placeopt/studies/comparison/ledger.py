@@ -51,10 +51,7 @@ def examine_ledger(path: str | os.PathLike[str]) -> Contents:
     A line is left out if it was changed after it was written, if it contradicts itself, or if other lines disprove it
     (see `_accepted`).
 
-    Raises
-    ------
-    UsageError
-        If the file cannot be read, or lines are not records.
+    Raises a UsageError if the file cannot be read, or lines are not records.
     """
     return _accepted(path, _lines(path, _content(path, appended=False)), lambda _fingerprint: None)
 

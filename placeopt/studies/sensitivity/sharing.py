@@ -32,10 +32,7 @@ from placeopt.verifier import verify
 def share(base: Result, changes: Sequence[Change], results: Sequence[Result]) -> tuple[Result, list[Result]]:
     """Return the results of the base and of each change, with the best schedules and bounds that follow from all.
 
-    Raises
-    ------
-    InternalError
-        If results contradict each other.
+    Raises an InternalError if results contradict each other.
     """
     base = _with_schedules(base, results, base.problem.n_devices)
     shared = list(results)

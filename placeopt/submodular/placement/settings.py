@@ -95,10 +95,7 @@ def parse_tiers(problem: Problem, text: str) -> tuple[Int, Float]:
     Sizes are in bytes or shares of the memory of the device. The last tier has no end. Without a text, the tiers are
     those of the problem.
 
-    Raises
-    ------
-    UsageError
-        If the text is not a list of tiers, or states a share of unlimited memory.
+    Raises a UsageError if the text is not a list of tiers, or states a share of unlimited memory.
     """
     if not text.strip() and problem.tiers is not None:
         return problem.tiers.end, problem.tiers.byte_ticks_num / problem.tiers.byte_ticks_den
@@ -128,10 +125,8 @@ def parse_curves(problem: Problem, text: str) -> tuple[Int, Float, Float]:
 
     The entry of a device comes before that of its type, and this before the entry without a name.
 
-    Raises
-    ------
-    UsageError
-        If the text is not a list of functions, names an unknown device or one device twice, or slopes increase.
+    Raises a UsageError if the text is not a list of functions, names an unknown device or one device twice, or slopes
+    increase.
     """
     chosen: dict[str, tuple[int, list[float], list[float]]] = {"": (SQRT, [math.inf], [0.0])}
     known = {"", *problem.device_names, *problem.device_types}

@@ -80,12 +80,8 @@ def draw_schedule(
 ) -> Picture:
     """Draw a schedule: "gantt", "memory" or "graph"; the graph also without a schedule, memory with its offsets.
 
-    Raises
-    ------
-    UsageError
-        If the kind is unknown, or needs a schedule and there is none.
-    MissingExtraError
-        If matplotlib is not installed.
+    Raises a UsageError if the kind is unknown, or needs a schedule and there is none, and a MissingExtraError if
+    matplotlib is not installed.
     """
     checked_kind(kind, SCHEDULE_KINDS)
     need_plots()
@@ -116,12 +112,8 @@ def draw_schedule(
 def draw_result(result: Solved, kind: str = "gantt", *, title: str = "") -> Picture:
     """Draw the result of a solver: "gantt", "memory", "graph" or "convergence".
 
-    Raises
-    ------
-    UsageError
-        If the kind is unknown, or needs a schedule and there is none.
-    MissingExtraError
-        If matplotlib is not installed.
+    Raises a UsageError if the kind is unknown, or needs a schedule and there is none, and a MissingExtraError if
+    matplotlib is not installed.
     """
     checked_kind(kind, (*SCHEDULE_KINDS, "convergence"))
     need_plots()

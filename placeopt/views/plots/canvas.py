@@ -98,10 +98,7 @@ class Picture(Figure):
     def write(self, path: str | PathLike[str]) -> None:
         """Write PNG, SVG or PDF by the suffix of the path; an existing file is replaced completely or not at all.
 
-        Raises
-        ------
-        UsageError
-            If the suffix is unknown, or the file cannot be written.
+        Raises a UsageError if the suffix is unknown, or the file cannot be written.
         """
         target, suffix = checked_file(path)
         data = self._encoded(suffix)

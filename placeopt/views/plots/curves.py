@@ -27,10 +27,7 @@ class Curve:
 def read_curve(path: Path) -> Curve:
     """Read a learning curve that `placeopt train` wrote; the name of its folder is its name.
 
-    Raises
-    ------
-    DocumentError
-        If the file is not a learning curve.
+    Raises a DocumentError if the file is not a learning curve.
     """
     file = str(path)
     try:

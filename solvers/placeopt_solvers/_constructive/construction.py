@@ -286,10 +286,7 @@ def best_of(problem: Problem, found: list[Construction]) -> Construction:
 def best_until_stopped(problem: Problem, makers: Iterable[Callable[[], Construction]]) -> Construction:
     """Make several schedules and return the best, once stopped of those made before.
 
-    Raises
-    ------
-    StoppedError
-        If the engine is stopped before there is a schedule.
+    Raises a StoppedError if the engine is stopped before there is a schedule.
     """
     found: list[Construction] = []
     try:

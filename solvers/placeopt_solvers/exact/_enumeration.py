@@ -78,10 +78,7 @@ class Enumeration:
     def run(self) -> None:
         """Search to the end.
 
-        Raises
-        ------
-        StoppedError
-            If `stop` returned true; the incumbent is kept.
+        Raises a StoppedError if `stop` returned true; the incumbent is kept.
         """
         self._check_stop()
         for device in self._placements():

@@ -141,10 +141,7 @@ class IdealsRun(SolveRun):
     def answer(self, most: int) -> Answer:
         """Return the best division and what it proves, with at most `most` sets of last stages.
 
-        Raises
-        ------
-        StoppedError
-            If the time limit is reached.
+        Raises a StoppedError if the time limit is reached.
         """
         problem, contiguous = self.problem, rules(self.problem).contiguous
         given = None if self.options.initial is None else started(problem, self.options.initial)

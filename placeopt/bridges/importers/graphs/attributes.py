@@ -85,10 +85,8 @@ class AttributedGraph:
     def imported(self, options: ImportOptions) -> Imported:
         """Return the problem of the graph.
 
-        Raises
-        ------
-        DocumentError
-            If the graph has issues, or its attributes or edges are not valid; lists every issue with its position.
+        Raises a DocumentError if the graph has issues, or its attributes or edges are not valid; it lists every issue
+        with its position.
         """
         for edge in self.edges:
             for name in (edge.source, edge.target):

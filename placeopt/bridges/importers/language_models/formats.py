@@ -69,10 +69,7 @@ class Formats:
 def weight_formats(config: Configuration, precision: str | None) -> tuple[Formats, list[str]]:
     """Return the formats of a configuration, or of `--precision`, and notes.
 
-    Raises
-    ------
-    UsageError
-        If the precision is unknown.
+    Raises a UsageError if the precision is unknown.
     """
     if precision is not None:
         check_precision(precision, SIZES)

@@ -102,12 +102,8 @@ class Skipped:
 def read_gguf(path: StrPath) -> GgufFile:
     """Read the header of a GGUF file, and of the other files of a split model.
 
-    Raises
-    ------
-    DocumentError
-        If a file cannot be read, or is not valid; names the byte offset.
-    MissingExtraError
-        If the package `gguf` is not installed.
+    Raises a DocumentError if a file cannot be read, or is not valid; it names the byte offset. Raises a
+    MissingExtraError if the package `gguf` is not installed.
     """
     require("gguf", "gguf", "GGUF files")
     path = Path(checked_path(path))

@@ -37,13 +37,7 @@ class Base:
         return len(self._known)
 
     def integer(self, low: int, high: int, value: Callable[[View], int]) -> cp_model.IntVar:
-        """Add a variable in low..high.
-
-        Raises
-        ------
-        StoppedError
-            If `stopped` returned true.
-        """
+        """Add a variable in low..high; raises a StoppedError if `stopped` returned true."""
         if len(self._known) % CHECK_EVERY == 0 and self._stopped():
             raise StoppedError
         variable = self.cp.new_int_var(low, high, "")

@@ -25,10 +25,7 @@ class Program(LinearProgram):
 
         If low > high, a row makes the program infeasible, because engines reject crossed bounds.
 
-        Raises
-        ------
-        StoppedError
-            If `stopped` returned true.
+        Raises a StoppedError if `stopped` returned true.
         """
         self._check_stop()
         if low > high:

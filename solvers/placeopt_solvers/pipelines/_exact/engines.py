@@ -137,10 +137,7 @@ def program_of(system: System, objective: Linear) -> LinearProgram:
 
     Rows of memory with large numbers are rounded, so that some solutions may not satisfy them.
 
-    Raises
-    ------
-    TooLargeError
-        If other numbers are not safe in floating point.
+    Raises a TooLargeError if other numbers are not safe in floating point.
     """
     program = LinearProgram()
     program.lower, program.upper = list(system.lower), list(system.upper)

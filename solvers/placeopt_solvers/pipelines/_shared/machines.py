@@ -29,10 +29,7 @@ def divided_by_machines(
 ) -> tuple[Int, Int] | None:
     """Return the device and the stage (n,) of each task in the best division of an order; None if there is none.
 
-    Raises
-    ------
-    placeopt.engine.StoppedError
-        If `stopped` became true.
+    Raises a StoppedError if `stopped` became true.
     """
     k, on = nodes.count, rules(problem).occupied
     if on.shape[1] > MOST_MACHINES or k * k * len(on) > MOST_LOADS:
