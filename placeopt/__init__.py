@@ -11,7 +11,7 @@ Nothing here prints, reads the environment or keeps global state; names load on 
 
 
 def _homes() -> dict[str, tuple[str, str]]:
-    """The module of each public name, and its name there: the imports of the stub, each on a line of its own.
+    """The module of each public name, and its name there: the imports of the stub, one on each line.
 
     No module is imported for that: Ctrl-C ends the command without a traceback once `placeopt.cli` runs.
     """

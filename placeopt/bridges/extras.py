@@ -12,10 +12,7 @@ def require(module: str, extra: str, what: str) -> None:
 
     `what` begins the message: "ONNX models".
 
-    Raises
-    ------
-    MissingExtraError
-        If the library is not installed; names the command that installs it.
+    Raises a MissingExtraError if the library is not installed; it names the command that installs it.
     """
     try:
         import_module(module)

@@ -42,12 +42,8 @@ _VERSIONS = "install the same versions of Python, placeopt, dask and distributed
 def connect(address: str, limit: float, should_stop: Callable[[], bool]) -> tuple[Client, list[int]] | None:
     """Return a client of the scheduler at an address, and the threads of each worker; None once `should_stop` is true.
 
-    Raises
-    ------
-    MissingExtraError
-        If Dask is not installed.
-    UsageError
-        If no scheduler with a worker answers within the limit, or versions differ.
+    Raises a MissingExtraError if Dask is not installed, and a UsageError if no scheduler with a worker answers within
+    the limit, or versions differ.
     """
     try:
         from distributed import Security

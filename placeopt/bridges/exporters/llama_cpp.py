@@ -70,10 +70,7 @@ class Rule:
 def export(request: ExportRequest) -> Exported:
     """Return the arguments in one line; with a model, check the rules against each tensor of the file.
 
-    Raises
-    ------
-    UsageError
-        If the tasks are not layers of a language model, or the model is not that of the problem.
+    Raises a UsageError if the tasks are not layers of a language model, or the model is not that of the problem.
     """
     plan = layer_plan(request, NAME)
     buffers = buffer_types(hardware.devices_of(request.problem))

@@ -42,10 +42,7 @@ _DEVICE = re.compile(r"[A-Z]\w*(?:\.\w+)?")
 def export(request: ExportRequest) -> Exported:
     """Return a plan as JSON: the name of the device to compile for, and the affinity of each tensor of an ONNX model.
 
-    Raises
-    ------
-    UsageError
-        If the model is not that of the problem, or a device of the plan is not a device of OpenVINO.
+    Raises a UsageError if the model is not that of the problem, or a device of the plan is not a device of OpenVINO.
     """
     assert request.model is not None
     problem, device = request.problem, request.schedule.device.tolist()

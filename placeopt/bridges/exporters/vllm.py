@@ -23,10 +23,8 @@ NAME = "vllm"
 def export(request: ExportRequest) -> Exported:
     """Return the environment and the arguments of `vllm serve`.
 
-    Raises
-    ------
-    UsageError
-        If a stage would not consist of consecutive whole layers, or the plan uses CPUs and other devices.
+    Raises a UsageError if a stage would not consist of consecutive whole layers, or the plan uses CPUs and other
+    devices.
     """
     plan = layer_plan(request, NAME)
     names = request.problem.device_names

@@ -64,10 +64,7 @@ def recognises(sample: Sample) -> bool:
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a file in this format.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or is not valid; lists every issue with its position.
+    Raises a DocumentError if the file cannot be read or is not valid; it lists every issue with its position.
     """
     file = JsonFile(path, "an object with name, schemaVersion and workflow")
     version = file.data.get("schemaVersion")

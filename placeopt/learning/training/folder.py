@@ -276,10 +276,7 @@ def check_new(folder: Path) -> None:
 def torch_device(name: str) -> str:
     """Return PyTorch's device: `auto` is a GPU if there is one.
 
-    Raises
-    ------
-    UsageError
-        If the name is unknown, or there is no such device.
+    Raises a UsageError if the name is unknown, or there is no such device.
     """
     known = ("auto", "cpu", "cuda")
     if name not in known:

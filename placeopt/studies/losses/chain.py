@@ -98,10 +98,7 @@ def chain_of(found: Result, clusters: Int) -> list[Known]:
 def shared(chain: Iterable[Known], schedules: Iterable[Schedule] = ()) -> list[Known]:
     """Return the chain with the best schedules and bounds that follow from all of it, and from further schedules.
 
-    Raises
-    ------
-    InternalError
-        If a bound contradicts a schedule.
+    Raises an InternalError if a bound contradicts a schedule.
     """
     chain = list(chain)
     candidates = [*schedules, *(each.schedule for each in chain)]

@@ -56,10 +56,8 @@ def recognises(sample: Sample) -> bool:
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a file in this format.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, has a syntax error, or does not contain one directed graph; lists every issue.
+    Raises a DocumentError if the file cannot be read, has a syntax error, or does not contain one directed graph; it
+    lists every issue.
     """
     with reading(path):
         text = read_text(path).removeprefix("\ufeff")

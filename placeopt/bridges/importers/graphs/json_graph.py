@@ -40,10 +40,8 @@ def recognises(sample: Sample) -> bool:
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a file in one of these formats.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read, or does not contain one directed graph; lists every issue with its position.
+    Raises a DocumentError if the file cannot be read, or does not contain one directed graph; it lists every issue with
+    its position.
     """
     file = JsonFile(path, "an object with graph, or with nodes and edges")
     if "nodes" in file.data:

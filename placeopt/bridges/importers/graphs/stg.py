@@ -56,10 +56,7 @@ class _Record:
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a file in this format.
 
-    Raises
-    ------
-    DocumentError
-        If the file cannot be read or is not valid; lists every issue with its line.
+    Raises a DocumentError if the file cannot be read or is not valid; it lists every issue with its line.
     """
     file = str(path)
     lines = lines_of(path, "#")

@@ -316,12 +316,7 @@ def imported(
 ) -> Imported:
     """Return the problem of a step of inference with a model.
 
-    Raises
-    ------
-    UsageError
-        If an option does not fit the model.
-    DocumentError
-        If the costs are out of range.
+    Raises a UsageError if an option does not fit the model, and a DocumentError if the costs are out of range.
     """
     level = options.level or LEVELS[0]
     if level not in levels:

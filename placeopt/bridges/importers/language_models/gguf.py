@@ -58,14 +58,8 @@ def recognises(sample: Sample) -> bool:
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read a GGUF file as the problem of a step of inference.
 
-    Raises
-    ------
-    DocumentError
-        If the file is not valid, or holds no language model.
-    UsageError
-        If an option does not fit the model.
-    MissingExtraError
-        If the package `gguf` is not installed.
+    Raises a DocumentError if the file is not valid, or holds no language model, a UsageError if an option does not fit
+    the model, and a MissingExtraError if the package `gguf` is not installed.
     """
     path = Path(path)
     model = _Reader(path, read_gguf(path)).transformer()

@@ -39,12 +39,8 @@ def recognises(sample: Sample) -> bool:
 def read(path: StrPath, options: ImportOptions) -> Imported:
     """Read the configuration of a language model as the problem of a step of inference.
 
-    Raises
-    ------
-    DocumentError
-        If the file is not valid, or a size of the model is missing; lists every issue.
-    UsageError
-        If an option does not fit the model.
+    Raises a DocumentError if the file is not valid, or a size of the model is missing; it lists every issue. Raises a
+    UsageError if an option does not fit the model.
     """
     file = JsonFile(path, "an object such as config.json of a model")
     model = transformer(file, options.precision)
@@ -54,12 +50,8 @@ def read(path: StrPath, options: ImportOptions) -> Imported:
 def transformer(file: JsonFile, precision: str | None = None) -> Transformer:
     """Return the transformer that a configuration describes; `precision` replaces its number format.
 
-    Raises
-    ------
-    DocumentError
-        If the file is not valid, or a size of the model is missing; lists every issue.
-    UsageError
-        If the precision is unknown.
+    Raises a DocumentError if the file is not valid, or a size of the model is missing; it lists every issue. Raises a
+    UsageError if the precision is unknown.
     """
     notes: list[str] = []
     inside = next((key for key in _INSIDE if isinstance(file.data.get(key), dict)), None)
