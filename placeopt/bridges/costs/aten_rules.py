@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from torch.utils.flop_counter import FlopCounterMode, flop_registry, sdpa_backward_flop_count, sdpa_flop_count
 
 from placeopt.bridges.costs import Cost, formulas
-from placeopt.bridges.costs.formulas import ELEMENTWISE
+from placeopt.bridges.costs.formulas import ELEMENTWISE, alike
 
 _SAME = {
     "abs", "add", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "celu", "cos", "cosh", "div", "elu", "erf",
@@ -27,77 +27,31 @@ _SAME = {
 """Elementwise operators with the same name in `formulas`."""
 
 _ELEMENTS: Mapping[str, int] = {name: ELEMENTWISE[name] for name in _SAME} | {
-    "__and__": 1,
-    "__or__": 1,
-    "__xor__": 1,
-    "addcdiv": 3,
-    "addcmul": 3,
+    **alike(
+        "__and__ __or__ __xor__ bernoulli bitwise_and bitwise_left_shift bitwise_not bitwise_or "
+        "bitwise_right_shift bitwise_xor clamp_max clamp_min diff eq fmax fmin frac ge gt isfinite isinf "
+        "isnan le logical_and logical_not logical_or logical_xor lt masked_fill maximum minimum ne rsub "
+        "square threshold threshold_backward tril triu true_divide trunc",
+        1,
+    ),
+    **alike("addcdiv addcmul lerp nan_to_num sigmoid_backward tanh_backward", 3),
     "atan2": ELEMENTWISE["atan"] + ELEMENTWISE["div"],
-    "bernoulli": 1,
-    "bitwise_and": 1,
-    "bitwise_left_shift": 1,
-    "bitwise_not": 1,
-    "bitwise_or": 1,
-    "bitwise_right_shift": 1,
-    "bitwise_xor": 1,
-    "clamp": ELEMENTWISE["clip"],
-    "clamp_max": 1,
-    "clamp_min": 1,
-    "diff": 1,
-    "dropout": 2,
-    "eq": 1,
+    **alike("clamp hardtanh relu6", ELEMENTWISE["clip"]),
+    **alike("dropout floor_divide native_dropout native_dropout_backward", 2),
     "erfc": ELEMENTWISE["erf"] + 1,
     "exp2": ELEMENTWISE["exp"],
     "expm1": ELEMENTWISE["exp"] + 1,
-    "floor_divide": 2,
-    "fmax": 1,
-    "fmin": 1,
-    "fmod": ELEMENTWISE["mod"],
-    "frac": 1,
-    "ge": 1,
+    **alike("fmod remainder", ELEMENTWISE["mod"]),
     "gelu": ELEMENTWISE["gelu"],
     "gelu_backward": ELEMENTWISE["gelu"] + ELEMENTWISE["exp"] + 4,
     "glu": ELEMENTWISE["sigmoid"] + 1,
-    "gt": 1,
     "hardsigmoid": ELEMENTWISE["hardsigmoid"],
     "hardswish": ELEMENTWISE["hardswish"],
-    "hardtanh": ELEMENTWISE["clip"],
-    "isfinite": 1,
-    "isinf": 1,
-    "isnan": 1,
-    "le": 1,
-    "lerp": 3,
-    "log10": ELEMENTWISE["log"] + 1,
-    "log1p": ELEMENTWISE["log"] + 1,
-    "log2": ELEMENTWISE["log"] + 1,
+    **alike("log10 log1p log2", ELEMENTWISE["log"] + 1),
     "log_sigmoid": ELEMENTWISE["softplus"] + 1,
-    "logical_and": 1,
-    "logical_not": 1,
-    "logical_or": 1,
-    "logical_xor": 1,
-    "lt": 1,
-    "masked_fill": 1,
-    "maximum": 1,
-    "minimum": 1,
-    "nan_to_num": 3,
-    "native_dropout": 2,
-    "native_dropout_backward": 2,
-    "ne": 1,
-    "relu6": ELEMENTWISE["clip"],
-    "remainder": ELEMENTWISE["mod"],
     "rsqrt": ELEMENTWISE["sqrt"] + ELEMENTWISE["reciprocal"],
-    "rsub": 1,
-    "sigmoid_backward": 3,
     "silu": ELEMENTWISE["swish"],
     "silu_backward": ELEMENTWISE["swish"] + 4,
-    "square": 1,
-    "tanh_backward": 3,
-    "threshold": 1,
-    "threshold_backward": 1,
-    "tril": 1,
-    "triu": 1,
-    "true_divide": 1,
-    "trunc": 1,
     # Interpolations: a product and a sum for each point.
     "upsample_linear1d": 4,
     "upsample_bilinear2d": 8,
@@ -127,27 +81,19 @@ _REDUCTIONS: Mapping[str, int] = {
 """FLOP for each element of the first argument."""
 
 _NORMS: Mapping[str, Callable[[int], int]] = {
-    "_log_softmax": formulas.log_softmax_of,
+    **alike("_log_softmax log_softmax", formulas.log_softmax_of),
     "_log_softmax_backward_data": lambda n: n * (ELEMENTWISE["exp"] + 3),
-    "_softmax": formulas.softmax_of,
+    **alike("_softmax softmax", formulas.softmax_of),
     "_softmax_backward_data": lambda n: 4 * n,
     "_native_batch_norm_legit": formulas.layer_norm,  # in training, with mean and variance of the batch
-    "_native_batch_norm_legit_no_training": formulas.batch_norm,
-    "batch_norm": formulas.batch_norm,
-    "group_norm": formulas.layer_norm,
-    "instance_norm": formulas.layer_norm,
-    "layer_norm": formulas.layer_norm,
-    "log_softmax": formulas.log_softmax_of,
-    "native_batch_norm": formulas.layer_norm,
+    **alike("_native_batch_norm_legit_no_training batch_norm", formulas.batch_norm),
+    **alike(
+        "group_norm instance_norm layer_norm native_batch_norm native_group_norm native_layer_norm", formulas.layer_norm
+    ),
     "native_batch_norm_backward": lambda n: 11 * n,
-    "native_group_norm": formulas.layer_norm,
-    "native_group_norm_backward": lambda n: 14 * n,
-    "native_layer_norm": formulas.layer_norm,
-    "native_layer_norm_backward": lambda n: 14 * n,
-    "_fused_rms_norm": formulas.rms_norm,
+    **alike("native_group_norm_backward native_layer_norm_backward", lambda n: 14 * n),
+    **alike("_fused_rms_norm rms_norm", formulas.rms_norm),
     "_fused_rms_norm_backward": lambda n: 10 * n,
-    "rms_norm": formulas.rms_norm,
-    "softmax": formulas.softmax_of,
 }
 """FLOP of operators on the elements of the first argument. Backward formulas count the terms of the derivative."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
 
 EXP = 22
 LOG = 30
@@ -12,59 +15,31 @@ SIGMOID = 27
 POW = EXP + LOG + 1
 """x^y = exp(y log x)."""
 
+
+def alike(names: str, entry: Entry) -> dict[str, Entry]:
+    """Return the same entry for each of several operators."""
+    return dict.fromkeys(names.split(), entry)
+
+
 ELEMENTWISE: Mapping[str, int] = {
-    "abs": 1,
-    "acos": EXP,
-    "acosh": LOG + 4,
-    "add": 1,
-    "and": 1,
-    "asin": EXP,
-    "asinh": LOG + 4,
-    "atan": EXP,
-    "atanh": LOG + 4,
-    "bitwise": 1,
-    "cast": 1,
-    "ceil": 1,
-    "celu": EXP + 4,
-    "clip": 2,
-    "compare": 1,
-    "cos": EXP,
-    "cosh": EXP + 3,
-    "div": 1,
-    "elu": EXP + 3,
-    "erf": EXP,
-    "exp": EXP,
-    "floor": 1,
-    "gelu": EXP + 4,
+    **alike("abs add and bitwise cast ceil compare div floor mul neg not reciprocal relu round sign sqrt sub where", 1),
+    **alike("acos asin atan cos erf exp sin", EXP),
+    **alike("acosh asinh atanh", LOG + 4),
+    **alike("celu gelu selu", EXP + 4),
+    **alike("clip leaky_relu prelu", 2),
+    **alike("cosh elu sinh", EXP + 3),
     "gelu_tanh": TANH + 8,
     "hardsigmoid": 4,
     "hardswish": 5,
-    "leaky_relu": 2,
     "log": LOG,
     "mish": EXP + LOG + TANH + 2,
-    "mod": 3,
-    "mul": 1,
-    "neg": 1,
-    "not": 1,
+    **alike("mod shrink softsign", 3),
     "pow": POW,
-    "prelu": 2,
-    "reciprocal": 1,
-    "relu": 1,
-    "round": 1,
-    "selu": EXP + 4,
-    "shrink": 3,
     "sigmoid": SIGMOID,
-    "sign": 1,
-    "sin": EXP,
-    "sinh": EXP + 3,
     "softplus": EXP + LOG + 1,
-    "softsign": 3,
-    "sqrt": 1,
-    "sub": 1,
     "swish": SIGMOID + 2,
     "tan": EXP + 1,
     "tanh": TANH,
-    "where": 1,
 }
 """FLOP for each element of the result.
 

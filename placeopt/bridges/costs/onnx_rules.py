@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from placeopt.bridges.costs import Cost, formulas, onnx_contrib
-from placeopt.bridges.costs.formulas import ELEMENTWISE, EXP
+from placeopt.bridges.costs.formulas import ELEMENTWISE, EXP, alike
 from placeopt.bridges.costs.onnx_nodes import (
     DEQUANTISE,
     REQUANTISE,
@@ -304,40 +304,26 @@ _ELEMENTWISE = """
     Sqrt Sub Swish Tan Tanh Where
     """.split()  # noqa: SIM905
 _ALIASES = {
-    "BitShift": "bitwise",
-    "BitwiseAnd": "bitwise",
-    "BitwiseNot": "bitwise",
-    "BitwiseOr": "bitwise",
-    "BitwiseXor": "bitwise",
+    **alike("BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor", "bitwise"),
     "CastLike": "cast",
-    "Equal": "compare",
-    "Greater": "compare",
-    "GreaterOrEqual": "compare",
-    "IsInf": "compare",
-    "IsNaN": "compare",
+    **alike("Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual", "compare"),
     "LeakyRelu": "leaky_relu",
-    "Less": "compare",
-    "LessOrEqual": "compare",
-    "Or": "and",
+    **alike("Or Xor", "and"),
     "ThresholdedRelu": "relu",
-    "Xor": "and",
 }
 
 FLOPS: dict[str, Rule] = {
     **{name: elementwise(ELEMENTWISE[name.lower()]) for name in _ELEMENTWISE},
     **{name: elementwise(ELEMENTWISE[kind]) for name, kind in _ALIASES.items()},
     "Gelu": _gelu,
-    "Max": _sum,
+    **alike("Max Min Sum", _sum),
     "Mean": lambda node: len(node.proto.input) * node.results,
-    "Min": _sum,
     "Pow": _power,
-    "Sum": _sum,
     "SwiGLU": elementwise(ELEMENTWISE["swish"] + 1),
     # Products
     "Attention": _attention,
     "CausalConvWithState": _causal_convolution,
-    "Conv": convolution,
-    "ConvInteger": convolution,
+    **alike("Conv ConvInteger", convolution),
     "ConvTranspose": _transposed_convolution,
     "DeformConv": _deformable_convolution,
     "Det": _determinant,
@@ -346,30 +332,23 @@ FLOPS: dict[str, Rule] = {
     "GRU": _recurrent(3),
     "LSTM": _recurrent(4),
     "LinearAttention": _linear_attention,
-    "MatMul": _matmul,
-    "MatMulInteger": _matmul,
+    **alike("MatMul MatMulInteger", _matmul),
     "QLinearConv": lambda node: convolution(node, 3) + REQUANTISE * node.results,
     "QLinearMatMul": lambda node: _matmul(node) + REQUANTISE * node.results,
     "RNN": _recurrent(1),
-    "ai.onnx.ml.LinearClassifier": _linear_model,
-    "ai.onnx.ml.LinearRegressor": _linear_model,
-    "ai.onnx.ml.SVMClassifier": _support_vectors,
-    "ai.onnx.ml.SVMRegressor": _support_vectors,
-    **dict.fromkeys(
-        ("ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier", "ai.onnx.ml.TreeEnsembleRegressor"), _trees
-    ),
+    **alike("ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor", _linear_model),
+    **alike("ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor", _support_vectors),
+    **alike("ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor", _trees),
     "ai.onnx.preview.FlexAttention": _flex_attention,
     # Normalisations
     "BatchNormalization": lambda node: formulas.batch_norm(node.results),
-    "GroupNormalization": lambda node: formulas.layer_norm(node.results),
-    "InstanceNormalization": lambda node: formulas.layer_norm(node.results),
-    "LayerNormalization": lambda node: formulas.layer_norm(node.results),
-    "LpNormalization": by_input(3),
+    **alike(
+        "GroupNormalization InstanceNormalization LayerNormalization", lambda node: formulas.layer_norm(node.results)
+    ),
+    **alike("LpNormalization ai.onnx.ml.Normalizer", by_input(3)),
     "LRN": lambda node: formulas.local_response_norm(node.results, node.attribute("size", 1)),
     "MeanVarianceNormalization": lambda node: formulas.layer_norm(node.results, affine=False),
-    "RMSNormalization": lambda node: formulas.rms_norm(node.results),
-    "SimplifiedLayerNormalization": lambda node: formulas.rms_norm(node.results),
-    "ai.onnx.ml.Normalizer": by_input(3),
+    **alike("RMSNormalization SimplifiedLayerNormalization", lambda node: formulas.rms_norm(node.results)),
     "ai.onnx.ml.Scaler": by_input(2),
     # Softmax and losses
     "Hardmax": by_input(2),
@@ -378,34 +357,21 @@ FLOPS: dict[str, Rule] = {
     "Softmax": lambda node: formulas.softmax_of(node.results),
     "SoftmaxCrossEntropyLoss": lambda node: formulas.log_softmax_of(node.elements(0)),
     # Pooling and interpolation
-    "AveragePool": pooling,
-    "GlobalAveragePool": by_input(1),
+    **alike("AveragePool MaxPool", pooling),
+    **alike("GlobalAveragePool GlobalMaxPool", by_input(1)),
     "GlobalLpPool": by_input(2),
-    "GlobalMaxPool": by_input(1),
     "GridSample": _grid_sample,
     "LpPool": lambda node: 2 * pooling(node),
-    "MaxPool": pooling,
-    "Resize": _resize,
+    **alike("Resize Upsample", _resize),
     "RoiAlign": _roi_align,
-    "Upsample": _resize,
     # Reductions, scans and sorting
-    "ArgMax": by_input(1),
-    "ArgMin": by_input(1),
-    "Col2Im": by_input(1),
-    "CumProd": by_input(1),
-    "CumSum": by_input(1),
+    **alike(
+        "ArgMax ArgMin Col2Im CumProd CumSum NonZero ReduceLogSum ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum",
+        by_input(1),
+    ),
     "NonMaxSuppression": _non_max_suppression,
-    "NonZero": by_input(1),
-    "ReduceL1": by_input(2),
-    "ReduceL2": by_input(2),
-    "ReduceLogSum": by_input(1),
+    **alike("ReduceL1 ReduceL2 ReduceSumSquare", by_input(2)),
     "ReduceLogSumExp": by_input(EXP + 3),
-    "ReduceMax": by_input(1),
-    "ReduceMean": by_input(1),
-    "ReduceMin": by_input(1),
-    "ReduceProd": by_input(1),
-    "ReduceSum": by_input(1),
-    "ReduceSumSquare": by_input(2),
     "TopK": _top_k,
     "Unique": lambda node: formulas.selection(node.elements(0), node.elements(0)),
     # Quantisation
@@ -418,13 +384,13 @@ FLOPS: dict[str, Rule] = {
     "Dropout": _dropout,
     "RotaryEmbedding": elementwise(3),
     "STFT": _short_time_fourier,
-    "ai.onnx.ml.Binarizer": by_input(1),
-    "ai.onnx.ml.Imputer": by_input(1),
-    "com.microsoft.nchwc.AveragePool": pooling,
+    **alike(
+        "ai.onnx.ml.Binarizer ai.onnx.ml.Imputer com.microsoft.nchwc.GlobalAveragePool "
+        "com.microsoft.nchwc.GlobalMaxPool",
+        by_input(1),
+    ),
+    **alike("com.microsoft.nchwc.AveragePool com.microsoft.nchwc.MaxPool", pooling),
     "com.microsoft.nchwc.Conv": convolution,
-    "com.microsoft.nchwc.GlobalAveragePool": by_input(1),
-    "com.microsoft.nchwc.GlobalMaxPool": by_input(1),
-    "com.microsoft.nchwc.MaxPool": pooling,
     "com.microsoft.nchwc.Upsample": _resize,
     **{f"com.microsoft.{name}": rule for name, rule in onnx_contrib.FLOPS.items()},
 }
@@ -474,15 +440,9 @@ MOVES = (
 
 TRAFFIC: dict[str, Rule] = {
     **dict.fromkeys(VIEWS, _nothing),
-    "CenterCropPad": _selected,
-    "Compress": _rows,
+    **alike("CenterCropPad SequenceAt Slice", _selected),
+    **alike("Compress Gather GatherElements GatherND ai.onnx.ml.ArrayFeatureExtractor", _rows),
     "Dropout": _dropped,
-    "Gather": _rows,
-    "GatherElements": _rows,
-    "GatherND": _rows,
-    "SequenceAt": _selected,
-    "Slice": _selected,
-    "ai.onnx.ml.ArrayFeatureExtractor": _rows,
     **{f"com.microsoft.{name}": rule for name, rule in onnx_contrib.TRAFFIC.items()},
 }
 """The traffic of operators that read less than their inputs."""

@@ -308,27 +308,11 @@ def _half(inputs: _Inputs) -> Results:
 
 _SHAPES: Mapping[str, Rule] = {
     **dict.fromkeys(
-        (
-            "BiasAdd",
-            "BiasGelu",
-            "BiasSoftmax",
-            "ComplexMul",
-            "DequantizeLinear",
-            "FastGelu",
-            "Gelu",
-            "GroupNorm",
-            "Inverse",
-            "MoE",
-            "QLinearLeakyRelu",
-            "QLinearSigmoid",
-            "QLinearSoftmax",
-            "QMoE",
-            "QuantizeLinear",
-            "QuickGelu",
-            "RotaryEmbedding",
-            "SkipGroupNorm",
-            "Trilu",
-        ),
+        """
+        BiasAdd BiasGelu BiasSoftmax ComplexMul DequantizeLinear FastGelu Gelu GroupNorm Inverse MoE
+        QLinearLeakyRelu QLinearSigmoid QLinearSoftmax QMoE QuantizeLinear QuickGelu RotaryEmbedding SkipGroupNorm
+        Trilu
+        """.split(),  # noqa: SIM905
         _same,
     ),
     **{name: _like(name, slice(1)) for name in ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")},
