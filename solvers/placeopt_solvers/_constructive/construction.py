@@ -18,7 +18,7 @@ from placeopt.model.native import native
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.schedule import Schedule, lateness, makespan
 from placeopt.model.units import size_text, time_text
-from placeopt.protocol import Answer, Info, Options, Settings, Termination
+from placeopt.protocol import BOOKED, Answer, Info, Options, Settings, Termination
 from placeopt.simulation import retime
 
 from .groups import Groups, grouped, packings, placed, with_homes, with_room_for
@@ -58,6 +58,13 @@ class Construction:
     note: str = ""
     stopped: bool = False
     """Whether better schedules were not tried, because the time was over."""
+
+
+def heuristic_info(
+    *, summary: str, family: str, complexity: str, citation: str = "", guarantee: str = "none", **more: Any
+) -> Info:
+    """Return the description of a heuristic that books transfers; `more` are further fields of it."""
+    return Info(summary, guarantee, complexity, citation, family, rules=BOOKED, **more)
 
 
 class InsertionSettings(Settings):

@@ -12,20 +12,18 @@ order is `Problem.order`, breadth first.
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from .._constructive.sequences import END, list_tasks
 
 
 class HeuristicG(Constructive):
     name = "heuristic-g"
-    info = Info(
+    info = heuristic_info(
         summary="topological order, each task where it completes earliest (TensorFlow white paper, 2015)",
         family="baselines",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m)",
         citation=bibtex("abadi2016tensorflow"),
     )

@@ -13,20 +13,18 @@ Departures from it:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from .._constructive.sequences import INDEX, list_tasks
 
 
 class SimplePlacer(Constructive):
     name = "simple-placer"
-    info = Info(
+    info = heuristic_info(
         summary="everything on the first device that can take it (TensorFlow's simple placer)",
         family="baselines",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m)",
         citation=bibtex("carbonari2017submodular"),
     )

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, BOOKED, Answer, Info, Options, Settings, Termination
+from placeopt.protocol import ALL_METRICS, Answer, Options, Settings, Termination
 
+from .._constructive.construction import heuristic_info
 from .._starts.serial import best_serial
 
 
 class Single:
     name = "single"
-    info = Info(
+    info = heuristic_info(
         summary="all tasks on the one device that gives the best objective",
         family="baselines",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m)",
         metrics=ALL_METRICS,
         combined=True,

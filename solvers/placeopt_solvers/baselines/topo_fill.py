@@ -12,19 +12,17 @@ it. `m-topo` does the same with less than the whole memory of each device.
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from .._constructive.sequences import fill_devices
 
 
 class TopoFill(Constructive):
     name = "topo-fill"
-    info = Info(
+    info = heuristic_info(
         summary="one device after the other filled to its memory in topological order",
         family="baselines",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m)",
     )
 

@@ -36,8 +36,9 @@ from typing import Literal
 
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.protocol import BOOKED, Answer, Info, Options
+from placeopt.protocol import Answer, Options
 
+from .._constructive.construction import heuristic_info
 from ._coarse import solve_coarse
 from ._placers import adjusting_placer, order_placer
 
@@ -52,12 +53,11 @@ class CeleritasSettings(CeleritasFusion):
 
 class Celeritas:
     name = "celeritas"
-    info = Info(
+    info = heuristic_info(
         summary="clusters in CPD-TOPO order on the last one's device, unless another pays off (Xu et al. 2022)",
         guarantee="none; may overfill devices, and reports it",
         complexity="O(n (R + m) + e log e + n log n)",
         family="fusion",
-        rules=BOOKED,
         citation=CeleritasFusion.citation,
         clusters=True,
     )

@@ -39,9 +39,9 @@ from pydantic import Field
 from placeopt.model.levels import ORDERS, OrderName
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion, Colocation, memory_limit
-from placeopt.protocol import BOOKED, Answer, Clock, Info, Options, Progress, Settings, Termination
+from placeopt.protocol import Answer, Clock, Options, Progress, Settings, Termination
 
-from .._constructive.construction import as_answer
+from .._constructive.construction import as_answer, heuristic_info
 from ._coarse import Attempt, Execution, clusters_of, place_coarse
 from ._placers import adjusting_placer, order_placer
 
@@ -72,12 +72,11 @@ class TunedSettings(Settings):
 
 class CeleritasTuned:
     name = "celeritas-tuned"
-    info = Info(
+    info = heuristic_info(
         summary="celeritas with the order, R, M, groups, placer and execution of the least simulated makespan",
         guarantee="never worse than celeritas, with default settings; may overfill devices, and reports it",
         complexity="O(k (n (R + m) + e log e + n log n)) for at most 171 combinations k",
         family="fusion",
-        rules=BOOKED,
         citation=CeleritasFusion.citation,
         clusters=True,
         anytime=True,

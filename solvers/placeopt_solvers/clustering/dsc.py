@@ -29,20 +29,18 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
+from .._constructive.construction import heuristic_info
 from .._constructive.priorities import longest_paths_after
 from ._clusters import Clustering, ClusterSolver, mean_weights
 
 
 class Dsc(ClusterSolver):
     name = "dsc"
-    info = Info(
+    info = heuristic_info(
         summary="clusters that shorten the dominant sequence, mapped to devices (Yang and Gerasoulis 1994)",
         family="clustering",
-        rules=BOOKED,
-        guarantee="none",
         clusters=True,
         complexity="O((n + e) log n + n m)",
         citation=bibtex("yang1994dsc"),

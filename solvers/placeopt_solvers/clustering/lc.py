@@ -17,19 +17,17 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
+from .._constructive.construction import heuristic_info
 from ._clusters import Clustering, ClusterSolver, mean_weights
 
 
 class Lc(ClusterSolver):
     name = "lc"
-    info = Info(
+    info = heuristic_info(
         summary="each longest path a cluster, mapped to devices (Kim and Browne 1988)",
         family="clustering",
-        rules=BOOKED,
-        guarantee="none",
         clusters=True,
         complexity="about O((n + e) log n + n m); in the worst case O(c (n + e)) for c clusters",
         citation=bibtex("kim1988linear"),

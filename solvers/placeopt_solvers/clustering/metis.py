@@ -31,10 +31,10 @@ from placeopt.errors import MissingExtraError
 from placeopt.model.arrays import Float, Int
 from placeopt.model.levels import mean_durations, mean_transfers
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.protocol import BOOKED, Answer, Info, Options, Settings
+from placeopt.protocol import Answer, Options, Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Constructive, PartialSchedule, run_heuristic
+from .._constructive.construction import Constructive, PartialSchedule, heuristic_info, run_heuristic
 from .._constructive.groups import Groups
 from ._clusters import as_placed, group_work, schedule_by_homes
 
@@ -56,11 +56,9 @@ class MetisSettings(Settings):
 
 class Metis(Constructive):
     name = "metis"
-    info = Info(
+    info = heuristic_info(
         summary="k-way partition with little data between parts (Karypis and Kumar 1998); needs placeopt[metis]",
         family="clustering",
-        rules=BOOKED,
-        guarantee="none",
         clusters=True,
         complexity="O(n + e) for the partition, O(n m + e) in all",
         citation=bibtex("karypis1998multilevel"),

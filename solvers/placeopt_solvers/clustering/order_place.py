@@ -17,20 +17,20 @@ from __future__ import annotations
 
 from placeopt.model.problem import Problem
 from placeopt.passes.celeritas_fusion import CeleritasFusion
-from placeopt.protocol import BOOKED, Answer, Info, Options
+from placeopt.protocol import Answer, Options
 
+from .._constructive.construction import heuristic_info
 from ._coarse import solve_coarse
 from ._placers import order_placer
 
 
 class OrderPlace:
     name = "order-place"
-    info = Info(
+    info = heuristic_info(
         summary="clusters in CPD-TOPO order on one device until it is full, then the next (Xu et al. 2022)",
         guarantee="none; may overfill devices, and reports it",
         complexity="O(n (R + m) + e log e + n log n)",
         family="fusion",
-        rules=BOOKED,
         citation=CeleritasFusion.citation,
         clusters=True,
     )

@@ -31,18 +31,17 @@ from __future__ import annotations
 
 from placeopt import engine
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, filled
+from .._constructive.construction import Build, Constructive, filled, heuristic_info
 
 
 class Bil(Constructive):
     name = "bil"
-    info = Info(
+    info = heuristic_info(
         summary="list scheduling by best imaginary levels (Oh and Ha 1996)",
         family="list scheduling",
-        rules=BOOKED,
         guarantee="optimal on a chain of tasks without release times, groups, separation and limits on memory",
         complexity="O(n m² + e m k + n m log n) for k kinds of links",
         citation=bibtex("oh1996bil"),

@@ -26,10 +26,10 @@ from placeopt.model.arrays import Bool, Float
 from placeopt.model.levels import bottom_levels, comparable, mean_transfers, top_levels
 from placeopt.model.native import native
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from .._constructive.priorities import ready_order
 from .._constructive.sequences import Penalties, insert_tasks
 
@@ -39,11 +39,9 @@ FAR = 2**60
 
 class Cpop(Constructive):
     name = "cpop"
-    info = Info(
+    info = heuristic_info(
         summary="list scheduling by longest path, a critical path on one device (Topcuoglu et al. 2002)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
         citation=bibtex("topcuoglu2002heft"),
     )

@@ -28,20 +28,18 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, filled
+from .._constructive.construction import Build, Constructive, filled, heuristic_info
 from .._constructive.priorities import priority_list, upward_ranks
 
 
 class Hbmct(Constructive):
     name = "hbmct"
-    info = Info(
+    info = heuristic_info(
         summary="batches of independent tasks by rank, balanced over the devices (Sakellariou and Zhao 2004)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n log n + (n + e) m), and O(w) for each task moved or tried in a batch of w",
         citation=bibtex("sakellariou2004hybrid"),
     )

@@ -19,20 +19,18 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Options, Settings
+from placeopt.protocol import Options, Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Construction, Constructive
+from .._constructive.construction import Construction, Constructive, heuristic_info
 from .._constructive.sequences import heft
 
 
 class Heft(Constructive):
     name = "heft"
-    info = Info(
+    info = heuristic_info(
         summary="list scheduling by upward rank, each task where it ends first (Topcuoglu et al. 2002)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=bibtex("topcuoglu2002heft"),
     )

@@ -27,20 +27,18 @@ from __future__ import annotations
 
 from placeopt import engine
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, filled
+from .._constructive.construction import Build, Constructive, filled, heuristic_info
 from .._constructive.priorities import priority_list, upward_ranks
 
 
 class LookaheadHeft(Constructive):
     name = "lookahead-heft"
-    info = Info(
+    info = heuristic_info(
         summary="HEFT, each task on the device that lets its consumers end first (Bittencourt et al. 2010)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n log n + e m²) and the gaps searched",
         citation=bibtex("bittencourt2010lookahead"),
     )

@@ -18,21 +18,19 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem, group_memory
-from placeopt.protocol import BOOKED, Info, Options
+from placeopt.protocol import Options
 from placeopt.protocol.citations import bibtex
 
 from .._constructive.adjusting import AdjustSettings, construct_adjusted
-from .._constructive.construction import Build, Construction, Constructive
+from .._constructive.construction import Build, Construction, Constructive, heuristic_info
 from .._constructive.sequences import fill_devices
 
 
 class MTopo(Constructive):
     name = "m-topo"
-    info = Info(
+    info = heuristic_info(
         summary="topological order, one device after the other up to an equal share of memory (Jeon et al. 2020)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m)",
         citation=bibtex("jeon2020baechi"),
     )

@@ -13,20 +13,17 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, InsertionSettings
+from .._constructive.construction import Build, Constructive, InsertionSettings, heuristic_info
 from .._constructive.sequences import WORK, list_tasks
 
 
 class Met(Constructive):
     name = "met"
-    info = Info(
+    info = heuristic_info(
         summary="topological order, each task where it takes least time (Braun et al. 2001)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=bibtex("braun2001comparison"),
     )

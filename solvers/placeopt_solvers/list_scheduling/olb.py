@@ -13,20 +13,17 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, InsertionSettings
+from .._constructive.construction import Build, Constructive, InsertionSettings, heuristic_info
 from .._constructive.sequences import IDLE, list_tasks
 
 
 class Olb(Constructive):
     name = "olb"
-    info = Info(
+    info = heuristic_info(
         summary="topological order, each task on the device that is free first (Braun et al. 2001)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O((n + e) m) and the gaps searched",
         citation=bibtex("braun2001comparison"),
     )

@@ -21,21 +21,19 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from .._constructive.priorities import mean_costs, optimistic_costs, ready_order
 from .._constructive.sequences import Penalties, insert_tasks
 
 
 class Peft(Constructive):
     name = "peft"
-    info = Info(
+    info = heuristic_info(
         summary="list scheduling by an optimistic table of what follows each task (Arabnejad, Barbosa 2014)",
         family="list scheduling",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n log n + (n + e) m) and the gaps searched",
         citation=bibtex("arabnejad2014peft"),
     )

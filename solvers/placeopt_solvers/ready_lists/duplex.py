@@ -13,20 +13,25 @@ from functools import partial
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Options
+from placeopt.protocol import Options
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Construction, Constructive, best_until_stopped, construct_with_repair
+from .._constructive.construction import (
+    Build,
+    Construction,
+    Constructive,
+    best_until_stopped,
+    construct_with_repair,
+    heuristic_info,
+)
 from ._pairs import ReadySettings, schedule_neediest, schedule_pairs
 
 
 class Duplex(Constructive):
     name = "duplex"
-    info = Info(
+    info = heuristic_info(
         summary="the better of min-min and max-min (Braun et al. 2001)",
         family="ready lists",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n m log n + n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation=bibtex("braun2001comparison"),
     )

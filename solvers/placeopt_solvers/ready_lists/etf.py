@@ -30,19 +30,17 @@ import numpy as np
 
 from placeopt.model.levels import comparable, static_levels
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from ._pairs import StartSettings, detours, schedule_pairs
 
 
 class Etf(Constructive):
     name = "etf"
-    info = Info(
+    info = heuristic_info(
         summary="the earliest start of all ready tasks and devices, ties by static level (Hwang et al. 1989)",
         family="ready lists",
-        rules=BOOKED,
         guarantee="(2 - 1/m) times the optimum without transfers, and the transfers of a chain: on identical devices "
         "and links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",

@@ -23,21 +23,18 @@ from __future__ import annotations
 from placeopt import engine
 from placeopt.model.levels import bottom_levels
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, filled
+from .._constructive.construction import Build, Constructive, filled, heuristic_info
 from .._constructive.priorities import ready_order
 from ._pairs import StartSettings, detours
 
 
 class Fcp(Constructive):
     name = "fcp"
-    info = Info(
+    info = heuristic_info(
         summary="by bottom level, to the enabling device or the one idle first (Radulescu and van Gemund 1999)",
         family="ready lists",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
         citation=bibtex("radulescu1999complexity"),
     )

@@ -32,19 +32,17 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.levels import bottom_levels, comparable
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, filled
+from .._constructive.construction import Build, Constructive, filled, heuristic_info
 from ._pairs import StartSettings, detours
 
 
 class Flb(Constructive):
     name = "flb"
-    info = Info(
+    info = heuristic_info(
         summary="ETF's choice from two candidates: fast load balancing (Radulescu and van Gemund 1999)",
         family="ready lists",
-        rules=BOOKED,
         guarantee="as etf, under the same conditions: every task starts as early as any ready task could",
         complexity="O(n (log n + m) + e k), k kinds of links from a device",
         citation=bibtex("radulescu1999flb"),

@@ -32,20 +32,18 @@ import numpy as np
 from placeopt import engine
 from placeopt.model.arrays import Int
 from placeopt.model.problem import UNLIMITED, Problem
-from placeopt.protocol import BOOKED, Info, Settings
+from placeopt.protocol import Settings
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive, filled
+from .._constructive.construction import Build, Constructive, filled, heuristic_info
 from .._constructive.priorities import longest_paths_after
 
 
 class Gdl(Constructive):
     name = "gdl"
-    info = Info(
+    info = heuristic_info(
         summary="list scheduling by generalized dynamic levels (Sih and Lee 1993)",
         family="ready lists",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n m² + e m + n w) for w tasks ready at once, and the levels that change",
         citation=bibtex("sih1993dynamic"),
     )

@@ -31,11 +31,11 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info, Options
+from placeopt.protocol import Options
 from placeopt.protocol.citations import bibtex
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
-from .._constructive.construction import Build, Construction, Constructive
+from .._constructive.construction import Build, Construction, Constructive, heuristic_info
 from ._pairs import TieSettings, detours, schedule_pairs, tie_order
 
 
@@ -45,10 +45,9 @@ class MEtfSettings(TieSettings, RoomSettings):
 
 class MEtf(Constructive):
     name = "m-etf"
-    info = Info(
+    info = heuristic_info(
         summary="Baechi's memory-constrained earliest task first (Jeon et al. 2020)",
         family="ready lists",
-        rules=BOOKED,
         guarantee="ratio 2 + rho - 1/m, rho the longest transfer over the shortest task: on identical devices and "
         "links, without limits on memory, groups, separation, release times and ports",
         complexity="O(n m log n + e m)",

@@ -55,11 +55,11 @@ from placeopt import engine
 from placeopt.bounding.sct.favourites import Favourites
 from placeopt.model.arrays import Int
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Answer, Info, Options
+from placeopt.protocol import Answer, Options
 from placeopt.protocol.citations import bibtex
 
 from .._constructive.adjusting import RoomSettings, construct_adjusted
-from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, filled
+from .._constructive.construction import Build, Constructive, PartialSchedule, as_answer, filled, heuristic_info
 from .._constructive.groups import Groups
 from .._constructive.sct import SctSettings, relaxed
 from ._pairs import TieSettings, detours, tie_order
@@ -78,10 +78,9 @@ class MSctSettings(SctSettings, TieSettings, RoomSettings):
 
 class MSct(Constructive):
     name = "m-sct"
-    info = Info(
+    info = heuristic_info(
         summary="Baechi's memory-constrained small communication times: ETF with favourite children (Jeon et al. 2020)",
         family="ready lists",
-        rules=BOOKED,
         guarantee="(4 + 3 rho) / (2 + rho) - (2 + 2 rho) / (m (2 + rho)), rho <= 1 the longest transfer over the "
         "shortest task: on identical devices and links, without limits on memory, groups, separation, release times "
         "and ports, with threshold=0.5 and released=false",

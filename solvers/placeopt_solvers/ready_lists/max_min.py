@@ -15,20 +15,17 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from ._pairs import ReadySettings, schedule_neediest
 
 
 class MaxMin(Constructive):
     name = "max-min"
-    info = Info(
+    info = heuristic_info(
         summary="the ready task whose earliest end is the latest, where it ends first (Braun et al. 2001)",
         family="ready lists",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation=bibtex("braun2001comparison"),
     )

@@ -22,20 +22,17 @@ from __future__ import annotations
 import numpy as np
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from ._pairs import ReadySettings, schedule_pairs
 
 
 class MinMin(Constructive):
     name = "min-min"
-    info = Info(
+    info = heuristic_info(
         summary="the earliest end of all ready tasks and devices (Braun et al. 2001)",
         family="ready lists",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n m log n + e m) and the gaps searched",
         citation=bibtex("braun2001comparison"),
     )

@@ -19,20 +19,17 @@ Departures from the paper:
 from __future__ import annotations
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Info
 from placeopt.protocol.citations import bibtex
 
-from .._constructive.construction import Build, Constructive
+from .._constructive.construction import Build, Constructive, heuristic_info
 from ._pairs import ReadySettings, schedule_neediest
 
 
 class Sufferage(Constructive):
     name = "sufferage"
-    info = Info(
+    info = heuristic_info(
         summary="the ready task that loses most without its best device (Maheswaran et al. 1999)",
         family="ready lists",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n W m + e m) and the gaps searched, W the maximum number of tasks ready at once",
         citation=bibtex("maheswaran1999dynamic"),
     )

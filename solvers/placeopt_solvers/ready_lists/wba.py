@@ -25,7 +25,7 @@ from pydantic import Field
 from placeopt import engine
 from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
-from placeopt.protocol import BOOKED, Answer, Info, Options, Settings
+from placeopt.protocol import Answer, Options, Settings
 from placeopt.protocol.citations import bibtex
 
 from .._constructive.construction import (
@@ -36,6 +36,7 @@ from .._constructive.construction import (
     best_until_stopped,
     construct_with_repair,
     filled,
+    heuristic_info,
 )
 
 
@@ -50,11 +51,9 @@ class WbaSettings(Settings):
 
 class Wba(Constructive):
     name = "wba"
-    info = Info(
+    info = heuristic_info(
         summary="the best of randomised greedy schedules, by increase of the makespan (Blythe et al. 2005)",
         family="ready lists",
-        rules=BOOKED,
-        guarantee="none",
         complexity="O(n w m + e m) for each schedule and w tasks ready at once",
         citation=bibtex("blythe2005task"),
     )
