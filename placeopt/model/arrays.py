@@ -211,6 +211,13 @@ def _tasks(n: int) -> str:
     return f"two tasks, each from 0 to {n - 1}" if n else "none, as there are no tasks"
 
 
+def freeze(*values: object) -> None:
+    """Make arrays read-only; other values are left as they are."""
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+
+
 class Record:
     """Base class of data classes with arrays: equal if all fields are, and not hashable."""
 

@@ -19,6 +19,7 @@ from placeopt.model.arrays import (
     checked_whole,
     choice,
     flags,
+    freeze,
     names,
     task_pairs,
     whole_numbers,
@@ -305,10 +306,7 @@ def build_problem(
         **link_arrays,
         **rules,
     )
-    for field in fields(problem):
-        value = getattr(problem, field.name)
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
+    freeze(*(getattr(problem, field.name) for field in fields(problem)))
     return problem
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.arrays import Int, freeze, whole_numbers
 from placeopt.model.rules import Timeless, joined_windows
 
 
@@ -150,8 +150,7 @@ def build_layout(
         return None
     columns = [np.array(column, dtype=np.int64) for column in (zip(*table, strict=True) if table else ((),) * 4)]
     arrays = [sizes.copy(), *columns, *(np.array(part, dtype=np.int64) for part in (row, begin, end))]
-    for array in arrays:
-        array.flags.writeable = False
+    freeze(*arrays)
     return Layout(*arrays)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Bool, Int, choice, flags, whole_numbers
+from placeopt.model.arrays import Bool, Int, choice, flags, freeze, whole_numbers
 from placeopt.model.rules import Timeless
 
 InFlight = Literal["none", "inference", "1f1b", "gpipe"]
@@ -196,9 +196,7 @@ def build_pipeline(
         raise UsageError(f"machines: {why}")
     if in_flight == "1f1b" and not found.contiguous:
         raise UsageError("in_flight is 1f1b, which counts the stages after each one; expected segments of 1 everywhere")
-    for array in found.parts().values():
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
+    freeze(*found.parts().values())
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError, counted, suggestion, visible
-from placeopt.model.arrays import Bool, Int, flags, names, whole_numbers
+from placeopt.model.arrays import Bool, Int, flags, freeze, names, whole_numbers
 from placeopt.model.rules import Rule
 from placeopt.model.units import exact, exact_size, is_number
 
@@ -193,9 +193,7 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 def read_only(**parts: Any) -> Resources:
     """Resources of these fields; the arrays become read-only."""
-    for values in parts.values():
-        if isinstance(values, np.ndarray):
-            values.flags.writeable = False
+    freeze(*parts.values())
     return Resources(**parts)
 
 

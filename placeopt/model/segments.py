@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, freeze
 from placeopt.model.graph import path_lengths
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, check_schedule, durations
@@ -56,8 +56,7 @@ class Segments:
     """(s + 1,) segment k holds the tasks order[start[k]:start[k + 1]]."""
 
     def __post_init__(self) -> None:
-        for array in (self.member, self.device, self.number, self.order, self.start):
-            array.flags.writeable = False
+        freeze(self.member, self.device, self.number, self.order, self.start)
 
     def __len__(self) -> int:
         return len(self.device)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Bool, Int, whole_numbers
+from placeopt.model.arrays import Bool, Int, freeze, whole_numbers
 from placeopt.model.rules import Rule
 
 OTHERS = "*"
@@ -232,8 +232,7 @@ def build_setups(
         return build_setups(family, changes, loaded)
     arrays = [np.array([place[name] for name in each], dtype=np.int64) for each in (family, loaded)]
     arrays += [np.array(kind, dtype=np.int64), np.stack(tables)]
-    for array in arrays:
-        array.flags.writeable = False
+    freeze(*arrays)
     return Setups(names, *arrays)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placeopt.errors import UsageError, listing, visible
-from placeopt.model.arrays import Bool, Int, whole_numbers
+from placeopt.model.arrays import Bool, Int, freeze, whole_numbers
 from placeopt.model.rules import Timeless
 
 
@@ -143,8 +143,7 @@ def _made(names: tuple[str, ...], medium: Bool, half: Bool, member: Bool) -> Sha
     channel, row = channel[order], np.searchsorted(entry[order], np.arange(len(first) ** 2 + 1))
     channels = [f"{name} {way}".rstrip() for name, one in zip(names, half, strict=True) for way in _directions(one)]
     arrays = [np.ascontiguousarray(each, dtype=np.int64) for each in (label.reshape(-1), row, channel)]
-    for array in (*arrays, medium, half, member):
-        array.flags.writeable = False
+    freeze(*arrays, medium, half, member)
     return SharedLinks(names, medium, half, member, tuple(channels), *arrays)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Int, whole_numbers
+from placeopt.model.arrays import Int, freeze, whole_numbers
 from placeopt.model.rules import Rule
 
 ENDLESS = int(np.iinfo(np.int64).max)
@@ -147,6 +147,5 @@ def build_tiers(first: Any, further: Sequence[Sequence[tuple[int, int, int]]]) -
         kept = [[tier for k, tier in enumerate(tiers, start=1) if not empty[d, k]] for d, tiers in enumerate(further)]
         if sum(map(len, kept)) < sum(map(len, further)):
             return build_tiers(first, kept)
-    for array in (end, num, den):
-        array.flags.writeable = False
+    freeze(end, num, den)
     return Tiers(end, num, den)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, freeze
 from placeopt.model.rules import Rule, joined_windows
 
 
@@ -99,6 +99,5 @@ def build_unavailability(windows: Sequence[Iterable[tuple[int, int]]]) -> Unavai
     if not begin:
         return None
     arrays = [np.array(values, dtype=np.int64) for values in (row, begin, end)]
-    for array in arrays:
-        array.flags.writeable = False
+    freeze(*arrays)
     return Unavailability(*arrays)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt.errors import UsageError, visible
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, freeze
 from placeopt.model.problem import Objective, Problem, group_memory
 from placeopt.policies.simulator import Run, Simulator
 from placeopt.policies.state import Policy, Space, State, Step
@@ -44,8 +44,7 @@ class Episode:
     """The moves."""
 
     def __post_init__(self) -> None:
-        for name in ("current", "best", "expected", "evaluations", "estimates", "device"):
-            getattr(self, name).flags.writeable = False
+        freeze(self.current, self.best, self.expected, self.evaluations, self.estimates, self.device)
 
 
 class Record:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from placeopt import engine
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, freeze
 from placeopt.model.problem import Objective, Problem
 from placeopt.model.schedule import edge_transfers
 from placeopt.policies.critical import CriticalPaths
@@ -27,8 +27,7 @@ class Run:
     value: float  # of the objective: by default the makespan
 
     def __post_init__(self) -> None:
-        for array in (self.start, self.end, self.edge_ticks):
-            array.flags.writeable = False
+        freeze(self.start, self.end, self.edge_ticks)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from placeopt.model.arrays import Bool, Float, Int
+from placeopt.model.arrays import Bool, Float, Int, freeze
 from placeopt.model.problem import Problem, group_memory, group_separation
 from placeopt.policies.simulator import Run, Simulator
 
@@ -159,8 +159,7 @@ class State:
     def _once(self, key: Any, work: Callable[[], Any]) -> Any:
         if key not in self._memo:
             self._memo[key] = found = work()
-            if isinstance(found, np.ndarray):
-                found.flags.writeable = False
+            freeze(found)
         return self._memo[key]
 
     def _finish_times(self, task: int) -> Int:

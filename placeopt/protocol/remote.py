@@ -11,8 +11,7 @@ from dataclasses import fields
 from functools import cache
 from importlib import metadata
 
-import numpy as np
-
+from placeopt.model.arrays import freeze
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.protocol import Answer, Options
@@ -125,8 +124,5 @@ def unpack(packed: bytes) -> Problem:
     """Return the packed problem; its arrays are read-only."""
     problem = pickle.loads(zlib.decompress(packed))
     assert isinstance(problem, Problem)
-    for each in fields(problem):
-        value = getattr(problem, each.name)
-        if isinstance(value, np.ndarray):
-            value.flags.writeable = False
+    freeze(*(getattr(problem, field.name) for field in fields(problem)))
     return problem

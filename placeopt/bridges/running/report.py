@@ -10,7 +10,7 @@ import numpy as np
 from placeopt.bridges.profiling import TransferModel
 from placeopt.bridges.running.prediction import Fit, Prediction
 from placeopt.bridges.running.tensors import Difference
-from placeopt.model.arrays import Float, Int
+from placeopt.model.arrays import Float, Int, freeze
 from placeopt.views.traces import Span
 
 
@@ -82,9 +82,7 @@ class RunReport:
     notes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        for array in (self.start, self.end, self.one_device, self.one_session, self.results, *self.elsewhere.values()):
-            if array is not None:
-                array.flags.writeable = False
+        freeze(self.start, self.end, self.one_device, self.one_session, self.results, *self.elsewhere.values())
 
     @property
     def runs(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placeopt.errors import UsageError
-from placeopt.model.arrays import Float
+from placeopt.model.arrays import Float, freeze
 from placeopt.model.problem import Problem
 
 
@@ -21,8 +21,7 @@ class Traits:
     """(m,) work per tick of each device, positive."""
 
     def __post_init__(self) -> None:
-        for array in (self.work, self.speed):
-            array.flags.writeable = False
+        freeze(self.work, self.speed)
 
     def check(self, problem: Problem) -> None:
         """Raise UsageError if the sizes do not match the problem."""

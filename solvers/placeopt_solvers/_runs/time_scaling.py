@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from placeopt.model.arrays import Int
+from placeopt.model.arrays import Int, freeze
 from placeopt.model.objective import IN_TICKS
 from placeopt.model.problem import UNLIMITED, Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Transfers
@@ -68,8 +68,7 @@ def coarsened(problem: Problem) -> Coarse:
         "power_num": power[0],
         "power_den": power[1],
     }
-    for array in arrays.values():
-        array.flags.writeable = False
+    freeze(*arrays.values())
     levels = tuple(
         tuple(Term(term.metric, term.weight * (unit if term.metric in IN_TICKS else 1)) for term in level)
         for level in problem.objective.levels
