@@ -24,7 +24,7 @@ from placeopt.io.document import Document, parse_document, reading
 from placeopt.io.files import StrPath, checked_path, read_text, write_whole
 from placeopt.io.scalars import Name, Version, Whole
 from placeopt.io.spec import Strict
-from placeopt.io.validation import validate
+from placeopt.io.validation import valid
 from placeopt.model.units import excerpt
 
 Time = Annotated[Whole, Field(ge=-MOST, le=MOST)]
@@ -81,11 +81,8 @@ def load_buffers(path: StrPath) -> Buffers:
 
 
 def _from_json(document: Document) -> Buffers:
-    checked = validate(document, BuffersFile)
-    if checked.model is None or checked.issues:
-        raise SpecError(in_file_order(checked.issues))
     rows, issues, seen = [], [], set[str]()
-    for k, spec in enumerate(checked.model.buffers):
+    for k, spec in enumerate(valid(document, BuffersFile).buffers):
         row: dict[str, Any] = {key: getattr(spec, key) for key in (*REQUIRED, *OPTIONAL)}
         row["id"] = str(k) if spec.id is None else spec.id
         rows.append(row)

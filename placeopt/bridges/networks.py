@@ -9,10 +9,10 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file_order, listing
+from placeopt.errors import Issue, SpecError, UsageError, in_file_order, listing
 from placeopt.io.catalogue import UsualLinks, catalogue_devices, device_names, hint, link_info
-from placeopt.io.compiler import begin_compilation
-from placeopt.io.document import Document, read_document
+from placeopt.io.compiler import begin_compilation, document_of
+from placeopt.io.document import Document
 from placeopt.io.files import StrPath, descriptor
 from placeopt.io.spec import MOST_DEVICES, DeviceSpec, LinkSpec, NetworkFile
 from placeopt.io.validation import validate
@@ -137,10 +137,7 @@ def _pair_text(one: str, other: str) -> str:
 
 
 def _read(path: StrPath) -> dict[str, Any]:
-    try:
-        document = read_document(path)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
+    document = document_of(path)
     data = document.data
     problem = (
         isinstance(data, dict)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from placeopt.errors import Issue, Search, listing, meaning
+from placeopt.errors import DocumentError, Issue, Search, SpecError, in_file_order, listing, meaning
 from placeopt.io.document import Document
 from placeopt.io.scalars import BARE, QUANTITY
 from placeopt.io.syntax import Path
@@ -53,6 +53,14 @@ class Validated(Generic[Model]):
 
     model: Model | None
     issues: tuple[Issue, ...]
+
+
+def valid(document: Document, model: type[Model], error: type[DocumentError] = SpecError) -> Model:
+    """Return the document as a `model`; raises an `error` that lists every issue, in file order, if it is not valid."""
+    checked = validate(document, model)
+    if checked.model is None or checked.issues:
+        raise error(in_file_order(checked.issues))
+    return checked.model
 
 
 def validate(document: Document, model: type[Model]) -> Validated[Model]:

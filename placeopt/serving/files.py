@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from placeopt.errors import SpecError, counted, in_file_order, listing
+from placeopt.errors import SpecError, counted, listing
 from placeopt.io.compiler import document_of
 from placeopt.io.compiler.durations import used_format
 from placeopt.io.compiler.figures import completed_devices, completed_links
@@ -22,7 +22,7 @@ from placeopt.io.files import StrPath
 from placeopt.io.scalars import Bandwidth, Memory, Name, Payload, Time, Use, Version, Whole, Work
 from placeopt.io.spec import Devices, DeviceSpec, LinksSpec, NumberFormat, Strict, UnitsSpec, widen
 from placeopt.io.syntax import Path
-from placeopt.io.validation import validate
+from placeopt.io.validation import valid
 from placeopt.model.arrays import Int
 from placeopt.model.units import size_text
 from placeopt.serving.problem import SECOND, TOKEN, UNLIMITED, MemoryNeeds, Prompts, Serving, Steps, build_serving
@@ -171,10 +171,7 @@ def load_serving(source: StrPath | Mapping[str, Any] | Document) -> Serving:
         If it is not valid; lists every issue.
     """
     document = source if isinstance(source, Document) else document_of(source)
-    checked = validate(document, ServingFile)
-    if checked.model is None or checked.issues:
-        raise SpecError(in_file_order(checked.issues))
-    return _Compilation(checked.model, document).problem()
+    return _Compilation(valid(document, ServingFile), document).problem()
 
 
 def load_changed(source: Document, network: Document) -> Serving:
@@ -185,16 +182,12 @@ def load_changed(source: Document, network: Document) -> Serving:
     keys = network.data if isinstance(network.data, dict) else {}
     if not isinstance(keys.get("devices"), dict):
         raise SpecError([network.issue("expected a file with devices, and perhaps links", ())])
-    checked = validate(source, ServingFile)
-    if checked.model is None or checked.issues:
-        raise SpecError(in_file_order(checked.issues))
+    before = valid(source, ServingFile)
     document = Document({**{key: value for key, value in source.data.items() if key not in keys}, **keys})
-    changed = validate(document, ServingFile)
-    if changed.model is None or changed.issues:
-        raise SpecError(in_file_order(changed.issues))
-    file, serving = changed.model, changed.model.serving
+    file = valid(document, ServingFile)
+    serving = file.serving
     if "serving" not in keys:
-        former, now = _Compilation(checked.model, source), _Compilation(file, document)
+        former, now = _Compilation(before, source), _Compilation(file, document)
         kept = {}
         for name in ("rates", "tensor_parallel"):
             stated = getattr(serving, name)

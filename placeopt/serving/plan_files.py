@@ -34,7 +34,7 @@ from placeopt.io.files import StrPath, write_whole
 from placeopt.io.scalars import Name, Use, Version, Whole
 from placeopt.io.spec import Strict
 from placeopt.io.syntax import Path
-from placeopt.io.validation import validate
+from placeopt.io.validation import valid
 from placeopt.model.arrays import Int
 from placeopt.model.units import shown
 from placeopt.serving.plan import (
@@ -210,10 +210,7 @@ def _read(path: StrPath) -> tuple[ServingPlanFile, Document]:
         document = read_document(path)
     except DocumentError as error:
         raise PlanError(error.issues) from None
-    checked = validate(document, ServingPlanFile)
-    if checked.model is None or checked.issues:
-        raise PlanError(in_file_order(checked.issues))
-    return checked.model, document
+    return valid(document, ServingPlanFile, PlanError), document
 
 
 class _Reader:

@@ -16,12 +16,12 @@ from typing import Any
 from pydantic import Field
 
 from placeopt.bridges.profiling.estimates import DIGITS, Estimate, Profile, TransferModel
-from placeopt.errors import DocumentError, SpecError, UsageError, in_file_order, listing
-from placeopt.io.compiler import compile_spec
-from placeopt.io.document import Document, NamedFiles, read_document
+from placeopt.errors import SpecError, UsageError, listing
+from placeopt.io.compiler import compile_spec, document_of
+from placeopt.io.document import Document, NamedFiles
 from placeopt.io.files import check_input
 from placeopt.io.spec import ANY, GraphFile, LinksSpec, Spec, Tasks
-from placeopt.io.validation import validate
+from placeopt.io.validation import valid
 from placeopt.model.units import TIME, QuantityError, parse, seconds_text
 
 
@@ -103,7 +103,7 @@ def whole_bytes(amount: float) -> int:
 
 def read_profile(path: str | Path) -> dict[str, Any]:
     """Read a profile file as plain data; raises a SpecError that lists every issue."""
-    document = _read(path)
+    document = document_of(path)
     if isinstance(document.data, dict) and "devices" in document.data:
         raise SpecError(
             [document.issue("this looks like a problem file, expected a profile", ("devices",), at_key=True)]
@@ -118,12 +118,12 @@ def self_contained(path: str | Path, out: Path | None = None) -> dict[str, Any]:
 
     Raises a SpecError if a file is not valid; it lists every issue.
     """
-    problem = _read(path)
+    problem = document_of(path)
     whole = isinstance(problem.data, dict) and "devices" in problem.data
     data = _checked(problem, Spec if whole else GraphFile)
     graph, named = data.pop("graph", None), NamedFiles.of(problem)
     if graph is not None:
-        inner = _checked(_read(named.path(graph["file"])), GraphFile)
+        inner = _checked(document_of(named.path(graph["file"])), GraphFile)
         for section in ("operations", "tasks"):
             merged = {**(inner.get(section) or {}), **(data.get(section) or {})}
             if merged:
@@ -246,18 +246,9 @@ def _in_order(document: dict[str, Any]) -> dict[str, Any]:
     return {key: document[key] for key in [*first, *(key for key in last if key in document)]}
 
 
-def _read(path: str | Path) -> Document:
-    try:
-        return read_document(path)
-    except DocumentError as error:
-        raise SpecError(error.issues) from None
-
-
 def _checked(document: Document, model: type[Spec] | type[GraphFile]) -> dict[str, Any]:
     """Return a copy of the data of a document after validation."""
-    checked = validate(document, model)
-    if checked.issues or checked.model is None:
-        raise SpecError(in_file_order(checked.issues))
+    valid(document, model)
     return dict(document.data)
 
 

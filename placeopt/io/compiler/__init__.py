@@ -37,7 +37,7 @@ from placeopt.io.document import (
 )
 from placeopt.io.files import StrPath, size_limit
 from placeopt.io.spec import GraphFile, Spec
-from placeopt.io.validation import validate
+from placeopt.io.validation import valid, validate
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import build_problem
 from placeopt.model.objective import shared_out
@@ -179,10 +179,7 @@ def begin_compilation(document: Document, *, folder: StrPath | None = None, file
 
 def read_spec(path: StrPath) -> Spec:
     """Read the spec in a file, with short forms expanded and names not resolved."""
-    checked = validate(document_of(path), Spec)
-    if checked.model is None or checked.issues:
-        raise SpecError(in_file_order(checked.issues))
-    return checked.model
+    return valid(document_of(path), Spec)
 
 
 class Compilation:
