@@ -17,7 +17,7 @@ from placeopt.cli.arguments import local_file
 from placeopt.cli.output import print_json
 from placeopt.cli.streams import is_unicode, tolerate_lost_stdout
 from placeopt.errors import UsageError, addressed, unwritable, visible
-from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, temporary_folder, write_whole
+from placeopt.io.files import LONGEST_PATH, Identity, identity, keep_apart, temporary_folder, write_whole, writing
 
 if TYPE_CHECKING:
     from placeopt.orchestration.result import Result
@@ -82,10 +82,8 @@ def write_document(document: dict[str, Any], out: Path | None) -> None:
     if out is None:
         sys.stdout.write(to_yaml(document, ascii_only=not is_unicode(sys.stdout)))
         return
-    try:
+    with writing(out):
         write_whole(out, document_text(document, out))
-    except OSError as error:
-        raise UsageError(unwritable(out, error)) from None
 
 
 @contextlib.contextmanager
@@ -103,14 +101,11 @@ def new_folder(path: Path) -> Iterator[Path]:
     parent = Path(os.path.realpath(path)).parent
     if not parent.is_dir():
         raise UsageError(f"{shown}: there is no folder {_shown(path.parent)}")
-    try:
-        with temporary_folder(f".{path.name[:50]}-", parent) as made:
-            folder = made / "new"
-            folder.mkdir()
-            yield folder
-            os.replace(folder, path)
-    except OSError as error:
-        raise UsageError(unwritable(path, error)) from None
+    with writing(path), temporary_folder(f".{path.name[:50]}-", parent) as made:
+        folder = made / "new"
+        folder.mkdir()
+        yield folder
+        os.replace(folder, path)
 
 
 def written(path: Path | None, write: Callable[[Path], None]) -> bool:

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from io import FileIO
 from pathlib import Path
 
-from placeopt.errors import UsageError, visible
+from placeopt.errors import UsageError, unwritable, visible
 
 STDIN = "/dev/stdin"
 """Path of standard input on every system: `-` on the command line."""
@@ -239,6 +239,15 @@ def _removed_folder(prefix: str, parent: StrPath | None) -> Iterator[Path]:
             except BaseException:
                 shutil.rmtree(made, ignore_errors=True)
                 raise
+
+
+@contextmanager
+def writing(path: StrPath) -> Iterator[None]:
+    """Turn an OSError into a UsageError that says which file or folder cannot be written, and why."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(unwritable(path, error)) from None
 
 
 def write_whole(path: StrPath, content: str | bytes) -> None:

@@ -15,7 +15,8 @@ from placeopt.cli.commands.serving import refuse, simulate_serving_file, verify_
 from placeopt.cli.files import check_targets
 from placeopt.cli.options import AsJson, OptionalPlan, Out, PlanPath, ProblemFile, Tasks, share_option, time_option
 from placeopt.cli.output import note_violations, noted_plan, print_json, print_notes, stdout_console
-from placeopt.errors import CertificateError, UsageError, counted, unwritable, visible
+from placeopt.errors import CertificateError, UsageError, counted, visible
+from placeopt.io.files import writing
 
 if TYPE_CHECKING:
     from placeopt.model.problem import Problem
@@ -245,10 +246,8 @@ def simulate(
             "quantiles": {str(q): sample.quantile(q) for q in (0.05, 0.25, 0.5, 0.75, 0.95)},
         }  # fmt: skip
     if out is not None:  # before printing, which may fail
-        try:
+        with writing(out):
             write_plan(out, plan_document(compiled, replace(executed, offsets=schedule.offsets)))
-        except OSError as error:
-            raise UsageError(unwritable(out, error)) from None
     if as_json:
         print_json(data)
     else:

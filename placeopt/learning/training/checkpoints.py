@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from placeopt.bridges.extras import require
-from placeopt.errors import Issue, UsageError, listing, unwritable
-from placeopt.io.files import StrPath, write_whole
+from placeopt.errors import Issue, UsageError, listing
+from placeopt.io.files import StrPath, write_whole, writing
 from placeopt.learning.training.reinforce import Point, Progress, Trainer
 from placeopt.learning.training.weights import (
     FORMAT,
@@ -210,7 +210,5 @@ def _write(path: StrPath, header: Header, tensors: Mapping[str, Tensor]) -> None
     # Sets in order, and one text only: the same content gives the same bytes.
     text = json.dumps(header.model_dump(), default=sorted, allow_nan=False)
     data = save({name: each.detach().cpu().contiguous() for name, each in tensors.items()}, {KEY: text})
-    try:
+    with writing(path):
         write_whole(path, data)
-    except OSError as error:
-        raise UsageError(unwritable(path, error)) from None

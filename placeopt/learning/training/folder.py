@@ -13,8 +13,8 @@ from typing import Any, cast, get_args
 
 import torch
 
-from placeopt.errors import Issue, MissingExtraError, UsageError, suggestion, unwritable
-from placeopt.io.files import write_whole
+from placeopt.errors import Issue, MissingExtraError, UsageError, suggestion
+from placeopt.io.files import write_whole, writing
 from placeopt.learning.graphs.views import Potential
 from placeopt.learning.networks.variants import FAULTS, VARIANTS, make_agent
 from placeopt.learning.training.cases import Cases, digest, file_problems, numbers_of_devices, set_cases
@@ -156,10 +156,8 @@ class Training:
             checkpoint.restore(self.trainer)
             self.note = _versions(checkpoint.header)
         else:
-            try:
+            with writing(folder):
                 folder.mkdir(exist_ok=True)
-            except OSError as error:
-                raise UsageError(unwritable(folder, error)) from None
         self.resumed = self.trainer.progress.episode
 
     def run(
@@ -206,10 +204,8 @@ class Training:
         """
         save_checkpoint(self.folder / CHECKPOINT, self.trainer, self._source)
         header = save_policy(self.folder / POLICY, self.trainer, self._source)
-        try:
+        with writing(self.folder / CURVE):
             write_whole(self.folder / CURVE, curve_text(self.trainer.progress))
-        except OSError as error:
-            raise UsageError(unwritable(self.folder / CURVE, error)) from None
         return header
 
     def draw(self) -> Path | None:
@@ -306,10 +302,8 @@ def _locked(folder: Path) -> Iterator[None]:
         return
     import fcntl
 
-    try:
+    with writing(folder):
         descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise UsageError(unwritable(folder, error)) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from placeopt.bounding import quick
 from placeopt.bounding.quick import Bound
-from placeopt.errors import UsageError, unwritable
-from placeopt.io.files import UnreadableError, read_file
+from placeopt.errors import UsageError
+from placeopt.io.files import UnreadableError, read_file, writing
 from placeopt.orchestration.result import number as json_number
 from placeopt.studies.comparison.records import CHECKSUM, Record, checksum, read_line
 from placeopt.studies.comparison.verdicts import feasible_value
@@ -194,10 +194,8 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], *, resume: bool, floor: Floor = lambda _fingerprint: None) -> None:
         self.path = os.fspath(path)
-        try:
+        with writing(self.path):
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        except OSError as error:
-            raise UsageError(unwritable(self.path, error)) from None
         try:
             if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
                 raise UsageError(f"cannot write {self.path}: it is not a regular file; a ledger is read again later")
@@ -220,11 +218,9 @@ class Ledger:
     def append(self, *records: Record) -> None:
         """Append records, with one flush to disk; a write error is a UsageError."""
         lines = b"".join(record.to_json().encode() + b"\n" for record in records)
-        try:
+        with writing(self.path):
             written = os.write(self._descriptor, lines)
             os.fsync(self._descriptor)
-        except OSError as error:
-            raise UsageError(unwritable(self.path, error)) from None
         if written < len(lines):  # the next writer drops a torn line
             raise UsageError(f"cannot write {self.path}: only {written} of {len(lines)} bytes were written")
 

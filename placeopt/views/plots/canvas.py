@@ -25,8 +25,7 @@ from matplotlib.legend_handler import HandlerBase
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from placeopt.errors import UsageError, unwritable
-from placeopt.io.files import write_whole
+from placeopt.io.files import write_whole, writing
 from placeopt.model.arrays import Float
 from placeopt.model.problem import Problem
 from placeopt.views.plots import palette
@@ -102,10 +101,8 @@ class Picture(Figure):
         """
         target, suffix = checked_file(path)
         data = self._encoded(suffix)
-        try:
+        with writing(target):
             write_whole(target, data)
-        except OSError as error:
-            raise UsageError(unwritable(target, error)) from None
 
     def _encoded(self, suffix: str) -> bytes:
         stream = BytesIO()
