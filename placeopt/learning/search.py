@@ -210,10 +210,8 @@ def _log_probabilities(
 def drawn(logs: Float, rng: Generator) -> int:
     """Draw an index by its log-probability.
 
-    Raises
-    ------
-    UsageError
-        If the log-probabilities are undefined, because the scores of the network exceed the range of floats.
+    Raises a UsageError if the log-probabilities are undefined, because the scores of the network exceed the range of
+    floats.
     """
     total = np.cumsum(np.exp(logs))
     if not np.isfinite(total[-1]):

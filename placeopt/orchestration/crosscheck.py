@@ -51,10 +51,7 @@ def retimed_and_verified(problem: Problem, schedule: Schedule) -> tuple[Schedule
 def mapped_back(run: Run, chain: Chain, schedule: Schedule) -> tuple[Schedule | None, Report]:
     """Map a schedule of the reduced problem back and verify it; None if it cannot be mapped back.
 
-    Raises
-    ------
-    InternalError
-        If an exact pass does not keep the schedule's feasibility and objective.
+    Raises an InternalError if an exact pass does not keep the schedule's feasibility and objective.
     """
     schedule, report = retimed_and_verified(chain.problem, schedule)
     if not chain.steps or report.objective is None:
@@ -151,10 +148,7 @@ def check_bound(
 ) -> None:
     """Compare the lower bound, and a claim of optimality, with a verified schedule.
 
-    Raises
-    ------
-    InternalError
-        If the schedule contradicts them.
+    Raises an InternalError if the schedule contradicts them.
     """
     if report is None or not report.feasible or report.objective is None:
         return

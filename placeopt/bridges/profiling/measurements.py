@@ -97,10 +97,7 @@ class TransferTimes:
 def combined(parts: Sequence[Measurements]) -> Measurements:
     """Return the measurements of several files as one, in the given order.
 
-    Raises
-    ------
-    UsageError
-        If only some of the files state memory, or the size of outputs.
+    Raises a UsageError if only some of the files state memory, or the size of outputs.
     """
     if len(parts) == 1:
         return parts[0]

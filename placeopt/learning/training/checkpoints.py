@@ -149,10 +149,7 @@ def save_checkpoint(path: StrPath, trainer: Trainer, source: Source | None = Non
 def load_checkpoint(path: StrPath) -> Checkpoint:
     """Read a checkpoint; `Checkpoint.restore` checks its tensors.
 
-    Raises
-    ------
-    DocumentError
-        If the file is not a complete checkpoint of this version of placeopt or an earlier one.
+    Raises a DocumentError if the file is not a complete checkpoint of this version of placeopt or an earlier one.
     """
     header, arrays = read_weights(path, "checkpoint")
     if header.state is None:

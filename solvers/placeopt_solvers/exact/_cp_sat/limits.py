@@ -48,10 +48,7 @@ def limits(problem: Problem, incumbent: Value | None) -> Limits:
     rules add before tasks (`Problem.delays`). If all tasks have deadlines, no schedule ends after the last one. If the
     makespan has weight w in the first level of value V, any schedule no worse ends by V / w.
 
-    Raises
-    ------
-    TooLargeError
-        If times or amounts exceed 64 bits.
+    Raises a TooLargeError if times or amounts exceed 64 bits.
     """
     work = _total(problem.duration.max(axis=1, initial=0))
     between = _total(problem.delays(problem.feasible))

@@ -188,10 +188,7 @@ def divided(
 ) -> Division | None:
     """Return a division into stages with the least period, by the costs, if that is less than `below`; else None.
 
-    Raises
-    ------
-    placeopt.engine.StoppedError
-        If `stopped` became true.
+    Raises a StoppedError if `stopped` became true.
     """
     if stopped():  # which the engine asks only after some milliseconds
         raise engine.StoppedError
