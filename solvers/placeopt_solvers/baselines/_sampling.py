@@ -24,7 +24,8 @@ from placeopt.model.native import native
 from placeopt.model.objective import Value, evaluate
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule, lateness
-from placeopt.protocol import Answer, Clock, Options, Termination
+from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Clock, Info, Options, Termination
+from placeopt.protocol.citations import bibtex
 from placeopt.simulation import simulate
 
 from .._constructive.construction import Construction, as_answer, no_room
@@ -44,6 +45,14 @@ NO_PACKING = (
     "found no placement that fits into memory and keeps separated tasks apart; the solver cp-sat can decide whether "
     "there is one"
 )
+
+
+def sampling_info(summary: str, complexity: str) -> Info:
+    """Return the description of a baseline of GiPH that draws placements."""
+    return Info(
+        summary, "none", complexity, bibtex("hu2023giph"), "baselines", anytime=True, warm_start=True,
+        metrics=ALL_METRICS, rules=RETIMED, combined=True,
+    )  # fmt: skip
 
 
 def sampled(problem: Problem, options: Options, placements: int | None, moves: int) -> Answer:

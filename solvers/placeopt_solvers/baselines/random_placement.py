@@ -15,10 +15,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
-from placeopt.protocol.citations import bibtex
+from placeopt.protocol import Answer, Options, Settings
 
-from ._sampling import sampled
+from ._sampling import sampled, sampling_info
 
 
 class RandomSettings(Settings):
@@ -30,17 +29,9 @@ class RandomSettings(Settings):
 
 class RandomPlacement:
     name = "random"
-    info = Info(
-        summary="the best of many random placements (the baseline of GiPH, Hu et al. 2023)",
-        family="baselines",
-        rules=RETIMED,
-        guarantee="none",
-        complexity="O(n log n + e) per placement",
-        citation=bibtex("hu2023giph"),
-        anytime=True,
-        warm_start=True,
-        metrics=ALL_METRICS,
-        combined=True,
+    info = sampling_info(
+        "the best of many random placements (the baseline of GiPH, Hu et al. 2023)",
+        "O(n log n + e) per placement",
     )
     settings_type = RandomSettings
 

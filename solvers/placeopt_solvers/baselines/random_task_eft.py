@@ -25,10 +25,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from placeopt.model.problem import Problem
-from placeopt.protocol import ALL_METRICS, RETIMED, Answer, Info, Options, Settings
-from placeopt.protocol.citations import bibtex
+from placeopt.protocol import Answer, Options, Settings
 
-from ._sampling import sampled
+from ._sampling import sampled, sampling_info
 
 
 class RandomTaskEftSettings(Settings):
@@ -42,17 +41,9 @@ class RandomTaskEftSettings(Settings):
 
 class RandomTaskEft:
     name = "random-task-eft"
-    info = Info(
-        summary="random tasks, each to where it ends first, from random placements (baseline of GiPH, Hu et al. 2023)",
-        family="baselines",
-        rules=RETIMED,
-        guarantee="none",
-        complexity="O(n log n + e) per step",
-        citation=bibtex("hu2023giph"),
-        anytime=True,
-        warm_start=True,
-        metrics=ALL_METRICS,
-        combined=True,
+    info = sampling_info(
+        "random tasks, each to where it ends first, from random placements (baseline of GiPH, Hu et al. 2023)",
+        "O(n log n + e) per step",
     )
     settings_type = RandomTaskEftSettings
 

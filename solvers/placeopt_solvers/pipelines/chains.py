@@ -33,7 +33,7 @@ from placeopt.simulation.pipelines import periodic_schedule
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._chains.chain import chain_of, path_of
 from ._chains.division import Bisection, Divider, Piece, division_of
-from ._shared.assessment import assessed, proved_period
+from ._shared.assessment import assessed, pipeline_info, proved_period
 from ._shared.contraction import contracted
 
 NARROW = 32
@@ -58,16 +58,11 @@ class Chains:
     """Divides chains into stages."""
 
     name: ClassVar[str] = "chains"
-    info: ClassVar[Info] = Info(
+    info: ClassVar[Info] = pipeline_info(
         summary="dynamic program for chains of layers on classes of devices (PipeDream, generalised)",
-        family="pipelines",
         guarantee="optimal for chains and few classes of devices",
         complexity="O(log P v c r) for v vectors of used devices, c classes and teams of r",
         citation=bibtex("narayanan2019pipedream"),
-        anytime=True,
-        metrics=("period",),
-        contentions=("none",),
-        memory_models=("sum",),
     )
     settings_type: ClassVar[type[Settings]] = ChainsSettings
 

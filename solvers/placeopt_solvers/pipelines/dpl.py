@@ -18,22 +18,18 @@ from placeopt.protocol.citations import bibtex
 from .._runs.solve_run import SolveRun, nothing_to_place
 from ._search.orders import division_points
 from ._search.placements import schedule_of, view_of
+from ._shared.assessment import pipeline_info
 
 
 class Dpl:
     """Divides orders of the tasks into stages."""
 
     name: ClassVar[str] = "dpl"
-    info: ClassVar[Info] = Info(
+    info: ClassVar[Info] = pipeline_info(
         summary="orders of the tasks, divided into stages by dynamic programming (Tarnawski et al. 2020)",
-        family="pipelines",
         guarantee="none",
         complexity="O(p (n + e) + p^2 m) for p positions where stages may end",
         citation=bibtex("tarnawski2020efficient"),
-        anytime=True,
-        metrics=("period",),
-        contentions=("none",),
-        memory_models=("sum",),
     )
     settings_type: ClassVar[type[Settings]] = Settings
 

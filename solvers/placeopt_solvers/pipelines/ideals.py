@@ -35,7 +35,7 @@ from placeopt.protocol.citations import bibtex
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
 from .._runs.solve_run import SolveRun, nothing_to_place
-from ._shared.assessment import assessed, proved_period, started
+from ._shared.assessment import assessed, pipeline_info, proved_period, started
 from ._shared.contraction import Nodes, contracted, orders
 from ._shared.ideals import INFINITE, Division, costs_of, divided, sets_along, sets_of
 
@@ -108,17 +108,12 @@ class Ideals:
     """Divides pipelines into contiguous stages."""
 
     name: ClassVar[str] = "ideals"
-    info: ClassVar[Info] = Info(
+    info: ClassVar[Info] = pipeline_info(
         summary="dynamic program over sets of last stages (Tarnawski et al. 2020)",
-        family="pipelines",
         guarantee="optimal for contiguous stages and equal links",
         complexity="O(s^2 m) for s sets",
         citation=bibtex("tarnawski2020efficient"),
-        anytime=True,
         warm_start=True,
-        metrics=("period",),
-        contentions=("none",),
-        memory_models=("sum",),
     )
     settings_type: ClassVar[type[Settings]] = IdealsSettings
 

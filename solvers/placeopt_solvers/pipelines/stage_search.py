@@ -22,6 +22,7 @@ from .._runs.solve_run import SolveRun, nothing_to_place
 from ._search.orders import division_points
 from ._search.placements import given_point, schedule_of, view_of
 from ._search.walks import Search, seconds_of
+from ._shared.assessment import pipeline_info
 
 DEFAULT = 10.0
 """Planned seconds without a time limit and without a number of moves."""
@@ -45,17 +46,12 @@ class StageSearch:
     """Improves the best division into stages."""
 
     name: ClassVar[str] = "stage-search"
-    info: ClassVar[Info] = Info(
+    info: ClassVar[Info] = pipeline_info(
         summary="simulated annealing of the stages and devices of pipelines (Kirkpatrick et al. 1983)",
-        family="pipelines",
         guarantee="none",
         complexity="O(d m) per move of a task of degree d, as many moves as time allows",
         citation=bibtex("kirkpatrick1983optimization"),
-        anytime=True,
         warm_start=True,
-        metrics=("period",),
-        contentions=("none",),
-        memory_models=("sum",),
     )
     settings_type: ClassVar[type[Settings]] = StageSearchSettings
 

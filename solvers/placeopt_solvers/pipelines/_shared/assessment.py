@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +19,21 @@ from placeopt.model.period import loads
 from placeopt.model.problem import Objective, Problem, Term
 from placeopt.model.schedule import Schedule, Stages
 from placeopt.model.stages import backward, rules, trivial_stages
-from placeopt.protocol import Answer, Termination
+from placeopt.protocol import Answer, Info, Termination
 from placeopt.simulation.pipelines import periodic_schedule, stage_numbers
 
 from ..._runs.solve_run import SolveRun
 from .contraction import Nodes, contracted, orders
 from .ideals import INFINITE, Division, costs_of, divided, sets_along
 from .machines import divided_by_machines
+
+
+def pipeline_info(*, summary: str, complexity: str, citation: str, guarantee: str = "none", **more: Any) -> Info:
+    """Return the description of a solver of pipelines only; `more` are further fields of it."""
+    return Info(
+        summary, guarantee, complexity, citation, "pipelines", anytime=True, metrics=("period",),
+        contentions=("none",), memory_models=("sum",), **more,
+    )  # fmt: skip
 
 
 def divisions(problem: Problem, stopped: Callable[[], bool]) -> Iterator[Division]:
