@@ -25,8 +25,7 @@ from placeopt.orchestration.pipeline import solve
 from placeopt.passes.rebuilding import edges_of, rebuilt
 from placeopt.protocol import Clock, Termination, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
-from placeopt.verifier.certificates import Checked, Leaf, examined
-from placeopt.verifier.certificates.model import Model
+from placeopt.verifier.certificates import Checked, Leaf, Model, examined
 
 SECOND = ("cp-sat", "milp")
 """Solvers that decide claims again, the first one that does not share the engine."""
@@ -111,7 +110,7 @@ class _Second:
         value = leaf.trusted.value
         if result.termination is Termination.INFEASIBLE:
             return True
-        whole = self.infeasible and leaf.model.whole  # then any schedule refutes the claim
+        whole = self.infeasible and not any(leaf.model.cuts)  # then any schedule refutes the claim
         if result.feasible and result.objective is not None and (whole or result.objective < value):
             raise CertificateError(
                 f"{leaf.trusted.where}: {leaf.trusted.engine} claims at least {value}, but {solver} finds a schedule "
@@ -142,7 +141,7 @@ def claimed(problem: Problem, leaf: Leaf, infeasible: bool) -> Problem:
     if leaf.metric is None:
         return replace(problem, objective=Objective((problem.objective.levels[0],)))
     objective = Objective(((Term(leaf.metric),),))
-    if not model.whole:
+    if any(model.cuts):
         stated = block_problem(problem, model, deadlines=not infeasible)
     elif not infeasible:
         stated = replace(problem, objective=objective)

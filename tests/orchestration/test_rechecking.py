@@ -14,7 +14,7 @@ import placeopt as po
 from placeopt.model.problem import Problem
 from placeopt.orchestration.rechecking import block_problem, claimed
 from placeopt.proving.certificates.leaves import relying
-from placeopt.verifier.certificates import Leaf, Scene, Trusted, model_of, timely, within
+from placeopt.verifier.certificates import Leaf, Trusted, model_of, timely, within
 from placeopt.verifier.certificates.model import block_of
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def problem_of(tasks: dict[str, Any], **rest: Any) -> Problem:
 def relying_on(engine: str, problem: Problem, value: int) -> dict[str, Any]:
     """A certificate that relies on an engine."""
     metric = str(problem.objective)
-    claim = relying(Scene(model_of(problem)), metric, value, engine)
+    claim = relying(model_of(problem), metric, value, engine)
     return {
         "placeopt_certificate": 1, "problem": problem.fingerprint(), "objective": metric, "bound": value,
         "proof": {"claim": "terms", "terms": [claim]},
@@ -67,7 +67,7 @@ def test_a_sum_of_metrics_is_decided_by_its_optimum() -> None:
     made = problem_of(INDEPENDENT, objective={"makespan": 1, "total_cost": 0.25})
     best = Fraction(po.solve(made, "cp-sat", time_limit=20).objective or 0)
     for more, right in ((0, True), (Fraction(1, 4), False)):
-        claim = relying(Scene(model_of(made)), str(made.objective), best + more, "HiGHS")
+        claim = relying(model_of(made), str(made.objective), best + more, "HiGHS")
         facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": str(made.objective)}
         document = {**facts, "bound": claim["value"], "proof": claim}
         if right:
@@ -100,10 +100,10 @@ def test_claims_of_infeasibility_are_decided_as_stated() -> None:
     tasks = {name: {**task, "deadline": 30} for name, task in INDEPENDENT.items()}
     for room, right in ((30, False), (29, True)):
         made = problem_of({name: {**task, "deadline": room} for name, task in tasks.items()})
-        scene, end = timely(made)
+        model, end = timely(made)
         document = {
             "placeopt_certificate": 1, "problem": made.fingerprint(), "objective": "makespan", "bound": "infeasible",
-            "proof": relying(scene, "makespan", end + 1, "CP-SAT"),
+            "proof": relying(model, "makespan", end + 1, "CP-SAT"),
         }  # fmt: skip
         if right:
             checked = po.check_certificate(made, document, recheck=60)
@@ -126,8 +126,8 @@ def test_blocks_are_the_problems_that_the_solver_of_blocks_solves() -> None:
     for each in blocks.bounds[:20]:
         first = blocks.cuts[each.block - 1] if each.block else None
         last = blocks.cuts[each.block] if each.block < len(blocks.cuts) else None
-        ends = {task: d for task, d in ((first, each.start), (last, each.end)) if task is not None}
-        model = block_of(made, first, blocks.inner[each.block], last, ends)
+        ends = [None if task is None else (task, d) for task, d in ((first, each.start), (last, each.end))]
+        model = block_of(made, blocks.inner[each.block], *ends)
         ours = block_problem(made, model, deadlines=True)
         assert ours.fingerprint() == each.problem.fingerprint()
 

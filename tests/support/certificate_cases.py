@@ -28,8 +28,8 @@ SUM = Objective(((Term("makespan", Fraction(2, 3)), Term("energy"), Term("total_
 OBJECTIVES = [*(Objective(((Term(metric),),)) for metric in METRICS), SUM, *[Objective()] * (len(METRICS) + 1)]
 
 KINDS = (
-    "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "ports", "link", "swapping",
-    "path", "flow", "largest", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
+    "nothing", "critical-path", "load", "spread", "packing", "interval", "resource", "swapping",
+    "path", "flow", "refutation", "series", "engine", "cheapest", "transfers", "earliest", "memory",
     "separation", "budget", "limit", "due", "stages",
 )  # fmt: skip
 
@@ -192,9 +192,9 @@ def _claim(problem: Problem, rng: random.Random) -> dict[str, Any]:
         claim["resource"] = rng.choice(list(problem.resources.names) or ["?"])
     if problem.limits and claim["claim"] == "limit":
         metric, most = rng.choice(problem.limits)
-        kind = rng.choice(["cheapest", "load", "critical-path", "memory", "earliest", "transfers"])
+        kind = rng.choice(["cheapest", "load", "critical-path", "memory", "earliest"])
         claim |= {"metric": metric, "proof": {**claim, "claim": kind, "value": rng.choice([0, most, most + 1])}}
-    if problem.shared_links is not None:
+    if problem.shared_links is not None and rng.random() < 0.7:
         claim["link"] = rng.choice(list(problem.shared_links.channels))
     if claim["claim"] == "due":
         claim["proof"] = {**claim, **drawn_flow(problem, rng), "claim": rng.choice(BY_DEADLINES)}
@@ -252,7 +252,6 @@ def drawn_flow(problem: Problem, rng: random.Random) -> dict[str, Any]:
     most = rng.choice([1, 3, 1 << 52])
     for _ in range(rng.randint(1, 6)):
         amount, tasks = rng.randint(1, most), [problem.task_names[i] for i in walk(problem, rng)]
-        lanes["plain"] += [[None, tasks[0], amount], [tasks[-1], None, amount]]
         for u, v in pairwise(tasks):
             lanes[rng.choice(["plain", "children", "children", "parents", "parents"])].append([u, v, amount])
     return {"claim": "flow", **lanes}

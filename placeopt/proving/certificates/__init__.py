@@ -34,7 +34,7 @@ from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, inf
 from placeopt.proving.certificates.paths import path_claim, stages_claim
 from placeopt.proving.certificates.refutation import FEW, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
-from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Scene, exact, model_of, timely
+from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Model, exact, model_of, timely
 from placeopt.verifier.certificates.refutation import LARGEST
 
 __all__ = ["certificate", "infeasibility"]
@@ -69,24 +69,24 @@ def certificate(
         Polled regularly; once true, what has no proof yet relies on what proved it.
     """
     level = problem.objective.levels[0]
-    scene = Scene(model_of(problem))
-    found = [best_claim(alone(problem, term), term.metric, scene) or dict(NOTHING) for term in level]
+    model = model_of(problem)
+    found = [best_claim(alone(problem, term), term.metric, model) or dict(NOTHING) for term in level]
     total = sum((term.weight * claim["value"] for term, claim in zip(level, found, strict=True)), Fraction(0))
     if total >= bound:
         proof = terms(found)
     elif len(level) == 1 and level[0].metric == "makespan":
         ticks, clock = ceil(Fraction(bound) / level[0].weight), Clock(time_limit)
-        search = MakespanClaims(alone(problem, level[0]), ticks, scene, clock, should_stop)
+        search = MakespanClaims(alone(problem, level[0]), ticks, model, clock, should_stop)
         claim = search.found(found[0], schedule) or search.due()
-        proof = terms([claim or relying(scene, "makespan", ticks, source)])
+        proof = terms([claim or relying(model, "makespan", ticks, source)])
     elif (
         len(level) == 1
         and level[0].metric == "period"
-        and (claim := stages_claim(problem, ceil(Fraction(bound) / level[0].weight), scene)) is not None
+        and (claim := stages_claim(problem, ceil(Fraction(bound) / level[0].weight), model)) is not None
     ):
         proof = terms([claim])
     else:
-        proof = relying(scene, _level(problem), bound, source)
+        proof = relying(model, _level(problem), bound, source)
     return _document(problem, bound, proof)
 
 
@@ -94,18 +94,18 @@ def infeasibility(
     problem: Problem, source: str, *, time_limit: float | None, should_stop: Callable[[], bool]
 ) -> dict[str, Any]:
     """A certificate that no schedule is feasible, which `source` proved; see `certificate`."""
-    scene, end = timely(problem)
+    model, end = timely(problem)
     clock = Clock(time_limit)
-    proof = infeasible_claim(problem, scene, end + 1)
+    proof = infeasible_claim(problem, model, end + 1)
     if proof is None and problem.pipeline is None:
-        known: Claim = {"claim": "critical-path", "value": scene.longest}
-        search = MakespanClaims(_unlimited(problem, "makespan"), end + 1, scene, clock, should_stop)
+        known: Claim = {"claim": "critical-path", "value": model.longest}
+        search = MakespanClaims(_unlimited(problem, "makespan"), end + 1, model, clock, should_stop)
         proof = search.found(known, None)
     if proof is None and (broken := _broken_limit(problem, clock, should_stop)) is not None:
         proof = {**broken, "value": end + 1}
     if proof is None:
         source = source if prove_infeasible(problem) is None else "a quick proof"
-        proof = relying(scene, "makespan", end + 1, source)
+        proof = relying(model, "makespan", end + 1, source)
     return _document(problem, INFEASIBLE, proof)
 
 
@@ -116,13 +116,13 @@ def _unlimited(problem: Problem, metric: Metric) -> Problem:
 
 def _broken_limit(problem: Problem, clock: Clock, should_stop: Callable[[], bool]) -> Claim | None:
     """A claim that a metric exceeds its limit."""
-    scene = Scene(model_of(problem))
+    model = model_of(problem)
     for metric, most in problem.limits:
         only = _unlimited(problem, metric)
-        claim = best_claim(only, metric, scene, most + 1)
+        claim = best_claim(only, metric, model, most + 1)
         if claim is None and metric == "makespan":
-            search = MakespanClaims(only, most + 1, scene, clock, should_stop)
-            claim = search.found(best_claim(only, metric, scene) or dict(NOTHING), None)
+            search = MakespanClaims(only, most + 1, model, clock, should_stop)
+            claim = search.found(best_claim(only, metric, model) or dict(NOTHING), None)
         if claim is not None:
             return {"claim": "limit", "metric": metric, "proof": claim}
     return None
@@ -149,7 +149,7 @@ class MakespanClaims:
 
     problem: Problem
     ticks: int
-    scene: Scene
+    model: Model
     clock: Clock
     should_stop: Callable[[], bool]
 
@@ -157,18 +157,18 @@ class MakespanClaims:
         """A claim beyond a known one; None if none is found."""
         problem, ticks, n = self.problem, self.ticks, self.problem.n_tasks
         over = self._over(ALONE)
-        claim = interval_claim(problem, ticks, known, self.scene, over) if n <= SOME else None
-        claim = claim or path_claim(problem, ticks, self.scene, over)
+        claim = interval_claim(problem, ticks, known, self.model, over) if n <= SOME else None
+        claim = claim or path_claim(problem, ticks, self.model, over)
         if claim is None and n <= FEW:
-            claim = refutation_claim(self.scene.model, problem.task_names, ticks, over)
-        claim = claim or series_claim(problem, ticks, self.scene, schedule, self.clock, self.should_stop)
+            claim = refutation_claim(self.model, problem.task_names, ticks, over)
+        claim = claim or series_claim(problem, ticks, self.model, schedule, self.clock, self.should_stop)
         if claim is None and FEW < n <= LARGEST and not self.should_stop():
-            claim = refutation_claim(self.scene.model, problem.task_names, ticks, self.should_stop, 1)
+            claim = refutation_claim(self.model, problem.task_names, ticks, self.should_stop, 1)
         return claim
 
     def due(self) -> Claim | None:
         """A claim by the deadlines of schedules that end before these ticks; None if none is found."""
-        return due_claim(self.scene.model, self.problem, self.problem.task_names, self.ticks, self._over(ALONE), MOST)
+        return due_claim(self.model, self.problem, self.problem.task_names, self.ticks, self._over(ALONE), MOST)
 
     def _over(self, share: float) -> Callable[[], bool]:
         """A call that is true once a share of the remaining time is over."""

@@ -34,7 +34,7 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.objective import Value, task_energy
 from placeopt.model.ports import channels
 from placeopt.model.problem import UNLIMITED, Metric, Problem
-from placeopt.verifier.certificates import ENGINES, OTHER, Scene, check_claim, exact, model_hash
+from placeopt.verifier.certificates import ENGINES, OTHER, Model, check_claim, exact, model_hash
 
 Claim = dict[str, Any]
 
@@ -61,23 +61,23 @@ REASONS = {
 OTHERWISE = "the engine states no proof, and no other claim was found in the time"
 
 
-def relying(scene: Scene, metric: str, value: Value, engine: str) -> Claim:
+def relying(model: Model, metric: str, value: Value, engine: str) -> Claim:
     """A claim that relies on an engine, with the hash of what it is about, and why it is not checked."""
     stated, reason = exact(value), REASONS.get(engine, OTHERWISE)
     engine = engine if engine in ENGINES or engine.startswith(OTHER) else f"{OTHER}{engine}"[:79]
-    about = model_hash(scene.model, scene.model.problem.fingerprint(), metric, stated)
+    about = model_hash(model, metric, stated)
     return {"claim": "engine", "engine": engine, "value": stated, "model": about, "reason": reason}
 
 
-def best_claim(problem: Problem, metric: Metric, scene: Scene, least: int = 1) -> Claim | None:
+def best_claim(problem: Problem, metric: Metric, model: Model, least: int = 1) -> Claim | None:
     """The largest quick bound of a metric whose claim the checker accepts, of at least `least`; None without one.
 
-    The objective of the problem is this metric alone; `scene` is the problem for the checker.
+    The objective of the problem is this metric alone; `model` is the problem for the checker.
     """
     for claim in _quick_claims(problem, metric):
         if claim["value"] < least:
             break
-        if accepted(scene, metric, claim):
+        if accepted(model, metric, claim):
             return claim
     return None
 
@@ -109,10 +109,10 @@ class _Writer:
             "jackson": self.jackson,
             "packing": self.packing,
             "resources": self.resources,
-            "ports": lambda: [{"claim": "ports"}],
+            "ports": lambda: [{"claim": "transfers"}],
             "links": self.links,
             "swapping": self.swapping,
-            "transfers": lambda: [{"claim": "transfers"}],
+            "transfers": lambda: [{"claim": "cheapest"}],
             "cheapest": self.cheapest,
             "memory": self.memory,
             "earliest": lambda: [{"claim": "earliest"}],
@@ -183,7 +183,7 @@ class _Writer:
         return stated
 
     def links(self) -> list[Claim]:
-        return [{"claim": "link", "link": name} for name, _ in channels(self.problem)]
+        return [{"claim": "transfers", "link": name} for name, _ in channels(self.problem)]
 
     def swapping(self) -> list[Claim]:
         return [{"claim": "swapping", "swap": swapping_bound(self.classes, self.windows)[1]}]
@@ -246,7 +246,7 @@ class _Writer:
 
 
 def interval_claim(
-    problem: Problem, ticks: int, known: Claim, scene: Scene, should_stop: Callable[[], bool]
+    problem: Problem, ticks: int, known: Claim, model: Model, should_stop: Callable[[], bool]
 ) -> Claim | None:
     """A claim about the work within an interval that raises a known claim about the makespan to these ticks, if any."""
     writer = _Writer(problem, "makespan")
@@ -274,18 +274,18 @@ def interval_claim(
                 if longest >= 0 and int(least_work.sum()) - prices.memory_worth(sharing) > scale * longest:
                     stated = {"devices": writer.names(subset.members), **writer.prices(prices, subset.members)}
                     claim = {"claim": "interval", "from": known, "start": near, "end": far, "value": ticks, **stated}
-                    return claim if accepted(scene, "makespan", claim) else None
+                    return claim if accepted(model, "makespan", claim) else None
     return None
 
 
-def infeasible_claim(problem: Problem, scene: Scene, ticks: int) -> Claim | None:
+def infeasible_claim(problem: Problem, model: Model, ticks: int) -> Claim | None:
     """A quick proof of infeasibility as a claim about the makespan; None if there is none that the checker accepts.
 
-    `scene` is the problem with its deadlines (`placeopt.verifier.certificates.timely`), `ticks` beyond its end.
+    `model` is the problem with its deadlines (`placeopt.verifier.certificates.timely`), `ticks` beyond its end.
     """
     for claim in _infeasible_claims(problem):
         stated = {**claim, "value": ticks}
-        if accepted(scene, "makespan", stated):
+        if accepted(model, "makespan", stated):
             return stated
     return None
 
@@ -321,10 +321,10 @@ def _best_each(amounts: Int, places: int) -> int:
     return max(each, key=lambda k: total[k * places + 1] - total[k * places - k], default=0) if ordered else 0
 
 
-def accepted(scene: Scene, metric: Metric, claim: Claim) -> bool:
+def accepted(model: Model, metric: Metric, claim: Claim) -> bool:
     """Whether the checker accepts a claim about a metric."""
     try:
-        check_claim(scene, metric, claim)
+        check_claim(model, metric, claim)
     except CertificateError:
         return False
     return True

@@ -15,17 +15,17 @@ from placeopt.bounding.sct.core import core_of
 from placeopt.bounding.sct.game import IN, OUT, WHOLE, game_of
 from placeopt.model.problem import Problem
 from placeopt.proving.certificates.leaves import Claim, accepted
-from placeopt.verifier.certificates import Scene
+from placeopt.verifier.certificates import Model
 
 LARGEST = 5000
 """Edges of a linear program that is solved for a flow."""
 
 
-def path_claim(problem: Problem, ticks: int, scene: Scene, should_stop: Callable[[], bool]) -> Claim | None:
+def path_claim(problem: Problem, ticks: int, model: Model, should_stop: Callable[[], bool]) -> Claim | None:
     """A claim that the makespan is at least these ticks, by a path with prices or by a flow; None if there is none."""
     for write in (partial(priced_path, problem, ticks, should_stop), partial(flow, problem, ticks)):
         claim = None if should_stop() else write()
-        if claim is not None and accepted(scene, "makespan", claim):
+        if claim is not None and accepted(model, "makespan", claim):
             return claim
     return None
 
@@ -63,13 +63,13 @@ def flow(problem: Problem, ticks: int) -> Claim | None:
     lanes: dict[str, list[list[str | int | None]]] = {"plain": [], "children": [], "parents": []}
     rows = zip(core.source[game.edge].tolist(), core.target[game.edge].tolist(), strict=True)
     for (source, target), kind, part in zip(rows, game.kind.tolist(), parts.tolist(), strict=True):
-        if part:
+        if part and None not in (names[source], names[target]):  # the others start and end the flow
             key = {OUT: "children", IN: "parents"}.get(kind, "plain")
             lanes[key].append([names[source], names[target], part])
     return {"claim": "flow", **{key: rows for key, rows in lanes.items() if rows}, "value": ticks}
 
 
-def stages_claim(problem: Problem, ticks: int, scene: Scene) -> Claim | None:
+def stages_claim(problem: Problem, ticks: int, model: Model) -> Claim | None:
     """A claim that the period of a pipeline with contiguous stages is at least these ticks; None if there is none.
 
     Its path of forward tasks has the most work.
@@ -86,4 +86,4 @@ def stages_claim(problem: Problem, ticks: int, scene: Scene) -> Claim | None:
     while before[path[-1]] >= 0:
         path.append(before[path[-1]])
     claim: Claim = {"claim": "stages", "path": [problem.task_names[i] for i in reversed(path)], "value": ticks}
-    return claim if accepted(scene, "period", claim) else None
+    return claim if accepted(model, "period", claim) else None

@@ -14,9 +14,9 @@ import numpy as np
 
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.proving.certificates.leaves import Claim, infeasible_claim
-from placeopt.verifier.certificates import within
-from placeopt.verifier.certificates.model import Model, charge
-from placeopt.verifier.certificates.refutation import LARGEST, Case, ClosedError
+from placeopt.verifier.certificates import Model, within
+from placeopt.verifier.certificates.devices import charge
+from placeopt.verifier.certificates.refutation import LARGEST, PARTS, ClosedError, decided, narrowed, open_orders
 
 FEW = 60
 """Tasks up to which a tree has more than one case."""
@@ -35,12 +35,12 @@ def refutation_claim(
     """A claim that the makespan is at least `ticks`; None if none is found. `names` are those of the model's tasks."""
     left = most
 
-    def proof(make: Callable[[], Case]) -> Claim | None:
+    def proof(case: Model) -> Claim | None:
         """The proof of a case; None if narrowing closes it."""
         nonlocal left
         left -= 1
         try:
-            case = make()
+            case = narrowed(case, ticks - 1)
         except ClosedError:
             return None
         if left < 2 or should_stop():
@@ -49,11 +49,12 @@ def refutation_claim(
         if decision is None:
             raise LimitError
         kind, i, j = decision
-        other = case.model.problem.device_names[case.model.devices.leader[j]] if kind == "class" else names[j]
-        return {kind: [names[i], other], **{part: proof(made) for part, made in case.decision(kind, i, j)}}
+        other = case.problem.device_names[case.devices.leader[j]] if kind == "class" else names[j]
+        parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
+        return {kind: [names[i], other], **{name: proof(part) for name, part in parts}}
 
     try:
-        return {"claim": "refutation", "value": ticks, "proof": proof(lambda: Case(model, ticks - 1))}
+        return {"claim": "refutation", "value": ticks, "proof": proof(model)}
     except (LimitError, RecursionError):
         return None
 
@@ -67,19 +68,18 @@ def due_claim(
     """
     if ticks < 1 or (problem.deadline == UNLIMITED).all():
         return None
-    scene = within(model, ticks - 1)
-    claim = infeasible_claim(replace(problem, deadline=np.minimum(problem.deadline, ticks - 1)), scene, ticks)
+    model = within(model, ticks - 1)
+    claim = infeasible_claim(replace(problem, deadline=np.minimum(problem.deadline, ticks - 1)), model, ticks)
     if claim is None and model.n <= LARGEST and most:
-        claim = refutation_claim(scene.model, names, ticks, should_stop, most if model.n <= FEW else 1)
+        claim = refutation_claim(model, names, ticks, should_stop, most if model.n <= FEW else 1)
     return None if claim is None else {"claim": "due", "value": ticks, "proof": claim}
 
 
-def _undecided(case: Case) -> tuple[str, int, int] | None:
+def _undecided(model: Model) -> tuple[str, int, int] | None:
     """A decision that divides the case, one that matters for the longest path first; None if all is decided."""
-    model, found = case.model, case.windows
 
     def work(i: int) -> int:
-        return found.least(model.duration[i], i)
+        return model.least(i, model.duration)
 
     rates = [rate for row in model.devices.links for rate in row if rate is not None]
     groups = set(_open_groups(model))
@@ -88,17 +88,15 @@ def _undecided(case: Case) -> tuple[str, int, int] | None:
         i, j = edge.source, edge.target
         if (model.group[i], model.group[j]) in groups or (model.group[j], model.group[i]) in groups:
             ticks = min((charge(rate, edge.payload) for rate in rates), default=0)
-            pairs.append(
-                (found.least(found.head[i], i) + work(i) + ticks + work(j) + found.least(found.tail[j], j), i, j)
-            )
+            pairs.append((model.least(i, model.head) + work(i) + ticks + work(j) + model.least(j, model.tail), i, j))
     if pairs:
         _, i, j = max(pairs)
         return "pair", i, j
     orders = []
-    for i, j in case.open_orders():
+    for i, j in open_orders(model):
         c = model.fits[model.group[i]].index(True)
         both = model.duration[i][c] + model.duration[j][c]
-        ends = sorted((found.head[i][c] + both + found.tail[j][c], found.head[j][c] + both + found.tail[i][c]))
+        ends = sorted((model.head[i][c] + both + model.tail[j][c], model.head[j][c] + both + model.tail[i][c]))
         orders.append((ends[0], ends[1], i, j))
     if orders:
         _, _, i, j = max(orders)

@@ -11,7 +11,7 @@ from placeopt.protocol import BlockBound, Blocks, Clock, Options, unsupported
 from placeopt.protocol.registry import find_solver, solver_names
 from placeopt.proving.certificates.leaves import Claim, best_claim, relying
 from placeopt.proving.certificates.refutation import due_claim, refutation_claim
-from placeopt.verifier.certificates import BlockPath, Scene, model_of
+from placeopt.verifier.certificates import BlockPath, Model, Said, check_claim, model_of
 from placeopt.verifier.certificates.refutation import PARTS
 
 SERIES, SHARE = "series", 0.5
@@ -24,7 +24,7 @@ CASES = 300, 20_000
 def series_claim(
     problem: Problem,
     ticks: int,
-    scene: Scene,
+    model: Model,
     schedule: Schedule | None,
     clock: Clock,
     should_stop: Callable[[], bool],
@@ -45,8 +45,8 @@ def series_claim(
     if blocks is None or not blocks.cuts:
         return None
     stated = _stated(problem, blocks)
-    path = BlockPath(scene, stated, "proof")
-    found = {path.key(each.block, each.start, each.end): each for each in blocks.bounds}
+    path = BlockPath(Said(model, stated, "proof", check_claim))
+    found = {path.key(*_ends(each)): each for each in blocks.bounds}
     values = {key: ticks if each.ticks is None else min(each.ticks, ticks) for key, each in found.items()}
     if path.shortest(values) < ticks:
         return None
@@ -55,14 +55,13 @@ def series_claim(
         del values[key]
         missing = ticks - path.shortest(values)
         if missing > 0:
-            values[key] = path.default(key) + missing
+            values[key] = path.default(*key) + missing
     order = sorted(values, key=lambda key: found[key].problem.n_tasks)
     proofs = _Proofs([(found[key].problem, values[key]) for key in order], clock, should_stop).found()
     arcs = []
     for key, proof in zip(order, proofs, strict=True):
         if proof is None:
-            each = found[key]
-            proof = relying(path.scene(each.block, each.start, each.end), "makespan", values[key], "CP-SAT")
+            proof = relying(path.block(*_ends(found[key])), "makespan", values[key], "CP-SAT")
         arcs.append(_arc(problem, blocks, found[key], proof))
     return {**stated, "arcs": sorted(arcs, key=lambda arc: arc["block"]), "value": ticks}
 
@@ -76,11 +75,17 @@ def _stated(problem: Problem, blocks: Blocks) -> Claim:
 
 def _arc(problem: Problem, blocks: Blocks, bound: BlockBound, proof: Claim) -> Claim:
     """A claim about an arc; its proof names tasks by their numbers in the block."""
-    start, end = (None if d < 0 else problem.device_names[d] for d in (bound.start, bound.end))
+    start, end = (None if d is None else problem.device_names[d] for d in _ends(bound)[1:])
     ends = blocks.cuts[max(bound.block - 1, 0) : bound.block + 1]
     names = [problem.task_names[i] for i in sorted({*blocks.inner[bound.block], *ends})]
     proof = _renamed(proof, names)
     return {"block": bound.block, "start": start, "end": end, "proof": proof}
+
+
+def _ends(bound: BlockBound) -> tuple[int, int | None, int | None]:
+    """A block, and the devices of its cuts; None for a missing cut."""
+    start, end = (None if d < 0 else d for d in (bound.start, bound.end))
+    return bound.block, start, end
 
 
 class _Proofs:
@@ -93,32 +98,31 @@ class _Proofs:
         self.wanted, self.clock, self.should_stop = wanted, clock, should_stop
         self.keys = [(block.fingerprint(), ticks) for block, ticks in wanted]
         self.known: dict[tuple[str, int], Claim] = {}
-        self.scenes: dict[tuple[str, int], Scene] = {}
+        self.models: dict[tuple[str, int], Model] = {}
 
     def found(self) -> list[Claim | None]:
         """A proof of each bound: a quick bound or a tree of cases; None if the engine alone proved it."""
         for most in (0, *CASES):
             missing = {key: each for key, each in zip(self.keys, self.wanted, strict=True) if key not in self.known}
             for left, (key, (block, ticks)) in zip(range(len(missing), 0, -1), missing.items(), strict=True):
-                if key not in self.scenes:
-                    self.scenes[key] = Scene(model_of(block))
-                scene = self.scenes[key]
-                claim = self._tree(scene, block, ticks, most, left)
+                if key not in self.models:
+                    self.models[key] = model_of(block)
+                claim = self._tree(self.models[key], block, ticks, most, left)
                 if claim is not None:
                     self.known[key] = {**claim, "value": ticks}
         return [self.known.get(key) for key in self.keys]
 
-    def _tree(self, scene: Scene, block: Problem, ticks: int, most: int, left: int) -> Claim | None:
+    def _tree(self, model: Model, block: Problem, ticks: int, most: int, left: int) -> Claim | None:
         """A quick bound, or a tree of cases within an equal share of the time for those that are left."""
-        remaining, names = self.clock.remaining, [str(i) for i in range(scene.model.n)]
+        remaining, names = self.clock.remaining, [str(i) for i in range(model.n)]
         clock = Clock(None if remaining is None else remaining / left)
 
         def over() -> bool:
             return clock.over or self.should_stop()
 
-        claim = refutation_claim(scene.model, names, ticks, over, most) if most else None
-        claim = claim or (None if most else best_claim(block, "makespan", scene, ticks))
-        return claim or due_claim(scene.model, block, names, ticks, over, most)
+        claim = refutation_claim(model, names, ticks, over, most) if most else None
+        claim = claim or (None if most else best_claim(block, "makespan", model, ticks))
+        return claim or due_claim(model, block, names, ticks, over, most)
 
 
 def _renamed(proof: Claim, names: Sequence[str]) -> Claim:

@@ -1,16 +1,19 @@
 """A problem, or a block of one, as plain integers: what the claims of a certificate are checked against.
 
-Interchangeable devices form a *class*, which a *leader* represents. The model leaves out what only restricts schedules
-further and no claim uses: ports, unavailable windows, setups, limits, and deadlines in claims about bounds. A claim
-that holds for the model thus holds for the problem.
+Heads and tails state how early a task can start on a class of device, and how much must follow its end.
+
+The model leaves out what only restricts schedules further and no claim uses: ports, unavailable windows, setups,
+limits, and deadlines in claims about bounds. A claim that holds for the model thus holds for the problem.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 from typing import Any
 
@@ -18,24 +21,22 @@ import numpy as np
 
 from placeopt.errors import CertificateError
 from placeopt.model.problem import UNLIMITED, Problem
-
-INFINITE = 1 << 200
-"""Ticks that no schedule takes: the value of what is impossible."""
-
-Table = list[list[int]]
-"""Amounts by task and class."""
-
-Rate = tuple[int, int, int]
-"""A fixed amount, and num / den for each byte."""
+from placeopt.verifier.certificates.devices import INFINITE, Devices, Table, charge
 
 Cut = tuple[int, int] | None
 """A task that ends a block, and its device."""
 
+NARROWED = 4
+"""Rounds in which deadlines exclude classes, at most."""
 
-def charge(rate: Rate, payload: int) -> int:
-    """Amount for a transfer: fixed + ceil(payload * num / den)."""
-    fixed, num, den = rate
-    return fixed + -(-payload * num // den)
+ROUNDS = 1000
+"""Largest number of times that one start is raised."""
+
+FOLLOWED, LEAST, BUDGET = 1 << 23, 16, 1 << 23
+"""Edges that are followed if each start is raised once, for one start at least, and in all.
+
+Fewer tied tasks prove less, and nothing wrong: beyond these, large problems count with the arrivals of their data.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,69 +49,14 @@ class Edge:
     shared: bool
 
 
-class Devices:
-    """The classes of devices of a problem; each of some devices is a class alone.
-
-    Attributes
-    ----------
-    class_of, named
-        By device, its class: by index, and by name.
-    leader, size
-        By class, a device of it, by index, and the number of its devices.
-    capacity
-        By class, bytes of a device; None without a limit.
-    parallel
-        By class, whether a device runs several tasks at once.
-    links
-        By two classes, the link from a device of the first to another one of the second; None if there are no two.
-    """
-
-    def __init__(self, problem: Problem, alone: Iterable[int] = ()) -> None:
-        self.problem = problem
-        self.leader, self.size, self.class_of = list[int](), list[int](), list[int]()
-        found: dict[tuple[int, int], int] = {}
-        apart = set(alone)
-        for d, label in enumerate(problem.device_class.tolist()):
-            c = found.setdefault((label, d if d in apart else -1), len(self.leader))
-            if c == len(self.leader):
-                self.leader.append(d)
-                self.size.append(0)
-            elif not _alike(problem, self.leader[c], d):
-                names = problem.device_names
-                raise CertificateError(
-                    f"devices {names[self.leader[c]]} and {names[d]} count as alike, but they differ"
-                )
-            self.class_of.append(c)
-            self.size[c] += 1
-        self.named = dict(zip(problem.device_names, self.class_of, strict=True))
-        stated = [int(problem.capacity[d]) for d in self.leader]
-        self.capacity = [None if each == UNLIMITED else each for each in stated]
-        resources = problem.resources
-        self.parallel = [resources is not None and bool(resources.parallel[d]) for d in self.leader]
-        self.pairs: list[list[tuple[int, int] | None]] = [[(a, c) for c in self.leader] for a in self.leader]
-        for c, first in enumerate(self.leader):
-            second = next((d for d, each in enumerate(self.class_of) if each == c and d != first), None)
-            self.pairs[c][c] = None if second is None else (first, second)
-        self.links = self.rates(problem.latency, problem.byte_ticks_num, problem.byte_ticks_den)
-
-    def rates(self, fixed: Any, num: Any, den: Any) -> list[list[Rate | None]]:
-        """By two classes: entries of tables (m, m) for two different devices."""
-        return [
-            [None if pair is None else (int(fixed[pair]), int(num[pair]), int(den[pair])) for pair in row]
-            for row in self.pairs
-        ]
-
-
 @dataclass(frozen=True, eq=False)
 class Model:
     """Tasks, edges and classes of devices; lists by task have an entry for each task of the model, in its order.
 
     Attributes
     ----------
-    problem
-        The whole problem.
-    devices
-        The classes of its devices.
+    problem, devices
+        The whole problem, and the classes of its devices.
     tasks
         The index of each task in the problem.
     feasible, duration
@@ -146,11 +92,6 @@ class Model:
     begins: bool
 
     @property
-    def whole(self) -> bool:
-        """Whether it is the whole problem, not a block."""
-        return self.cuts == (None, None)
-
-    @property
     def n(self) -> int:
         """The number of tasks."""
         return len(self.tasks)
@@ -174,14 +115,6 @@ class Model:
         return found
 
     @cached_property
-    def ins(self) -> list[list[Edge]]:
-        """By task, the edges to it."""
-        found: list[list[Edge]] = [[] for _ in self.tasks]
-        for edge in self.edges:
-            found[edge.target].append(edge)
-        return found
-
-    @cached_property
     def outs(self) -> list[list[Edge]]:
         """By task, the edges from it."""
         found: list[list[Edge]] = [[] for _ in self.tasks]
@@ -190,16 +123,24 @@ class Model:
         return found
 
     @cached_property
-    def order(self) -> list[int]:
-        """The tasks in a topological order; those on a cycle and after it are missing."""
-        waiting = [len(each) for each in self.ins]
-        found = [i for i, count in enumerate(waiting) if count == 0]
-        for i in found:  # the list grows during iteration
-            for edge in self.outs[i]:
-                waiting[edge.target] -= 1
-                if waiting[edge.target] == 0:
-                    found.append(edge.target)
+    def payload(self) -> dict[tuple[int, int], int]:
+        """By two tasks with an edge, its bytes: of parallel edges, the most, which take longest."""
+        found: dict[tuple[int, int], int] = {}
+        for edge in self.edges:
+            pair = edge.source, edge.target
+            found[pair] = max(found.get(pair, 0), edge.payload)
         return found
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The tasks in a topological order; none if they depend on each other in a cycle."""
+        graph: dict[int, list[int]] = {i: [] for i in range(self.n)}
+        for u, v in self.payload:
+            graph[v].append(u)
+        try:
+            return list(TopologicalSorter(graph).static_order())
+        except CycleError:
+            return []
 
     @cached_property
     def group_memory(self) -> list[int]:
@@ -215,13 +156,9 @@ class Model:
     @cached_property
     def fits(self) -> list[list[bool]]:
         """By group and class: whether all its tasks may run there, and fit alone."""
-        classes = range(len(self.devices.leader))
+        rooms = list(enumerate(self.devices.capacity))
         return [
-            [
-                all(self.feasible[i][c] for i in members)
-                and ((room := self.devices.capacity[c]) is None or self.need(g, c) <= room)
-                for c in classes
-            ]
+            [all(self.feasible[i][c] for i in members) and self.need(g, c) <= room for c, room in rooms]
             for g, members in enumerate(self.members)
         ]
 
@@ -232,6 +169,12 @@ class Model:
             live = [self.tasks[i] for i in self.members[g] if self.duration[i][c] > 0]
             need += max((int(self.problem.output[i]) + int(self.problem.scratch[i]) for i in live), default=0)
         return need
+
+    def may_share(self, g: int, h: int, c: int) -> bool:
+        """Whether a device of a class can hold two groups."""
+        held = self.group_memory[g] + (self.group_memory[h] if g != h else 0)
+        free = (g, h) not in self.apart and held <= self.devices.capacity[c]
+        return free and self.fits[g][c] and self.fits[h][c]
 
     @cached_property
     def allowed(self) -> list[list[bool]]:
@@ -249,112 +192,232 @@ class Model:
         pairs = [(self.group[i], self.group[j]) for i, j in self.parted]
         return {*pairs, *((h, g) for g, h in pairs)}
 
+    @cached_property
+    def head(self) -> Table:
+        """By task and class: the tick before which it does not start."""
+        return Heads(self, False).found()
+
+    @cached_property
+    def tail(self) -> Table:
+        """By task and class: what follows its end."""
+        return Heads(self, True).found()
+
+    @cached_property
+    def open(self) -> list[list[bool]]:
+        """By task and class: whether it may run there, and head and tail are finite."""
+        rows = zip(self.allowed, self.head, self.tail, strict=True)
+        return [[may and max(ends) < INFINITE for may, *ends in zip(*row, strict=True)] for row in rows]
+
+    def in_time(self, end: int) -> list[list[bool]]:
+        """By task and class: whether a schedule that ends by a tick may run it there."""
+        rows = zip(self.open, self.head, self.duration, self.tail, strict=True)
+        return [[may and sum(ticks) <= end for may, *ticks in zip(*row, strict=True)] for row in rows]
+
+    def least(self, i: int, *tables: Table) -> int:
+        """The least sum of amounts of a task, over the classes on which it may run."""
+        return min((sum(t[i][c] for t in tables) for c, may in enumerate(self.open[i]) if may), default=INFINITE)
+
+    @cached_property
+    def longest(self) -> int:
+        """The critical path: no task can end and be followed by its tail before the makespan."""
+        return max((self.least(i, self.head, self.duration, self.tail) for i in range(self.n)), default=0)
+
     def table(self, values: Any) -> Table:
         """Values (n, m) of the problem, by task and class."""
-        found: Table = values[np.ix_(np.array(self.tasks, dtype=np.int64), np.array(self.devices.leader))].tolist()
+        found: Table = values[np.ix_(self.tasks, self.devices.leader)].tolist()
         return found
 
-    def together(self, edge: Edge) -> bool:
-        """Whether both ends are in one group."""
-        return self.group[edge.source] == self.group[edge.target]
+    def resources(self, renewable: bool) -> dict[str, int]:
+        """The numbers of renewable resources, or of budgets, by name."""
+        found = self.problem.resources
+        names = () if found is None else found.names
+        return {name: r for r, name in enumerate(names) if found is not None and found.renewable[r] == renewable}
+
+    def use(self, r: int) -> tuple[Table, int]:
+        """What tasks use of a resource or a budget, by class, and how much there is."""
+        assert self.problem.resources is not None  # it has the resource
+        return self.table(self.problem.resources.amounts(r)), int(self.problem.resources.capacity[r])
+
+
+class Heads:
+    """The heads of a model, by task and class; its tails `backwards`.
+
+    Let L[v][c] be a tick before which task v cannot start on class c, at first its release. If a producer u of v runs
+    on another device, its data arrives no earlier than
+
+        remote(u, v) = min over classes a of L[u][a] + duration(u, a) + transfer(a, c).
+
+    Assume that v starts at t. A producer with remote(u, v) > t then runs on the device of v; it ends by t, so it starts
+    by t - duration(u, c), and so on for its producers. All these tasks are *tied* to v. They may share the device, fit
+    into it, and run one after the other: for every R, those with L >= R end R + their durations or later. If they
+    cannot, v starts later than t. Tails are the heads of the reversed graph. There, a task is released by what its
+    deadline leaves after it, if deadlines count.
+    """
+
+    def __init__(self, model: Model, backwards: bool) -> None:
+        classes, links = range(model.k), model.devices.links
+        self.model, self.order = model, model.order[::-1] if backwards else model.order
+        self.rank = {i: place for place, i in enumerate(self.order)}
+        self.outs: list[list[tuple[int, int]]] = [[] for _ in range(model.n)]  # the other task, and bytes
+        for (u, v), payload in model.payload.items():
+            self.outs[v if backwards else u].append((u if backwards else v, payload))
+        # By task: its producers, the arrivals from other devices, and whether the two cannot share one.
+        self.ins: list[list[tuple[int, list[int], bool]]] = [[] for _ in range(model.n)]
+        rates = [[(a, links[c][a] if backwards else links[a][c]) for a in classes] for c in classes]
+        self.sources = [[(a, rate) for a, rate in row if rate is not None] for row in rates]
+        self.rates = {rate for row in self.sources for _, rate in row}
+        self.most, self.left = max(FOLLOWED // max(model.n * model.k, 1), LEAST), BUDGET
+        start = model.after if backwards else model.release
+        self.head = [[start[i] if may else INFINITE for may in row] for i, row in enumerate(model.allowed)]
+
+    def found(self) -> Table:
+        """Visit the tasks in topological order."""
+        model, classes = self.model, range(self.model.k)
+        for v in self.order:
+            row, late = self.head[v], [0] * model.k
+            for u, remote, _ in self.ins[v]:
+                before, work = self.head[u], model.duration[u]
+                for c in classes:
+                    row[c] = max(row[c], min(remote[c], before[c] + work[c]))
+                    late[c] = max(late[c], remote[c])
+            for c in classes:
+                row[c] = min(self._raised(v, c, row[c]) if late[c] > row[c] else row[c], INFINITE)
+            for w, payload in self.outs[v]:
+                pair = model.group[v], model.group[w]
+                self.ins[w].append((v, self._remote(v, payload, pair[0] == pair[1]), pair in model.apart))
+        return self.head
+
+    def _remote(self, u: int, payload: int, together: bool) -> list[int]:
+        """By class of the consumer: the least arrival of data from another device."""
+        if together:
+            return [INFINITE] * self.model.k
+        end = [start + work for start, work in zip(self.head[u], self.model.duration[u], strict=True)]
+        ticks = {rate: charge(rate, payload) for rate in self.rates}
+        return [min((end[a] + ticks[rate] for a, rate in sources), default=INFINITE) for sources in self.sources]
+
+    def _raised(self, v: int, c: int, t: int) -> int:
+        """The head of v on c, by raising t as long as tied tasks leave too little time."""
+        for _ in range(ROUNDS):
+            if t >= INFINITE or self.left <= 0:
+                break
+            fits, busy, change = self._tied(v, c, t)
+            if fits and busy <= t:
+                break
+            t = min(busy, change) if fits else change
+        return t
+
+    def _tied(self, v: int, c: int, t: int) -> tuple[bool, int, int]:
+        """Whether the tasks tied to v fit, the tick from which they leave the device, and when fewer are tied."""
+        model, head, rank = self.model, self.head, self.rank
+        after, pending, change, fits, loose, followed, work = {v: 0}, [(-rank[v], v)], INFINITE, True, False, 0, 0
+        while pending and followed < self.most:
+            u = heapq.heappop(pending)[1]
+            if not pending and not loose:  # all tied tasks so far run between u's start and t
+                after[u] = max(after[u], work)
+            leaf, later = True, after[u]
+            followed += len(self.ins[u])
+            for w, remote, parted in self.ins[u]:
+                if remote[c] <= t - later:
+                    continue
+                leaf = False
+                change = min(change, remote[c] + later)
+                fits = fits and not parted and head[w][c] < INFINITE
+                if w not in after:
+                    work += model.busy[w][c]
+                    heapq.heappush(pending, (-rank[w], w))
+                after[w] = max(after.get(w, 0), later + model.duration[w][c])
+            loose = loose or leaf
+        self.left -= followed
+        fits = fits and sum(model.group_memory[g] for g in {model.group[w] for w in after}) <= model.devices.capacity[c]
+        busy, total = 0, 0
+        del after[v]
+        for start, ticks in sorted([(head[w][c], model.busy[w][c]) for w in after], reverse=True):
+            total += ticks
+            busy = max(busy, start + total)
+        return fits, busy, change
 
 
 def model_of(problem: Problem) -> Model:
     """The whole problem as a model."""
-    return block_of(problem, None, range(problem.n_tasks), None, {})
+    return block_of(problem, range(problem.n_tasks))
 
 
-def model_hash(model: Model, fingerprint: str, metric: str, value: int | str) -> str:
-    """SHA-256 of what a trusted claim is about: a metric of the tasks, with their windows, and its least value."""
-    problem = model.problem
-    names, devices = problem.task_names, problem.device_names
-    stated = {
-        "problem": fingerprint,
-        "metric": metric,
-        "value": value,
-        "tasks": [names[task] for task in model.tasks],
-        "release": model.release,
-        "after": model.after,
-        "cuts": [None if cut is None else [names[cut[0]], devices[cut[1]]] for cut in model.cuts],
-    }
-    return sha256(json.dumps(stated, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def horizon(model: Model) -> int:
-    """A tick by which some schedule ends if any is feasible: the last deadline, or all work without a pause."""
-    problem, rates = model.problem, {rate for row in model.devices.links for rate in row if rate is not None}
-    moving = sum(max((charge(rate, edge.payload) for rate in rates), default=0) for edge in model.edges)
-    working = sum(max(row, default=0) for row in model.duration)
-    last = max((int(each) for each in problem.deadline), default=0)
-    return min(max(model.release, default=0) + working + moving, last)
-
-
-def block_of(
-    problem: Problem, first: int | None, inner: Sequence[int], last: int | None, ends: dict[int, int]
-) -> Model:
-    """The model of the tasks between two cuts, which run on given devices: `ends` are devices by task.
+def block_of(problem: Problem, inner: Iterable[int], first: Cut = None, last: Cut = None) -> Model:
+    """The model of the tasks between two cuts, which run on given devices.
 
     The first cut takes no time; without one, the block begins at tick 0, and releases hold.
     """
-    tasks = tuple(sorted({*inner, *(task for task in (first, last) if task is not None)}))
-    devices = Devices(problem, ends.values())
-    kept, place = np.array(tasks, dtype=np.int64), {task: i for i, task in enumerate(tasks)}
-    cells = np.ix_(kept, np.array(devices.leader, dtype=np.int64))
+    ends = dict(cut for cut in (first, last) if cut is not None)
+    tasks = tuple(sorted({*inner, *ends}))
+    devices, place, groups = (
+        Devices(problem, ends.values()),
+        {task: i for i, task in enumerate(tasks)},
+        dict[int, int](),
+    )
+    cells = np.ix_(tasks, devices.leader)
     feasible: list[list[bool]] = problem.feasible[cells].tolist()
     duration: Table = problem.duration[cells].tolist()
     for task, d in ends.items():
-        feasible[place[task]] = [may and devices.leader[c] == d for c, may in enumerate(feasible[place[task]])]
+        row = feasible[place[task]]
+        feasible[place[task]] = [may and devices.leader[c] == d for c, may in enumerate(row)]
     if first is not None:
-        duration[place[first]] = [0] * len(devices.leader)
-    groups: dict[int, int] = {}
+        duration[place[first[0]]] = [0] * len(devices.leader)
     columns = problem.edge_source, problem.edge_target, problem.payload, problem.shared
     rows = zip(*(each.tolist() for each in columns), strict=True)
     held = problem.resident if problem.memory_model == "peak" else problem.resident + problem.output + problem.scratch
-
-    def at(cut: int | None) -> Cut:
-        return None if cut is None else (cut, ends[cut])
-
     model = Model(
-        problem=problem,
-        devices=devices,
-        tasks=tasks,
-        feasible=feasible,
-        duration=duration,
+        problem=problem, devices=devices, tasks=tasks, feasible=feasible, duration=duration,
         group=[groups.setdefault(int(problem.group[i]), len(groups)) for i in tasks],
         release=[int(problem.release[i]) if first is None else 0 for i in tasks],
-        after=[0] * len(tasks),
-        memory=[int(held[i]) for i in tasks],
+        after=[0] * len(tasks), memory=[int(held[i]) for i in tasks],
         edges=[Edge(place[u], place[v], bytes_, many) for u, v, bytes_, many in rows if u in place and v in place],
         parted=tuple((place[i], place[j]) for i, j in problem.separation.tolist() if i in place and j in place),
-        cuts=(at(first), at(last)),
-        begins=first is None,
-    )
+        cuts=(first, last), begins=first is None,
+    )  # fmt: skip
     if len(model.order) < len(tasks):
         raise CertificateError("the tasks of the problem depend on each other in a cycle")
     return model
 
 
-def _alike(problem: Problem, a: int, b: int) -> bool:
-    """Whether two devices may be exchanged."""
-    rows = [problem.feasible, problem.duration, problem.price, problem.relocation]
-    each: list[Any] = [problem.capacity, problem.power_num, problem.power_den]
-    if problem.resources is not None:
-        rows.append(problem.resources.need)
-        each.append(problem.resources.parallel)
-    if problem.shared_links is not None:
-        rows.append(problem.shared_links.member)
-    if problem.tiers is not None:
-        each += [problem.tiers.end, problem.tiers.byte_ticks_num, problem.tiers.byte_ticks_den]
-    if not all((row[:, a] == row[:, b]).all() for row in rows):
-        return False
-    if not all(np.array_equal(values[a], values[b]) for values in each):
-        return False
-    swapped = np.arange(problem.n_devices)
-    swapped[[a, b]] = b, a
-    tables = (
-        problem.latency, problem.byte_ticks_num, problem.byte_ticks_den,
-        problem.byte_energy_num, problem.byte_energy_den,
-    )  # fmt: skip
-    return all(
-        (table[a] == table[b][swapped]).all() and (table[:, a] == table[swapped][:, b]).all() for table in tables
-    )
+def timely(problem: Problem) -> tuple[Model, int]:
+    """The problem with its deadlines as tails, and a tick T by which some schedule ends if any is feasible.
+
+    So a claim that the makespan exceeds T proves that no schedule is feasible. T is the last deadline, or the end of
+    all work and transfers without a pause. It counts no ticks in which devices swap, and neither do claims
+    (`swapping`).
+    """
+    model = model_of(problem)
+    rates = {rate for row in model.devices.links for rate in row if rate is not None}
+    moving = sum(max((charge(rate, edge.payload) for rate in rates), default=0) for edge in model.edges)
+    working = sum(max(row, default=0) for row in model.duration)
+    last = max((int(each) for each in problem.deadline), default=0)
+    end = min(max(model.release, default=0) + working + moving, last)
+    return within(replace(model, begins=False), end), end
+
+
+def within(model: Model, end: int) -> Model:
+    """A model that begins at tick 0 with its deadlines as tails, for schedules that end by a tick.
+
+    A deadline before it is met if end - deadline ticks remain at the end of the task. Classes on which a task cannot
+    end in time with its tail are left out, in some rounds.
+    """
+    deadlines = (int(model.problem.deadline[task]) for task in model.tasks)
+    late = [0 if deadline == UNLIMITED else max(end - deadline, 0) for deadline in deadlines]
+    model = replace(model, after=late)
+    for _ in range(NARROWED if any(late) else 0):
+        feasible = model.in_time(end)
+        if feasible == model.allowed or not model.possible:
+            break
+        model = replace(model, feasible=feasible)
+    return model
+
+
+def model_hash(model: Model, metric: str, value: int | str) -> str:
+    """SHA-256 of what a trusted claim is about: a metric of the tasks, with their windows, and its least value."""
+    names, devices = model.problem.task_names, model.problem.device_names
+    cuts = [None if cut is None else [names[cut[0]], devices[cut[1]]] for cut in model.cuts]
+    stated = {
+        "problem": model.problem.fingerprint(), "metric": metric, "value": value, "release": model.release,
+        "after": model.after, "tasks": [names[task] for task in model.tasks], "cuts": cuts,
+    }  # fmt: skip
+    return sha256(json.dumps(stated, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

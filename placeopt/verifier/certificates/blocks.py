@@ -1,0 +1,108 @@
+"""A claim about the makespan by blocks between tasks that cut the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from placeopt.errors import CertificateError
+from placeopt.verifier.certificates.devices import INFINITE
+from placeopt.verifier.certificates.model import Cut, Model, block_of
+from placeopt.verifier.certificates.said import Claim, Said, shown, whole
+
+Arc = tuple[int, int | None, int | None]
+"""A block, and the devices of its cuts; None for a missing cut."""
+
+
+class BlockPath:
+    """Blocks between tasks that cut the graph.
+
+    Every task of a block has a producer there, or its first cut is one, so that it is a descendant of this cut; and
+    likewise an ancestor of the last one. So all of the block lies between the ends of the two. The makespan is at least
+    the sum of these times.
+    """
+
+    def __init__(self, said: Said) -> None:
+        self.said, self.model, self.cuts = said, said.model, said.tasks("cuts")
+        self.blocks = [said.places("blocks", names, self.model.named) for names in said.items("blocks")]
+        if not self.cuts or len(self.blocks) != len(self.cuts) + 1 or any(self.model.cuts):
+            raise CertificateError(
+                f"{said.where}: expected cuts, a block before each and one after the last, of the whole problem"
+            )
+        for b, inner in enumerate(self.blocks):
+            first, last = self.cuts[:b][-1:], self.cuts[b : b + 1]
+            before, after = {*inner, *first}, {*inner, *last}
+            fed = {edge.target for i in before for edge in self.model.outs[i]}
+            feeding = {i for i in before if any(edge.target in after for edge in self.model.outs[i])}
+            lost = (after - fed if first else set()) | (before - feeding if last else set())
+            if lost:
+                name = self.model.problem.task_names[min(lost)]
+                raise CertificateError(
+                    f"{said.where}.blocks[{b}]: {name} is not on a path of the block between its cuts"
+                )
+        self.block = cache(self._block)
+
+    def stated(self, arc: Claim, where: str) -> Arc:
+        """A block and devices that the certificate states."""
+        b = whole(arc.get("block"), f"{where}.block")
+        if b >= len(self.blocks):
+            raise CertificateError(f"{where}.block is {b}; the last one is {len(self.blocks) - 1}")
+        names = self.model.problem.device_names
+        for key, known in (("start", names if b else (None,)), ("end", (None,) if b == len(self.cuts) else names)):
+            if arc.get(key) not in known:
+                expected = "nothing" if None in known else "a device"
+                raise CertificateError(f"{where}.{key} is {shown(arc.get(key))}; expected {expected}")
+        start, end = (None if arc.get(key) is None else names.index(arc[key]) for key in ("start", "end"))
+        return b, start, end
+
+    def key(self, b: int, start: int | None, end: int | None) -> Arc:
+        """The arc that stands for those with devices of the same classes, on one device or on two like here."""
+        devices = self.model.devices
+        first, last = (None if d is None else devices.leader[devices.class_of[d]] for d in (start, end))
+        if start != end and first == last and start is not None:
+            c = devices.class_of[start]
+            return b, *(devices.pairs[c][c] or (first, last))
+        return b, first, last
+
+    def _block(self, b: int, start: int | None, end: int | None) -> Model:
+        """A block whose cuts run on these devices."""
+        first: Cut = None if start is None else (self.cuts[b - 1], start)
+        last: Cut = None if end is None else (self.cuts[b], end)
+        model = block_of(self.model.problem, self.blocks[b], first, last)
+        return replace(model, begins=model.begins and self.model.begins)
+
+    def default(self, b: int, start: int | None, end: int | None) -> int:
+        """The critical path of an arc."""
+        model = self.block(b, start, end)
+        return model.longest if model.possible else INFINITE
+
+    def shortest(self, proved: Mapping[Arc, int]) -> int:
+        """The length of a shortest path; arcs without a claim have their critical path."""
+        devices, near = self.model.devices, dict[int | None, int]({None: 0})
+        for b in range(len(self.blocks)):
+            reached: dict[int | None, int] = {}
+            cut = [] if b == len(self.cuts) else self.model.allowed[self.cuts[b]]
+            ends = [d for d, may in zip(devices.leader, cut, strict=True) if may] if cut else [None]
+            for start, ticks in near.items():
+                for end in ends:
+                    arcs: list[Arc] = [(b, start, end)]
+                    if start == end and start is not None:
+                        c = devices.class_of[start]
+                        arcs += [(b, *pair) for pair in [devices.pairs[c][c]] if pair is not None]
+                    for arc in arcs:
+                        length = proved[arc] if arc in proved else self.default(*arc)
+                        reached[end] = min(reached.get(end, INFINITE), ticks + length)
+            near = reached
+        return min(near.values(), default=INFINITE)
+
+
+def series(said: Said) -> int:
+    """A shortest path over the devices of tasks that cut the graph; its arcs are claims about blocks."""
+    path, proved = BlockPath(said), dict[Arc, int]()
+    for i, stated in enumerate(said.items("arcs")):
+        where = f"{said.where}.arcs[{i}]"
+        arc = path.stated(stated if isinstance(stated, dict) else {}, where)
+        key, value = path.key(*arc), said.check(path.block(*arc), "makespan", stated.get("proof"), f"{where}.proof")
+        proved[key] = max(value, proved.get(key, 0))
+    return path.shortest(proved)

@@ -1,0 +1,343 @@
+"""The claims of a certificate, by metric; `docs/certificates.md` states each with its proof.
+
+A check returns a lower bound that the claim proves. It never trusts a number of the claim: prices, sets and intervals
+only choose which of many valid inequalities is evaluated.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from functools import cache, partial
+from itertools import combinations
+
+from placeopt.errors import CertificateError
+from placeopt.model.problem import PARTS, UNLIMITED, Metric
+from placeopt.verifier.certificates.blocks import series
+from placeopt.verifier.certificates.devices import INFINITE, Rates, Table, charge, cheapest
+from placeopt.verifier.certificates.model import Model, model_of, within
+from placeopt.verifier.certificates.paths import flow, priced_path
+from placeopt.verifier.certificates.refutation import refuted
+from placeopt.verifier.certificates.said import Said, levelled
+from placeopt.verifier.certificates.stages import divided
+
+# --- the makespan ---
+
+
+def load(said: Said) -> int:
+    """Tasks that only some devices may run, `head` ticks after the start and `tail` ticks before the end, or more."""
+    near, far = said.number("head", 0), said.number("tail", 0)
+    tasks = said.confined(near, far)
+    return near + far + said.shared(said.model.busy, tasks) if tasks else 0
+
+
+def spread(said: Said) -> int:
+    """m devices begin and end with different tasks: m T >= the work + the m least heads + the m least tails.
+
+    After J. Carlier, "Scheduling jobs with release dates and tails on identical machines to minimize the makespan",
+    EJOR 29 (1987). Tasks count with their least duration: those with a tail of at least `level`, and of these the ones
+    with the largest heads, as many as prove most; `backwards`, heads and tails change places.
+    """
+    model, level, m = said.model, said.number("level", 0), said.count
+    near, far = (model.tail, model.head) if said.claim.get("backwards") else (model.head, model.tail)
+    rows = [tuple(model.least(i, table) for table in (near, far, model.busy)) for i in said.confined()]
+    best, work, begins, ends = 0, 0, list[int](), list[int]()
+    for begin, end, ticks in sorted((row for row in rows if row[1] >= level), key=lambda row: -row[0]):
+        work += ticks
+        begins.append(begin)  # in descending order
+        heapq.heappush(ends, -end)
+        if len(begins) > m:
+            heapq.heappop(ends)
+        if len(begins) >= m:
+            best = max(best, -(-(work + sum(begins[-m:]) - sum(ends)) // m))
+    return best
+
+
+def packing(said: Said, amount: Table | None = None) -> int:
+    """Some device runs `each` + 1 of the `each` m + 1 groups that take longest at their fastest, without replicas."""
+    model, table, pipeline = said.model, amount or said.model.busy, said.model.problem.pipeline
+    if pipeline is not None and pipeline.replicas > 1:
+        return 0
+    rows = [(model.members[g], [c for c in range(model.k) if model.fits[g][c]]) for g in said.groups()]
+    fastest = [min((sum(table[i][c] for i in members) for c in classes), default=INFINITE) for members, classes in rows]
+    return _pigeonhole(fastest, said.count, said.number("each"))
+
+
+def _pigeonhole(amounts: list[int], places: int, k: int) -> int:
+    """Of the k places + 1 largest amounts, some place has k + 1: at least the k + 1 least of them."""
+    kept = sorted(amounts, reverse=True)[: k * places + 1]
+    return sum(kept[-(k + 1) :]) if len(kept) == k * places + 1 else 0
+
+
+def interval(said: Said) -> int:
+    """Work that must run within [start, T - end) in every schedule of a makespan T.
+
+    On class c, task i runs there for min(w, L) ticks or more, w = min(p, head + p - start, tail + p - end), L the
+    length. The priced work less what the devices offer is concave in L: if it is positive for T = what the claim `from`
+    proves, and for T = value - 1, then no schedule has a makespan between them.
+    """
+    model, least, prices, tasks = said.model, said.inner("from"), said.prices("prices"), said.confined()
+    near, far, value = (said.number(key) for key in ("start", "end", "value"))
+
+    def inside(p: int, head: int, tail: int) -> int:
+        return min(p, max(head + p - near, 0), max(tail + p - far, 0))
+
+    rows = zip(model.busy, model.head, model.tail, strict=True)
+    table = [[inside(*cell) for cell in zip(*row, strict=True)] for row in rows]
+
+    def excess(length: int) -> int:
+        work = said.cheapest([[min(each, length) for each in row] for row in table], tasks, prices)
+        return work - said.scale(prices) * length
+
+    lengths = least - near - far, value - 1 - near - far
+    return value if 0 <= lengths[0] <= lengths[1] and all(excess(length) > 0 for length in lengths) else least
+
+
+def resource(said: Said) -> int:
+    """What tasks use of a renewable resource over time, after `head` and before `tail`, fits into its capacity."""
+    model, near, far = said.model, said.number("head", 0), said.number("tail", 0)
+    amounts, room = model.use(said.place("resource", model.resources(True), "resources"))
+    level, rows = said.doubled_level(room), zip(amounts, model.duration, strict=True)
+    use = [[levelled(a, room, level) * p for a, p in zip(*row, strict=True)] for row in rows]
+    work = sum(model.least(i, use) for i in said.confined(near, far))
+    return near + far + -(-work // room) if work and room else 0  # without work, there may be no such tasks
+
+
+def unavoidable(model: Model, rates: Rates) -> int:
+    """A lower bound of the total amount of all transfers, each charged by the link between its classes.
+
+    An edge is *forced* if no class can hold both its groups. Groups that edges connect and that need j devices have at
+    least j - 1 transfers, at least the j - 1 cheapest. For each such component, the larger of the two counts.
+    """
+    least = cache(partial(cheapest, rates))
+    component, parts = _components(model), dict[int, list[int]]()
+    for g, at in enumerate(component):
+        parts.setdefault(at, []).append(g)
+    cuts = {at: _devices_needed(model, part) - 1 for at, part in parts.items()}
+    prices, forced = {at: list[int]() for at in parts}, {at: dict[int, int]() for at in parts}
+    anywhere, fits = (True,) * model.k, [tuple(row) for row in model.fits]
+    for number, edge in enumerate(model.edges):
+        g, h = model.group[edge.source], model.group[edge.target]
+        at = component[g]
+        if g != h and cuts[at] > 0:
+            prices[at].append(least(edge.payload, anywhere, anywhere))
+        if g != h and not any(model.may_share(g, h, c) for c in range(model.k)):
+            key = edge.source if edge.shared else ~number  # shared edges of a task need one transfer
+            forced[at][key] = max(forced[at].get(key, 0), least(edge.payload, fits[g], fits[h]))
+    return sum(max(sum(forced[at].values()), sum(sorted(prices[at])[: cuts[at]])) for at in parts)
+
+
+def _components(model: Model) -> list[int]:
+    """By group, one of the groups that edges connect with it, the same for all of these."""
+    up = list(range(len(model.members)))
+
+    def root(g: int) -> int:
+        while up[g] != g:
+            up[g] = up[up[g]]
+            g = up[g]
+        return g
+
+    for edge in model.edges:
+        up[root(model.group[edge.source])] = root(model.group[edge.target])
+    return [root(g) for g in range(len(up))]
+
+
+def _devices_needed(model: Model, groups: list[int]) -> int:
+    """The least number of devices of some groups, by common classes and by memory."""
+    rows = [model.fits[g] for g in groups]
+    usable = [c for c in range(model.k) if any(row[c] for row in rows)]
+    common = any(all(row[c] for row in rows) for c in usable)
+    held = sum(model.group_memory[g] for g in groups)
+    return min(max(1 if common else 2, largest_first(model, usable, held)), len(groups))
+
+
+def largest_first(model: Model, classes: Iterable[int], held: int) -> int:
+    """How many devices of some classes hold these bytes, the largest first."""
+    used = 0
+    for room, size in sorted(((model.devices.capacity[c], model.devices.size[c]) for c in classes), reverse=True):
+        if held > 0:
+            need = min(size, -(-held // max(room, 1)))
+            used, held = used + need, held - room * need
+    return used
+
+
+def transfers(said: Said) -> int:
+    """Transfers that cannot be avoided, over the ports or one channel of a shared link, and the tasks around them."""
+    model, shared, used, rates = said.model, said.model.problem.shared_links, 1, said.model.devices.links
+    places, contention = sum(model.devices.size), model.problem.contention
+    if "link" in said.claim:
+        names = () if shared is None else shared.channels
+        channel, places = said.place("link", {name: at for at, name in enumerate(names)}, "shared links"), 1
+        rates = [list(row) for row in rates]
+        for row, pairs in zip(rates, model.devices.pairs, strict=True):
+            for c, pair in enumerate(pairs):
+                if pair is not None and shared is not None and channel not in shared.of(*pair):
+                    row[c] = 0, 0, 1
+    elif contention == "none":
+        return 0
+    else:
+        used = 2 if contention == "half_duplex" else 1
+    ticks = unavoidable(model, rates)
+    if not ticks:
+        return 0
+    moving = [edge for edge in model.edges if model.group[edge.source] != model.group[edge.target]]
+    before = min(model.least(edge.source, model.head, model.duration) for edge in moving)
+    after = min(model.least(edge.target, model.tail, model.duration) for edge in moving)
+    return before + -(-ticks * used // places) + after
+
+
+def swapping(said: Said) -> int:
+    """If all devices swap for fewer than `swap` ticks, they do not hold all bytes; a task with bytes comes after it.
+
+    Devices swap from tick 0 on, so that a block after a cut has no such bound.
+    """
+    model, tiers, ticks = said.model, said.model.problem.tiers, said.number("swap")
+    heavy = [i for i in range(model.n) if model.memory[i] > 0]
+    if tiers is None or not heavy or ticks == 0 or not model.begins:
+        return 0
+    room = 0
+    for d, size in zip(model.devices.leader, model.devices.size, strict=True):
+        ends, nums, dens = (table[d].tolist() for table in (tiers.end, tiers.byte_ticks_num, tiers.byte_ticks_den))
+        held, left = ends[0], ticks - 1
+        for before, end, num, den in zip(ends, ends[1:], nums[1:], dens[1:], strict=False):
+            inside = min(end - before, left * den // num) if num else end - before
+            held += inside
+            if inside < end - before:
+                break
+            left -= -(-(end - before) * num // den)
+        room += size * held
+    return 0 if room >= sum(model.memory) else ticks + min(model.least(i, model.tail, model.duration) for i in heavy)
+
+
+# --- claims about the makespan that are made of other claims ---
+
+
+def due(said: Said) -> int:
+    """A claim about schedules that end before the value, by their deadlines."""
+    value = said.number("value")
+    if said.model.cuts[0] is not None or 2 * value > INFINITE:
+        raise CertificateError(f"{said.where}: deadlines count from tick 0, not from the end of a cut; or a huge value")
+    return value if said.inner("proof", within(said.model, value - 1)) >= value else 0
+
+
+def limit(said: Said) -> int:
+    """A claim that a metric exceeds its limit; deadlines are no part of a metric."""
+    for metric, most in said.model.problem.limits:
+        if metric == said.claim.get("metric"):
+            return INFINITE if said.inner("proof", model_of(said.model.problem), metric) > most else 0
+    raise said.wrong("metric", "a metric that the problem limits")
+
+
+# --- the makespan of problems without a schedule, which is infinite ---
+
+
+def memory(said: Said) -> int:
+    """Groups that only these devices may run, and that take more bytes than these devices have.
+
+    With `size`, groups of that many bytes count as one, and a device has room for a whole number of them. With `level`
+    or `half`, bytes are rounded for the largest capacity.
+    """
+    model, groups, rooms = said.model, said.groups(), said.rooms
+    held, most = [model.group_memory[g] for g in groups], max((room for _, room in rooms), default=0)
+    if size := said.number("size", 0):
+        return INFINITE if sum(each >= size for each in held) > sum(n * (room // size) for n, room in rooms) else 0
+    if level := said.doubled_level(most):
+        return INFINITE if sum(levelled(each, most, level) for each in held) > most * said.count else 0
+    live = [min(model.need(g, c) for c, may in enumerate(model.fits[g]) if may) - model.group_memory[g] for g in groups]
+    return INFINITE if sum(held) + max(live, default=0) > sum(n * room for n, room in rooms) else 0
+
+
+def separation(said: Said) -> int:
+    """Tasks that are pairwise on different devices, and more than the devices that may run any of them."""
+    model = said.model
+    tasks = said.tasks("tasks")[: sum(model.devices.size) + 1]
+    groups = list({model.group[i]: None for i in tasks})
+    if not all(pair in model.apart for pair in combinations(groups, 2)):
+        raise said.wrong("tasks", "tasks of which no two may share a device")
+    room = sum(size for c, size in enumerate(model.devices.size) if any(model.fits[g][c] for g in groups))
+    return INFINITE if len(groups) > room else 0
+
+
+def budget(said: Said) -> int:
+    """A budget that does not suffice, although each group uses the least of it, at prices of memory."""
+    amounts, room = said.model.use(said.place("resource", said.model.resources(False), "budgets"))
+    return INFINITE if said.least_cost(amounts) > room else 0
+
+
+# --- other metrics ---
+
+
+def total_cost(said: Said) -> int:
+    """All groups where they take the least time, and transfers that cannot be avoided."""
+    return said.least_cost(said.model.duration) + unavoidable(said.model, said.model.devices.links)
+
+
+def communication(said: Said) -> int:
+    """The bytes of transfers that cannot be avoided."""
+    return unavoidable(said.model, [[rate and (0, 1, 1) for rate in row] for row in said.model.devices.links])
+
+
+def energy(said: Said) -> int:
+    """All groups where they need the least energy, and transfers that cannot be avoided."""
+    model, problem = said.model, said.model.problem
+    power = [(0, int(problem.power_num[d]), int(problem.power_den[d])) for d in model.devices.leader]
+    amount = [[charge(rate, p) for rate, p in zip(power, row, strict=True)] for row in model.duration]
+    rates = model.devices.rates(0 * problem.latency, problem.byte_energy_num, problem.byte_energy_den)
+    return said.least_cost(amount) + unavoidable(model, rates)
+
+
+def tardiness(said: Said) -> int:
+    """No task ends before its head and its duration."""
+    model, problem = said.model, said.model.problem
+    rows = [(int(problem.due[task]), int(problem.due_weight[task]), i) for i, task in enumerate(model.tasks)]
+    ends = {i: model.least(i, model.head, model.duration) for due, _, i in rows if due != UNLIMITED}
+    return sum(weight * max(ends[i] - due, 0) for due, weight, i in rows if i in ends)
+
+
+def fewest_devices(said: Said) -> int:
+    """The devices whose memory holds all tasks, the largest first."""
+    model = said.model
+    return max(min(model.n, 1), largest_first(model, range(model.k), sum(model.memory)))
+
+
+def memory_balance(said: Said) -> int:
+    """A group fills its device; groups that only some devices may run fill one by their average, or by some of them."""
+    model, rooms, held = said.model, said.rooms, [said.model.group_memory[g] for g in said.groups()]
+    most = _pigeonhole(held, said.count, said.number("each", 0))
+    parts = [(sum(held), sum(n * room for n, room in rooms)), (most, max((room for _, room in rooms), default=0))]
+    alone = [
+        min(_share(model.need(g, c), model.devices.capacity[c]) for c, may in enumerate(row) if may)
+        for g, row in enumerate(model.fits)
+    ]
+    return max(*(_share(*part) for part in parts), max(alone, default=0))
+
+
+def _share(held: int, room: int) -> int:
+    """Parts of a room that bytes take; none of an unlimited one."""
+    return 0 if room >= INFINITE else -(-held * PARTS // max(room, 1))
+
+
+LOADS: dict[str, Callable[[Said], int]] = {
+    "load": lambda said: said.shared(said.model.duration, said.confined()),
+    "packing": lambda said: packing(said, said.model.duration),
+}
+
+CLAIMS: dict[Metric, dict[str, Callable[[Said], int]]] = {
+    "makespan": {
+        "critical-path": lambda said: said.model.longest, "load": load, "spread": spread, "packing": packing,
+        "interval": interval, "path": priced_path, "flow": flow, "resource": resource, "transfers": transfers,
+        "swapping": swapping, "refutation": refuted, "series": series, "due": due, "memory": memory,
+        "separation": separation, "budget": budget, "limit": limit,
+    },
+    "max_load": LOADS,
+    "period": {**LOADS, "stages": divided},
+    "total_cost": {"cheapest": total_cost},
+    "energy": {"cheapest": energy},
+    "relocation": {"cheapest": lambda said: said.least_cost(said.model.table(said.model.problem.relocation))},
+    "price": {"cheapest": lambda said: said.least_cost(said.model.table(said.model.problem.price))},
+    "communication": {"cheapest": communication},
+    "tardiness": {"earliest": tardiness},
+    "devices": {"memory": fewest_devices},
+    "memory_balance": {"memory": memory_balance},
+}  # fmt: skip
+"""What each kind of claim proves about a metric."""

@@ -1,0 +1,110 @@
+"""Classes of devices that may be exchanged, and the links between them, as plain integers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from placeopt.errors import CertificateError
+from placeopt.model.problem import UNLIMITED, Problem
+
+INFINITE = 1 << 200
+"""Ticks that no schedule takes, and bytes that no tasks take: the value of what is impossible, or without a limit."""
+
+Table = list[list[int]]
+"""Amounts by task and class."""
+
+Rate = tuple[int, int, int]
+"""A fixed amount, and num / den for each byte."""
+
+Rates = list[list[Rate | None]]
+"""By two classes, for a device of the first and another one of the second; None if there are no two."""
+
+
+def charge(rate: Rate, payload: int) -> int:
+    """Amount for a transfer: fixed + ceil(payload * num / den)."""
+    fixed, num, den = rate
+    return fixed + -(-payload * num // den)
+
+
+def cheapest(rates: Rates, payload: int, left: Sequence[bool], right: Sequence[bool]) -> int:
+    """The least amount for a transfer from a device of some classes to another one of some classes."""
+    rows = [row for row, may in zip(rates, left, strict=True) if may]
+    found = {rate for row in rows for rate, may in zip(row, right, strict=True) if may and rate is not None}
+    return min((charge(rate, payload) for rate in found), default=INFINITE)
+
+
+class Devices:
+    """The classes of devices of a problem; each of some devices is a class alone.
+
+    Attributes
+    ----------
+    class_of, named
+        By device, its class: by index, and by name.
+    leader, size
+        By class, a device of it, by index, and the number of its devices.
+    capacity
+        By class, bytes of a device; INFINITE without a limit.
+    parallel
+        By class, whether a device runs several tasks at once.
+    pairs, links
+        By two classes, a device of the first and another one of the second, and the link between them.
+    """
+
+    def __init__(self, problem: Problem, alone: Collection[int] = ()) -> None:
+        self.leader, self.class_of, names = list[int](), list[int](), problem.device_names
+        found: dict[tuple[int, int | None], int] = {}
+        for d, label in enumerate(problem.device_class.tolist()):
+            c = found.setdefault((label, d if d in alone else None), len(self.leader))
+            if c == len(self.leader):
+                self.leader.append(d)
+            elif not _alike(problem, self.leader[c], d):
+                raise CertificateError(
+                    f"devices {names[self.leader[c]]} and {names[d]} count as alike, but they differ"
+                )
+            self.class_of.append(c)
+        self.size = [self.class_of.count(c) for c in range(len(self.leader))]
+        self.named = dict(zip(names, self.class_of, strict=True))
+        rooms = problem.capacity[self.leader].tolist()
+        self.capacity = [INFINITE if room == UNLIMITED else room for room in rooms]
+        resources = problem.resources
+        self.parallel = [resources is not None and bool(resources.parallel[d]) for d in self.leader]
+        second = {c: d for d, c in enumerate(self.class_of) if d != self.leader[c]}
+        leaders = list(enumerate(self.leader))
+        self.pairs: list[list[tuple[int, int] | None]] = [
+            [(d, e) if a != c else (d, second[c]) if c in second else None for c, e in leaders] for a, d in leaders
+        ]
+        self.links = self.rates(problem.latency, problem.byte_ticks_num, problem.byte_ticks_den)
+
+    def rates(self, fixed: Any, num: Any, den: Any) -> Rates:
+        """Entries of tables (m, m)."""
+        return [
+            [None if pair is None else (int(fixed[pair]), int(num[pair]), int(den[pair])) for pair in row]
+            for row in self.pairs
+        ]
+
+
+def _alike(problem: Problem, a: int, b: int) -> bool:
+    """Whether two devices may be exchanged."""
+    swapped = np.arange(problem.n_devices)
+    swapped[[a, b]] = b, a
+    lists: list[Any] = [
+        problem.feasible, problem.duration, problem.price, problem.relocation, problem.capacity, problem.power_num,
+        problem.power_den,
+    ]  # fmt: skip
+    if problem.resources is not None:
+        lists += [problem.resources.need, problem.resources.parallel]
+    if problem.shared_links is not None:
+        lists.append(problem.shared_links.member)
+    if problem.tiers is not None:
+        tiers = problem.tiers
+        lists += [tiers.end.T, tiers.byte_ticks_num.T, tiers.byte_ticks_den.T]
+    tables = (
+        problem.latency, problem.byte_ticks_num, problem.byte_ticks_den, problem.byte_energy_num,
+        problem.byte_energy_den,
+    )  # fmt: skip
+    return all((each[..., a] == each[..., b]).all() for each in lists) and all(
+        (table[a, swapped] == table[b]).all() and (table[swapped, a] == table[:, b]).all() for table in tables
+    )
