@@ -317,15 +317,16 @@ class Heads:
             leaf, later = True, after[u]
             followed += len(self.ins[u])
             for w, remote, parted in self.ins[u]:
-                if remote[c] <= t - later:
-                    continue
-                leaf = False
-                change = min(change, remote[c] + later)
-                fits = fits and not parted and head[w][c] < INFINITE
-                if w not in after:
-                    work += model.busy[w][c]
-                    heapq.heappush(pending, (-rank[w], w))
-                after[w] = max(after.get(w, 0), later + model.duration[w][c])
+                if remote[c] > t - later:
+                    leaf, behind = False, later + model.duration[w][c]
+                    change = min(change, remote[c] + later)
+                    fits = fits and not parted and head[w][c] < INFINITE
+                    if w not in after:
+                        work += model.busy[w][c]
+                        heapq.heappush(pending, (-rank[w], w))
+                        after[w] = behind
+                    elif behind > after[w]:
+                        after[w] = behind
             loose = loose or leaf
         self.left -= followed
         fits = fits and sum(model.group_memory[g] for g in {model.group[w] for w in after}) <= model.devices.capacity[c]

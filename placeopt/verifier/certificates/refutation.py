@@ -54,13 +54,10 @@ def narrowed(model: Model, limit: int) -> Model:
             mine = [i for i in range(model.n) if feasible[i][c] and sum(model.allowed[i]) == 1]
             if _work(model, mine, c, size) > limit:
                 raise ClosedError
-        pairs = _shared(model, limit) + _confined(model, feasible)
-        if pairs or feasible != model.feasible:
-            model = united(replace(model, feasible=feasible), pairs)
-        elif edges := _orders(model, limit):
-            model = with_edges(model, edges)
-        else:
+        pairs, edges = _shared(model, limit) + _confined(model, feasible), _orders(model, limit)
+        if not pairs and not edges and feasible == model.feasible:
             return model
+        model = with_edges(united(replace(model, feasible=feasible), pairs), edges)
 
 
 def decided(model: Model, kind: str, i: int, j: int) -> tuple[Model, Model]:
