@@ -329,6 +329,25 @@ def test_resources_count_their_use_over_time() -> None:
         proved(made, "resource", resource="q")
 
 
+def test_trees_count_the_use_of_resources() -> None:
+    """No two tasks run at one time: 6 ticks. With 1 of 3 each, all of them do."""
+    for use, value in ((2, 6), (1, 2)):
+        tasks = {f"t{k}": {"time": 2, "uses": {"r": use}} for k in range(3)}
+        made = problem_of(tasks, resources={"r": 3}, devices={"d": {"count": 3}})
+        assert po.solve(made, "brute-force").objective == value
+        assert proved(made, "refutation", value=value, proof=None) == value
+        with pytest.raises(CertificateError, match="is not closed"):
+            proved(made, "refutation", value=value + 1, proof=None)
+
+
+def test_a_bound_by_resources_and_budgets_is_checked() -> None:
+    made = po.load(ROOT / "problems" / "camera-box.yaml")
+    result = po.solve(made, "auto", time_limit=20)
+    checked = po.check_certificate(made, result.certificate())
+    assert checked.complete
+    assert checked.bound == result.objective == 149
+
+
 def test_transfers_that_cannot_be_avoided() -> None:
     tasks = {
         "a": {"time": {"x": 1}, "output": 8},
@@ -668,6 +687,7 @@ def refusing(claim: dict[str, Any], tasks: dict[str, Any], **rest: Any) -> Check
             {"limits": {"makespan": 6}}, {"b": {"time": 3}},
         ),
         ({"claim": "refutation", "proof": None}, ALONE, MORE, {"b": {"separate": "t"}}),
+        ({"claim": "refutation", "proof": None}, SPENT, {"budgets": {"m": 5}}, {"a": {"uses": {"m": 1}}}),
     ],
 )  # fmt: skip
 def test_claims_that_no_schedule_is_feasible(

@@ -8,6 +8,7 @@ other (an edge without data). It is narrowed as follows, for schedules that end 
 - Two tasks of a group run in the only order that leaves enough time; a device runs one at a time.
 - The work of tasks that only devices of one class may run fits between their heads and tails.
 - If groups that are apart take all devices of a class, no group that is apart from all of them runs there.
+- Tasks use no more of a budget than there is, and of a resource no more than there is between their heads and tails.
 
 A case is closed if a group has no class left. A tree divides cases that are not, each by a decision and its opposite:
 
@@ -20,6 +21,7 @@ Once everything is decided, a case that is not closed is a schedule of the model
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -27,7 +29,7 @@ from typing import Any
 from placeopt.errors import CertificateError, visible
 from placeopt.verifier.certificates.devices import INFINITE, charge
 from placeopt.verifier.certificates.model import Edge, Model
-from placeopt.verifier.certificates.said import Said
+from placeopt.verifier.certificates.said import Said, levelled
 
 PARTS = {"pair": ("together", "apart"), "order": ("first", "second"), "class": ("on", "off")}
 """Kinds of decisions, with the names of their parts."""
@@ -46,16 +48,18 @@ def narrowed(model: Model, limit: int) -> Model:
         if not model.possible or len(model.order) < model.n:
             raise ClosedError
         feasible = model.in_time(limit)
+        columns = [list(zip(*rows, strict=True)) for rows in zip(model.head, model.tail, model.busy, strict=True)]
         for g, members in enumerate(model.members):
             for c in range(model.k):
-                if len(members) > 1 and model.fits[g][c] and _work(model, members, c, 1) > limit:
+                if len(members) > 1 and model.fits[g][c] and _work([columns[i][c] for i in members], 1) > limit:
                     feasible[members[0]][c] = False
         for c, size in enumerate(model.devices.size):
-            mine = [i for i in range(model.n) if feasible[i][c] and sum(model.allowed[i]) == 1]
-            if _work(model, mine, c, size) > limit:
+            mine = [columns[i][c] for i in range(model.n) if feasible[i][c] and sum(model.allowed[i]) == 1]
+            if _work(mine, size) > limit:
                 raise ClosedError
         pairs, edges = _shared(model, limit) + _confined(model, feasible), _orders(model, limit)
         if not pairs and not edges and feasible == model.feasible:
+            _check_resources(model, limit)
             return model
         model = with_edges(united(replace(model, feasible=feasible), pairs), edges)
 
@@ -99,17 +103,33 @@ def runs_one(model: Model, g: int) -> bool:
     return not any(a and b for a, b in zip(model.fits[g], model.devices.parallel, strict=True))
 
 
-def _work(model: Model, tasks: list[int], c: int, places: int) -> int:
-    """The least makespan of tasks on some devices of a class that share the work: by heads and by tails."""
-    rows = sorted(((model.head[i][c], model.tail[i][c], model.busy[i][c]) for i in tasks), reverse=True)
-    best = 0
-    for far in {row[1] for row in rows}:
+def _work(rows: Iterable[tuple[int, int, int]], places: int) -> int:
+    """The least makespan of tasks on devices that share the work: their heads, tails and ticks."""
+    best, ordered = 0, sorted(rows, reverse=True)
+    for far in {row[1] for row in ordered}:
         work = 0
-        for head, tail, ticks in rows:
+        for head, tail, ticks in ordered:
             if tail >= far:
                 work += ticks
                 best = max(best, head - (-work // places) + far)
     return best
+
+
+def _check_resources(model: Model, limit: int) -> None:
+    """Raise ClosedError if tasks use more of a budget than there is, or of a resource between their heads and tails."""
+    tasks = range(model.n)
+    ends = [(model.least(i, model.head), model.least(i, model.tail)) for i in tasks]
+    for r in model.resources(False).values():
+        use, room = model.use(r)
+        if sum(model.least(i, use) for i in tasks) > room:
+            raise ClosedError
+    for r in model.resources(True).values():
+        use, room = model.use(r)
+        for level in {0, room, *(2 * a for row in use for a in row if 2 * a < room)} if room else ():
+            rows = zip(use, model.duration, strict=True)
+            work = [[levelled(a, room, level) * p for a, p in zip(*row, strict=True)] for row in rows]
+            if _work([(*ends[i], model.least(i, work)) for i in tasks], room) > limit:
+                raise ClosedError
 
 
 def _shared(model: Model, limit: int) -> list[tuple[int, int]]:
