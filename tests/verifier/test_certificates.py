@@ -340,6 +340,33 @@ def test_trees_count_the_use_of_resources() -> None:
             proved(made, "refutation", value=value + 1, proof=None)
 
 
+def test_a_sum_with_a_makespan_is_checked_by_a_tree() -> None:
+    """Both tasks on slow devices: 5 + 0; one on the fast device: 5 + 4; both: 2 + 8. The least of each is 1 + 0."""
+    devices = {"fast": {"power": "4 W"}, "slow": {"count": 2, "power": "0 W"}}
+    tasks = {name: {"time": {"fast": 1, "slow": 5}} for name in "ab"}
+    made = po.compile({"placeopt": 1, "devices": devices, "tasks": tasks, "objective": {"makespan": 1, "energy": 1}})
+    best = po.solve(made, "cp-sat")
+    facts = {"placeopt_certificate": 1, "problem": made.fingerprint(), "objective": str(made.objective)}
+    proof = best.certificate()["proof"]
+    assert best.objective == 5
+    assert proof["claim"] == "refutation"
+    assert po.check_certificate(made, {**facts, "bound": 5, "proof": proof}).complete
+    for change, message in (
+        ({"value": 6}, "is not closed"),
+        ({"value": None}, "value is None; expected a whole number"),
+    ):
+        with pytest.raises(CertificateError, match=message):
+            po.check_certificate(made, {**facts, "bound": 5, "proof": {**proof, **change}})
+
+
+def test_a_placement_with_relocation_is_checked_by_a_tree() -> None:
+    made = po.load(ROOT / "problems" / "sensor-fusion-later.yaml")
+    result = po.solve(made, "auto", time_limit=20)
+    checked = po.check_certificate(made, result.certificate())
+    assert checked.complete
+    assert checked.bound == result.objective
+
+
 def test_a_bound_by_resources_and_budgets_is_checked() -> None:
     made = po.load(ROOT / "problems" / "camera-box.yaml")
     result = po.solve(made, "auto", time_limit=20)

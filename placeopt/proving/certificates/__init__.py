@@ -34,7 +34,7 @@ from placeopt.proving.certificates.leaves import NOTHING, Claim, best_claim, inf
 from placeopt.proving.certificates.paths import path_claim, stages_claim
 from placeopt.proving.certificates.refutation import FEW, MOST, due_claim, refutation_claim
 from placeopt.proving.certificates.series import series_claim
-from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Model, exact, model_of, timely
+from placeopt.verifier.certificates import FORMAT, INFEASIBLE, Model, below, check_claim, exact, model_of, timely
 from placeopt.verifier.certificates.refutation import LARGEST
 
 __all__ = ["certificate", "infeasibility"]
@@ -86,8 +86,19 @@ def certificate(
     ):
         proof = terms([claim])
     else:
-        proof = relying(model, _level(problem), bound, source)
+        proof = _sum_claim(model, bound, Clock(time_limit), should_stop) or relying(
+            model, _level(problem), bound, source
+        )
     return _document(problem, bound, proof)
+
+
+def _sum_claim(model: Model, bound: Value, clock: Clock, should_stop: Callable[[], bool]) -> Claim | None:
+    """A tree of cases for a level that adds up metrics with a makespan; None if there is none or none is found."""
+    problem, level = model.problem, model.problem.objective.levels[0]
+    if problem.n_tasks > FEW or not any(term.metric == "makespan" and term.weight for term in level):
+        return None
+    limit, names = below(level, Fraction(bound), check_claim), problem.task_names
+    return refutation_claim(model, names, bound, lambda: clock.over or should_stop(), limit_of=limit)
 
 
 def infeasibility(

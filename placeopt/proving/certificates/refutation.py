@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
+from math import ceil
 
 import numpy as np
 
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.proving.certificates.leaves import Claim, infeasible_claim
-from placeopt.verifier.certificates import Model, within
+from placeopt.verifier.certificates import Model, exact, within
 from placeopt.verifier.certificates.devices import charge
-from placeopt.verifier.certificates.refutation import LARGEST, PARTS, ClosedError, decided, narrowed, open_orders
+from placeopt.verifier.certificates.refutation import LARGEST, PARTS, ClosedError, Limit, decided, narrowed, open_orders
 
 FEW = 60
 """Tasks up to which a tree has more than one case."""
@@ -30,17 +32,25 @@ class LimitError(Exception):
 
 
 def refutation_claim(
-    model: Model, names: Sequence[str], ticks: int, should_stop: Callable[[], bool], most: int = MOST
+    model: Model,
+    names: Sequence[str],
+    value: int | Fraction,
+    should_stop: Callable[[], bool],
+    most: int = MOST,
+    limit_of: Limit | None = None,
 ) -> Claim | None:
-    """A claim that the makespan is at least `ticks`; None if none is found. `names` are those of the model's tasks."""
-    left = most
+    """A claim that the makespan is at least a value; None if none is found. `names` are those of the model's tasks.
+
+    With `limit_of`, it is about a sum of metrics: schedules of a case end by its limit if the sum is below the value.
+    """
+    left, limit = most, limit_of or (lambda _: ceil(value) - 1)
 
     def proof(case: Model) -> Claim | None:
         """The proof of a case; None if narrowing closes it."""
         nonlocal left
         left -= 1
         try:
-            case = narrowed(case, ticks - 1)
+            case = narrowed(case, limit)
         except ClosedError:
             return None
         if left < 2 or should_stop():
@@ -54,7 +64,7 @@ def refutation_claim(
         return {kind: [names[i], other], **{name: proof(part) for name, part in parts}}
 
     try:
-        return {"claim": "refutation", "value": ticks, "proof": proof(model)}
+        return {"claim": "refutation", "value": exact(value), "proof": proof(model)}
     except (LimitError, RecursionError):
         return None
 
@@ -81,6 +91,18 @@ def _undecided(model: Model) -> tuple[str, int, int] | None:
     def work(i: int) -> int:
         return model.least(i, model.duration)
 
+    def longest(g: int) -> int:
+        return max(model.least(i, model.head, model.duration, model.tail) for i in model.members[g])
+
+    several = [g for g, row in enumerate(model.fits) if sum(row) > 1]
+    if several:
+        members = model.members[max(several, key=longest)]
+        last = {
+            c: max(model.head[i][c] + model.duration[i][c] + model.tail[i][c] for i in members)
+            for c, may in enumerate(model.allowed[members[0]])
+            if may
+        }
+        return "class", members[0], min(last, key=last.__getitem__)
     rates = [rate for row in model.devices.links for rate in row if rate is not None]
     groups = set(_open_groups(model))
     pairs = []
@@ -105,10 +127,6 @@ def _undecided(model: Model) -> tuple[str, int, int] | None:
     if far:
         g, h = max(far)[1:]
         return "pair", model.members[g][0], model.members[h][0]
-    several = [g for g, row in enumerate(model.fits) if sum(row) > 1]
-    if several:
-        g = max(several, key=lambda g: sum(work(i) for i in model.members[g]))
-        return "class", model.members[g][0], model.fits[g].index(True)
     return None
 
 

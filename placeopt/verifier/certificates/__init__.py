@@ -19,14 +19,15 @@ from typing import Any
 from placeopt.errors import CertificateError, counted
 from placeopt.model.problem import Metric, Objective, Problem
 from placeopt.verifier.certificates.blocks import BlockPath
-from placeopt.verifier.certificates.claims import CLAIMS
+from placeopt.verifier.certificates.claims import CLAIMS, below
 from placeopt.verifier.certificates.devices import INFINITE
 from placeopt.verifier.certificates.model import Model, model_hash, model_of, timely, within
+from placeopt.verifier.certificates.refutation import refute
 from placeopt.verifier.certificates.said import BITS, Said, shown
 
 __all__ = [
     "CLAIMS", "ENGINES", "FORMAT", "INFEASIBLE", "OTHER", "BlockPath", "Checked", "Leaf", "Model", "Said", "Trusted",
-    "check_certificate", "check_claim", "exact", "examined", "model_hash", "model_of", "timely", "within",
+    "below", "check_certificate", "check_claim", "exact", "examined", "model_hash", "model_of", "timely", "within",
 ]  # fmt: skip
 
 FORMAT = 1
@@ -244,6 +245,11 @@ class _Check:
         said, level = Said(model, claim, "proof", self.metric), model.problem.objective.levels[0]
         if said.claim["claim"] == "engine":
             return self._trust(said, None)
+        if said.claim["claim"] == "refutation" and any(term.metric == "makespan" and term.weight for term in level):
+            value = _value(said.claim.get("value"), f"{said.where}.value")
+            refute(said, below(level, Fraction(value), self.metric))
+            self.claims += 1
+            return value
         if said.claim["claim"] != "terms" or len(said.items("terms")) != len(level):
             raise said.wrong("terms", f"the claim engine, or terms with {counted(len(level), 'claim')}, one by metric")
         total = Fraction(0)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import cache, partial
-from itertools import combinations
+from itertools import combinations, product
+from math import ceil
 
 from placeopt.errors import CertificateError
-from placeopt.model.problem import PARTS, UNLIMITED, Metric
+from placeopt.model.problem import PARTS, UNLIMITED, Metric, Term
 from placeopt.verifier.certificates.blocks import series
 from placeopt.verifier.certificates.devices import INFINITE, Rates, Table, charge, cheapest
 from placeopt.verifier.certificates.model import Model, model_of, within
 from placeopt.verifier.certificates.paths import flow, priced_path
-from placeopt.verifier.certificates.refutation import refuted
-from placeopt.verifier.certificates.said import Said, levelled
+from placeopt.verifier.certificates.refutation import Limit, refute
+from placeopt.verifier.certificates.said import Check, Said, levelled
 from placeopt.verifier.certificates.stages import divided
 
 # --- the makespan ---
@@ -212,6 +214,26 @@ def swapping(said: Said) -> int:
 # --- claims about the makespan that are made of other claims ---
 
 
+def refutation(said: Said) -> int:
+    """A tree of cases that refutes all schedules below the value."""
+    refute(said, lambda _: said.number("value") - 1)
+    return said.number("value")
+
+
+def below(level: tuple[Term, ...], value: Fraction, check: Check) -> Limit:
+    """The last tick at which a schedule of a case may end if a sum of metrics, with a makespan, is below a value."""
+    ticks = sum(term.weight for term in level if term.metric == "makespan")
+
+    def limit(case: Model) -> int:
+        rest = value
+        for term, kind in product(level, ("cheapest", "earliest")):
+            if kind in CLAIMS[term.metric]:
+                rest -= term.weight * CLAIMS[term.metric][kind](Said(case, {"claim": kind}, kind, check))
+        return ceil(rest / ticks) - 1
+
+    return limit
+
+
 def due(said: Said) -> int:
     """A claim about schedules that end before the value, by their deadlines."""
     value = said.number("value")
@@ -326,7 +348,7 @@ CLAIMS: dict[Metric, dict[str, Callable[[Said], int]]] = {
     "makespan": {
         "critical-path": lambda said: said.model.longest, "load": load, "spread": spread, "packing": packing,
         "interval": interval, "path": priced_path, "flow": flow, "resource": resource, "transfers": transfers,
-        "swapping": swapping, "refutation": refuted, "series": series, "due": due, "memory": memory,
+        "swapping": swapping, "refutation": refutation, "series": series, "due": due, "memory": memory,
         "separation": separation, "budget": budget, "limit": limit,
     },
     "max_load": LOADS,

@@ -21,7 +21,7 @@ Once everything is decided, a case that is not closed is a schedule of the model
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -42,11 +42,16 @@ class ClosedError(Exception):
     """No schedule of the case ends by T."""
 
 
-def narrowed(model: Model, limit: int) -> Model:
-    """A case, narrowed for schedules that end by the limit. Raises ClosedError if none is left."""
+Limit = Callable[[Model], int]
+"""The tick by which schedules of a case end that are to be refuted."""
+
+
+def narrowed(model: Model, limit_of: Limit) -> Model:
+    """A case, narrowed for schedules that end by its limit. Raises ClosedError if none is left."""
     while True:
         if not model.possible or len(model.order) < model.n:
             raise ClosedError
+        limit = limit_of(model)
         feasible = model.in_time(limit)
         columns = [list(zip(*rows, strict=True)) for rows in zip(model.head, model.tail, model.busy, strict=True)]
         for g, members in enumerate(model.members):
@@ -191,16 +196,16 @@ def _in_order(model: Model, i: int, j: int) -> int:
     return min((sum(each) for may, can, *each in rows if may and can), default=INFINITE)
 
 
-def refuted(said: Said) -> int:
-    """A tree of cases that refutes all schedules below the value."""
-    model, value = said.model, said.number("value")
+def refute(said: Said, limit_of: Limit) -> None:
+    """Check a tree of cases that refutes all schedules which end by the limit of their case."""
+    model = said.model
     if model.n > LARGEST:
         raise CertificateError(f"{said.where}: a tree of cases is about {model.n:,} tasks; expected at most {LARGEST}")
     pending: list[tuple[Model, Any, str]] = [(model, said.claim.get("proof"), "proof")]
     while pending:
         case, node, at = pending.pop()
         try:
-            case = narrowed(case, value - 1)
+            case = narrowed(case, limit_of)
         except ClosedError:
             continue
         kind = next((key for key in PARTS if isinstance(node, dict) and key in node), None)
@@ -216,4 +221,3 @@ def refuted(said: Said) -> int:
             raise said.wrong(visible(at), "an order of two tasks that share a device that runs one task at a time")
         parts = zip(PARTS[kind], decided(case, kind, i, j), strict=True)
         pending += [(part, node.get(name), f"{at}.{name}") for name, part in parts]
-    return value
