@@ -215,17 +215,12 @@ class _Check:
 
     def document(self, document: Any) -> int | Fraction | None:
         """Check a document, and return the bound; None for infeasibility."""
-        facts = {
-            "placeopt_certificate": FORMAT,
-            "problem": self.problem.fingerprint(),
-            "objective": str(Objective((self.problem.objective.levels[0],))),
-        }
-        for key, fact in facts.items():
+        level = str(Objective((self.problem.objective.levels[0],)))
+        facts = ("placeopt_certificate", FORMAT), ("problem", self.problem.fingerprint()), ("objective", level)
+        for key, fact in facts:
             stated = document.get(key) if isinstance(document, Mapping) else document
             if stated != fact:
-                raise CertificateError(
-                    f"certificate.{key} is {shown(stated)}; expected {fact!r} for this format and problem"
-                )
+                raise CertificateError(f"certificate.{key} is {shown(stated)}; expected {fact!r} for this problem")
         if document.get("bound") == INFEASIBLE:
             model, end = timely(self.problem)
             ticks = self.metric(model, "makespan", document.get("proof"), "proof")

@@ -27,9 +27,7 @@ class BlockPath:
         self.said, self.model, self.cuts = said, said.model, said.tasks("cuts")
         self.blocks = [said.places("blocks", names, self.model.named) for names in said.items("blocks")]
         if not self.cuts or len(self.blocks) != len(self.cuts) + 1 or any(self.model.cuts):
-            raise CertificateError(
-                f"{said.where}: expected cuts, a block before each and one after the last, of the whole problem"
-            )
+            raise said.wrong("blocks", "one before each cut and one after the last, of the whole problem")
         for b, inner in enumerate(self.blocks):
             first, last = self.cuts[:b][-1:], self.cuts[b : b + 1]
             before, after = {*inner, *first}, {*inner, *last}
@@ -38,9 +36,7 @@ class BlockPath:
             lost = (after - fed if first else set()) | (before - feeding if last else set())
             if lost:
                 name = self.model.problem.task_names[min(lost)]
-                raise CertificateError(
-                    f"{said.where}.blocks[{b}]: {name} is not on a path of the block between its cuts"
-                )
+                raise said.wrong("blocks", f"tasks on paths between cuts, which {name} of block {b} is not")
         self.block = cache(self._block)
 
     def stated(self, arc: Claim, where: str) -> Arc:

@@ -61,9 +61,7 @@ class Devices:
             if c == len(self.leader):
                 self.leader.append(d)
             elif not _alike(problem, self.leader[c], d):
-                raise CertificateError(
-                    f"devices {names[self.leader[c]]} and {names[d]} count as alike, but they differ"
-                )
+                raise CertificateError(f"devices {names[self.leader[c]]} and {names[d]} are one class, but differ")
             self.class_of.append(c)
         self.size = [self.class_of.count(c) for c in range(len(self.leader))]
         self.named = dict(zip(names, self.class_of, strict=True))
@@ -94,13 +92,10 @@ def _alike(problem: Problem, a: int, b: int) -> bool:
         problem.feasible, problem.duration, problem.price, problem.relocation, problem.capacity, problem.power_num,
         problem.power_den,
     ]  # fmt: skip
-    if problem.resources is not None:
-        lists += [problem.resources.need, problem.resources.parallel]
-    if problem.shared_links is not None:
-        lists.append(problem.shared_links.member)
-    if problem.tiers is not None:
-        tiers = problem.tiers
-        lists += [tiers.end.T, tiers.byte_ticks_num.T, tiers.byte_ticks_den.T]
+    resources, shared, tiers = problem.resources, problem.shared_links, problem.tiers
+    lists += [] if resources is None else [resources.need, resources.parallel]
+    lists += [] if shared is None else [shared.member]
+    lists += [] if tiers is None else [tiers.end.T, tiers.byte_ticks_num.T, tiers.byte_ticks_den.T]
     tables = (
         problem.latency, problem.byte_ticks_num, problem.byte_ticks_den, problem.byte_energy_num,
         problem.byte_energy_den,

@@ -73,9 +73,7 @@ class Said:
     def places(self, key: str, names: object, known: Mapping[str, int], what: str = "tasks") -> list[int]:
         """What a list of names stands for."""
         if not isinstance(names, list) or not all(isinstance(name, str) and name in known for name in names):
-            raise CertificateError(
-                f"{self.where}.{key} is {shown(names)}; expected names of {what} of the problem or block"
-            )
+            raise CertificateError(f"{self.where}.{key} is {shown(names)}; expected {what} of the problem or block")
         return [known[name] for name in names]
 
     def place(self, key: str, known: Mapping[str, int], what: str) -> int:

@@ -90,7 +90,4 @@ def less(left: tuple[int, ...], c: int) -> tuple[int, ...]:
 def _outputs(model: Model, g: int, h: int) -> list[int]:
     """The bytes of transfers from a group to another one: shared edges of a task need one."""
     edges = [edge for i in model.members[g] for edge in model.outs[i] if model.group[edge.target] == h]
-    found: dict[int, int] = {}
-    for number, edge in enumerate(edges):
-        found.setdefault(edge.source if edge.shared else ~number, edge.payload)
-    return list(found.values())
+    return list({edge.source if edge.shared else ~at: edge.payload for at, edge in enumerate(edges)}.values())
