@@ -705,6 +705,7 @@ def refusing(claim: dict[str, Any], tasks: dict[str, Any], **rest: Any) -> Check
         ({"claim": "packing", "each": 1}, DUE, {}, {"c": {"deadline": 8}}),
         ({"claim": "memory"}, BULKY, SMALL, {"a": {"memory": 3}}),  # 21 bytes for 20
         ({"claim": "memory", "size": 6}, BULKY, SMALL, {"a": {"memory": 3}}),  # one of 6 bytes on a device of 10
+        ({"claim": "memory", "half": True}, BULKY, SMALL, {"a": {"memory": 3}}),  # no two of 7 bytes share a device
         ({"claim": "memory", "level": 4}, UNEQUAL, SMALL, {"c": {"memory": 3}}),  # a and b leave no room for 4 bytes
         ({"claim": "memory"}, LIVE, {**SMALL, "memory_model": "peak"}, {"c": {"memory": {"resident": 2}}}),
         ({"claim": "separation", "tasks": ["a", "b", "c"]}, ALONE, MORE, {"b": {"separate": "t"}}),

@@ -4,7 +4,7 @@ A certificate prefers claims that are checked by computing. The bound of a resul
 
 1. by a quick bound of each metric of the objective's first level (`leaves`);
 2. if the makespan alone is the objective, by the work within an interval, by paths with prices or a flow (`paths`), or
-   by a tree of cases (`refutation`) for few tasks;
+   by a tree of cases (`refutation`) for few tasks; a tree also proves a sum of metrics with a makespan;
 3. or by blocks, if tasks cut the graph (`series`): a claim about a block is a quick bound, a tree, or relies on the
    engine that solved the block;
 4. else the certificate says which engine or which bound proved it, and relies on that.

@@ -165,10 +165,7 @@ def check_certificate(problem: Problem, certificate: Any) -> Checked:
 def examined(problem: Problem, certificate: Any) -> tuple[Checked, tuple[Leaf, ...]]:
     """Check a certificate, a document, and return what it proves, and the claims that it trusts.
 
-    Raises
-    ------
-    CertificateError
-        If a claim does not prove its value, or the certificate is of another problem or format.
+    Raises a CertificateError if a claim does not prove its value, or the certificate is of another problem or format.
     """
     check = _Check(problem)
     try:
@@ -181,10 +178,7 @@ def examined(problem: Problem, certificate: Any) -> tuple[Checked, tuple[Leaf, .
 def check_claim(model: Model, metric: Metric, claim: object, where: str = "claim") -> int:
     """Check a claim about a metric, and return what it proves.
 
-    Raises
-    ------
-    CertificateError
-        If that is less than it states.
+    Raises a CertificateError if that is less than it states.
     """
     return _Check(model.problem).metric(model, metric, claim, where)
 
