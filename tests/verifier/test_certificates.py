@@ -388,6 +388,15 @@ def test_transfers_that_cannot_be_avoided() -> None:
     assert proved(po.compile(document), "transfers") == 1 + 2 + 1  # 3 ticks over two ports, and tasks around them
 
 
+def test_a_claim_about_a_link_names_one_of_the_problem() -> None:
+    tasks = {"a": {"time": {"d0": 1}, "output": 1}, "b": {"time": {"d1": 1}, "after": ["a"]}}
+    links = {"default": {"latency": 2}, "shared": {"s": {"between": ["d0", "d1"]}}}
+    made = problem_of(tasks, devices={"d0": {}, "d1": {}}, links=links)
+    assert proved(made, "transfers", link="s") == 1 + 2 + 1
+    with pytest.raises(CertificateError, match=r"link is \['r'\]; expected shared links of the problem"):
+        proved(made, "transfers", link="r")
+
+
 def test_swapping_before_the_first_task() -> None:
     devices = {"x": {"memory": 4, "tiers": [{"memory": 100, "bandwidth": 2}]}}
     made = po.compile({"placeopt": 1, "devices": devices, "tasks": {"a": {"time": 5, "memory": 10}}})
@@ -411,7 +420,7 @@ def test_swapping_before_the_first_task() -> None:
         ({"claim": "load", "value": 1, "prices": {"d0": 1}, "memory": {"d0": 1}}, "without a limit of memory"),
         ({"claim": "load", "value": 1, "prices": {"d0": 1}, "devices": []}, "expected devices"),
         ({"claim": "spread", "value": 1, "devices": ["e"]}, "expected devices"),
-        ({"claim": "transfers", "value": 1, "link": "r"}, "expected shared links"),
+        ({"claim": "transfers", "value": 1, "link": "r"}, "states 1, but it proves 0 only"),
         ({"claim": "engine", "value": 100}, "engine is None"),
         ({"claim": "refutation", "value": 13, "proof": None}, "the case is not closed"),
         ({"claim": "refutation", "value": 13, "proof": {}}, "expected pair, order or class"),

@@ -165,20 +165,17 @@ def largest_first(model: Model, classes: Iterable[int], held: int) -> int:
 
 def transfers(said: Said) -> int:
     """Transfers that cannot be avoided, over the ports or one channel of a shared link, and the tasks around them."""
-    model, shared, used, rates = said.model, said.model.problem.shared_links, 1, said.model.devices.links
-    places, contention = sum(model.devices.size), model.problem.contention
-    if "link" in said.claim:
-        names = () if shared is None else shared.channels
-        channel, places = said.place("link", {name: at for at, name in enumerate(names)}, "shared links"), 1
-        rates = [list(row) for row in rates]
-        for row, pairs in zip(rates, model.devices.pairs, strict=True):
-            for c, pair in enumerate(pairs):
-                if pair is not None and shared is not None and channel not in shared.of(*pair):
-                    row[c] = 0, 0, 1
-    elif contention == "none":
+    model, shared, contention = said.model, said.model.problem.shared_links, said.model.problem.contention
+    rates, places, used = model.devices.links, sum(model.devices.size), 2 if contention == "half_duplex" else 1
+    if shared is not None and "link" in said.claim:
+        known = {name: at for at, name in enumerate(shared.channels)}
+        channel, places, used = said.place("link", known, "shared links"), 1, 1
+        rates = [
+            [rate if p is None or channel in shared.of(*p) else (0, 0, 1) for rate, p in zip(*row, strict=True)]
+            for row in zip(rates, model.devices.pairs, strict=True)
+        ]
+    elif contention == "none" or "link" in said.claim:
         return 0
-    else:
-        used = 2 if contention == "half_duplex" else 1
     ticks = unavoidable(model, rates)
     if not ticks:
         return 0
