@@ -8,6 +8,9 @@ from placeopt.model.arrays import Bool, Int
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.resources import POOL
 
+PRIME = "'"
+"""What distinguishes the names of devices of the compiled problem for one device and mode."""
+
 
 def own_devices(problem: Problem) -> list[int]:
     """The devices that are neither modes nor teams of others."""
@@ -33,6 +36,12 @@ def team_name(problem: Problem, d: int) -> str:
     """The devices of the document that a device occupies: "gpu0", or "gpu0+gpu1" for a team."""
     members = problem.members
     return "+".join(problem.device_names[each] for each in ((d,) if members is None else members[d]))
+
+
+def place_text(problem: Problem, d: int) -> str:
+    """A device of the compiled problem for messages: "gpu0", or "gpu0+gpu1 in mode split"."""
+    mode = mode_of(problem, d)
+    return problem.device_names[d] if mode is None else f"{team_name(problem, d)} in mode {mode.rstrip(PRIME)}"
 
 
 def task_label(problem: Problem, i: int, d: int) -> str:

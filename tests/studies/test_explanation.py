@@ -368,7 +368,7 @@ def test_all_constraints_make_the_problem_again(path: Path) -> None:
 def assert_same(system: System) -> None:
     again = system.relaxed(range(len(system.constraints)))
     for field in ("duration", "feasible", "capacity", "release", "deadline", "group", "separation", "device_class"):
-        assert np.array_equal(getattr(again, field), getattr(system.problem, field)), field
+        assert np.array_equal(getattr(again, field), getattr(system.stated, field)), field
 
 
 def random_document(rng: random.Random) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -14,9 +15,9 @@ from placeopt.errors import DocumentError, Issue, SpecError, UsageError, in_file
 from placeopt.io.compiler.checks import TaskMemory, check_groups, check_windows
 from placeopt.io.compiler.durations import DurationTable, feasibility, time_windows
 from placeopt.io.compiler.figures import completed_devices, completed_links
-from placeopt.io.compiler.issues import Gaps, Issues
+from placeopt.io.compiler.issues import Gaps, Issues, NoIssues
 from placeopt.io.compiler.layouts import memory_layout, stated_alignment
-from placeopt.io.compiler.modes import Modes, check_modes, inherit_modes
+from placeopt.io.compiler.modes import Modes, check_modes, inherit_modes, unrestricted
 from placeopt.io.compiler.network import DeviceIndex, link_arrays, memory_tiers, shared_links, unavailable_windows
 from placeopt.io.compiler.pipelines import pipeline_rules, together
 from placeopt.io.compiler.placement import Current, FixedPlacement
@@ -43,6 +44,7 @@ from placeopt.model.building import build_problem
 from placeopt.model.objective import shared_out
 from placeopt.model.problem import CATALOGUE, NANO, UNLIMITED, Objective, Problem, Term
 from placeopt.model.ranges import first_excess
+from placeopt.model.resources import Resources
 from placeopt.model.units import is_whole, shown
 
 _SHORTEST, _LONGEST = Fraction(1, 10**18), 10**6  # seconds per tick
@@ -188,7 +190,12 @@ class Compilation:
     Faulty parts of the document are missing from `spec`. Checks that depend on them are skipped, so that each error is
     reported once. `spec` contains the figures of the catalogue. If the devices were replaced, `network` is the document
     of the new ones, and `former` contains the names, pools and types of the old ones; references to these are ignored.
+    `modes` and `resources` are those of the compiled problem.
     """
+
+    modes: Modes | None = None
+    resources: Resources | None = None
+    _limited = True
 
     def __init__(
         self,
@@ -256,6 +263,18 @@ class Compilation:
         likes = {name: like for name, like in likes.items() if like is not None}
         return found | ({CATALOGUE: likes} if likes else {})
 
+    def unrestricted(self) -> Compilation:
+        """Return the compilation of a spec that is already compiled, without what excludes devices for a task.
+
+        That is `devices`, `requires`, `pin`, `placement`, and too small resources, which its problem lacks. A mode with
+        a team is also one without a team.
+        """
+        found = copy(self)
+        found.issues, found._limited = NoIssues(Document({})), False
+        found.tasks = Tasks({name: unrestricted(task) for name, task in self.tasks.items()})
+        found.placement = FixedPlacement({}, self.named, found.issues, "placement")
+        return found
+
     def problem(self) -> Problem:
         """Return the compiled problem; raises a SpecError that lists every issue."""
         spec, tasks, issues, gaps = self.spec, self.tasks, self.issues, self.gaps
@@ -279,7 +298,7 @@ class Compilation:
         table.fill(tasks, self.operations, spec.precision)
         modes, rooms, of_modes, contention = None, capacity, None, spec.contention
         if check_modes(spec, tasks, issues):
-            modes = Modes(parts, table, self.operations, spec.precision, links)
+            self.modes = modes = Modes(parts, table, self.operations, spec.precision, links)
             modes.check(spec, rooms)
             edges, shared, contention = modes.edges(edges), modes.shared_links(shared, contention), "none"
             index, table, links, power = modes.index, modes.table, modes.links(), modes.power(power)
@@ -300,7 +319,9 @@ class Compilation:
         relocation = self.current.relocation(parts, memory.resident, links)
         pipeline = pipeline_rules(parts, forward, memory.resident, None if modes is None else modes.members)
         kept = (forward == np.arange(len(tasks))) * (0 if pipeline is None else pipeline.runs_kept - 1)
-        resources = shared_resources(of_file, modes, memory, of_modes, rooms, table.duration, table.feasible, kept)
+        cells = table.duration, table.feasible
+        resources = shared_resources(of_file, modes, memory, of_modes, rooms, *cells, kept, limited=self._limited)
+        self.resources = resources
         release, deadline = time_windows(tasks, scales)
         check_windows(parts, release, deadline, table if known else None)
 
@@ -354,7 +375,7 @@ class Compilation:
             unavailable=unavailable,
             setups=setups,
             shared_links=shared,
-            resources=resources,
+            resources=resources if self._limited else None,
             limits=limits,
             consolidate=spec.consolidate,
             rounding=scales.rounding,

@@ -284,7 +284,8 @@ class DurationTable:
         if float(amounts.max(initial=0)) * num / den > LARGEST:
             if not self._gaps.scales:
                 self._issues.add("is so slow that durations are out of range for this resolution", path)
-            return np.zeros_like(amounts)
+            fits = amounts * (num / den) <= LARGEST
+            return np.where(fits, ratio_ceil(np.where(fits, amounts, 0), num, den), LARGEST + 1)
         return np.asarray(ratio_ceil(amounts, num, den))
 
     def _no_speed(
@@ -306,6 +307,7 @@ class DurationTable:
         for d in places if len(rows) else ():
             device = self._index.devices[d]
             needing = rows[self.feasible[rows, d]]
+            self.feasible[needing, d] = False
             if len(needing) and device.pool not in self._doubtful and (device.pool, lack) not in self._reported:
                 self._reported.add((device.pool, lack))
                 task = next(name for row, name, _ in work if row == needing[0])

@@ -116,7 +116,7 @@ class Modes:
                 found.append(column)
                 divided = zip(team, shares, strict=True) if whole else ()
                 self._shards += [(row, column, d, ceil(whole * share)) for d, share in divided]
-            if not found and not issues.touch("tasks", key):
+            if not found and not issues.touch("tasks", key) and not issues.touch("devices"):
                 issues.add("no device, or no team of devices, can run the task in this mode", ("tasks", key))
             self.variants[key] = Variant(row, mode, tuple(found))
         taken = {device.name for device in index.devices}
@@ -339,6 +339,21 @@ def inherit_modes(tasks: Tasks, spec: Spec, operations: Collection[str], gaps: G
     for op in spec.modes:
         if op not in known and not (gaps.tasks or gaps.operations):
             issues.unknown("operation", op, sorted(known), ("modes", op), at_key=True)
+
+
+TEAMLESS = " without a team"
+"""How the name of a mode without its team ends."""
+
+
+def unrestricted(task: TaskSpec) -> TaskSpec:
+    """Return a task without what excludes devices for it; a mode with a team is also one without a team."""
+    free: dict[str, object] = {"devices": None, "requires": [], "pin": None}
+    modes = {label: mode.model_copy(update={"devices": None}) for label, mode in task.modes.items()}
+    alone: dict[str, object] = {"team": None, **{ring: [] for ring in RINGS}}
+    teams = [label for label, mode in task.modes.items() if mode.team is not None]
+    modes |= {free_name(label + TEAMLESS, modes): modes[label].model_copy(update=alone) for label in teams}
+    stated = {key: value for key, value in free.items() if key in task.model_fields_set}
+    return task.model_copy(update=stated | ({"modes": modes} if modes else {})) if stated or modes else task
 
 
 def _place(spec: Spec, name: str, task: TaskSpec) -> Path:

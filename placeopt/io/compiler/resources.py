@@ -27,9 +27,13 @@ def shared_resources(
     capacity: Int,
     duration: Int,
     feasible: Bool,
-    kept: Int | None = None,
+    kept: Int,
+    *,
+    limited: bool,
 ) -> Resources | None:
-    """Return the resources of a spec, None if it has none; `feasible` (n, m) becomes false where a task exceeds one.
+    """Return the resources of a spec, None if it has none.
+
+    If they are `limited`, `feasible` (n, m) becomes false where a task exceeds one.
 
     The cores of a device become a renewable resource, and the memory that devices share a budget. With modes, a device
     that they occupy is a renewable resource, and its memory (`capacity`, of the devices of the file) a budget. Devices
@@ -49,8 +53,7 @@ def shared_resources(
         if task.cores is not None and not any(device.spec.cores for device in index.devices):
             issues.add("no device has cores; state the cores of devices, or leave this out", ("tasks", name, "cores"))
     if modes is not None and of_modes is not None:
-        more = np.zeros(len(feasible), dtype=np.int64) if kept is None else kept
-        held, cores = modes.memory(memory, of_modes, more), modes.cores()
+        held, cores = modes.memory(memory, of_modes, kept), modes.cores()
     shares = list(_shares(parts, modes, members, several, capacity, held, cores))
     stated = bool(shares or spec.resources or spec.budgets or any(several))
     if _is_pipeline(parts) and (spec.resources or spec.pools or any(several)):
@@ -68,11 +71,11 @@ def shared_resources(
     everything = [*([] if found is None else found.shares()), *shares]
     everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     able = feasible.copy()
-    for share in everything:
+    for share in everything if limited else ():
         _check_capacity(parts, share, duration, feasible)
     if modes is not None:
         modes.notes = tuple(_unused_modes(modes, everything, able, feasible))
-        # Only devices that remain feasible are written; `explain` needs the others without modes.
+        # Documents state only devices that remain feasible.
         everything = [share._replace(amount=np.where(feasible, share.amount, 0)) for share in everything]
     return assembled(everything, parallel, len(feasible))
 

@@ -188,11 +188,11 @@ def explain(
     first = oracle.decide(range(len(system.constraints)))
     if first.feasible is not False:
         status: Status = "feasible" if first.feasible else "undecided"
-        bound = None
-        if first.feasible and system.problem.pipeline is not None:
+        schedule, bound = None if first.schedule is None else system.of_file(first.schedule), None
+        if schedule is not None and system.stated.pipeline is not None:
             report("feasible; searching for the reason why the period cannot be smaller")
-            bound = _least_period(system.problem, oracle, first.schedule, workers)
-        return Explanation(system.problem, status, schedule=first.schedule, bound=bound, seconds=clock.elapsed)
+            bound = _least_period(system.stated, oracle, schedule, workers)
+        return Explanation(system.stated, status, schedule=schedule, bound=bound, seconds=clock.elapsed)
     report("infeasible; searching for the lines that conflict")
     clock.limit = _FILTERING * time_limit
     core = shrink(system, oracle, first)
@@ -204,7 +204,7 @@ def explain(
         repair = None if needed is None else repair_of(system, oracle, number, core.members, needed)
         members.append(Member(constraint.kind, constraint.place, constraint.text, needed is not None, repair))
     return Explanation(
-        system.problem,
+        system.stated,
         "infeasible",
         tuple(sorted(members, key=_file_order)),
         core.minimal,
@@ -221,9 +221,8 @@ def _checked(problem: Problem, oracle: Oracle, solver: str) -> Checked:
     return check_certificate(problem, made)
 
 
-def _least_period(problem: Problem, oracle: Oracle, schedule: Schedule | None, workers: int | None) -> Bound:
+def _least_period(problem: Problem, oracle: Oracle, schedule: Schedule, workers: int | None) -> Bound:
     """Return the best lower bound of the period of a pipeline."""
-    assert schedule is not None
     alone = simplest(problem)
     found = bounds(
         alone,
@@ -243,7 +242,7 @@ def _file_order(member: Member) -> tuple[str, int, int]:
 # The order of deletion: capacities and deadlines come last, since they explain more than labels of single tasks.
 # Addresses come first, so that a conflict of counted bytes is stated as one.
 _LAST: tuple[Kind, ...] = (
-    "addresses", "release", "unavailable", "separate", "colocate", "requires", "devices", "pin", "placement",
+    "addresses", "release", "unavailable", "separate", "colocate", "requires", "team", "devices", "pin", "placement",
     "in_flight", "stages", "deadline", "resource", "cores", "budget", "pool", "memory",
 )  # fmt: skip
 _SHARE = 0.25

@@ -69,14 +69,11 @@ class Model:
         self._need = (problem.memory if problem.memory_model == "sum" else problem.resident).tolist()
         extra = problem.output + problem.scratch
         self._extra = (np.zeros_like(extra) if problem.memory_model == "sum" else extra).tolist()
-        self._unit = max(1, int(np.gcd.reduce(np.array(self._need + self._extra, dtype=np.int64), initial=0)))
         self._rooms: dict[int, tuple[Any, int]] = {}  # by constraint, its capacity and the size of a unit of it
         crowds: dict[tuple[str, str], list[tuple[int, Constraint]]] = {}
         for number, constraint in enumerate(system.constraints):
-            if constraint.kind == "memory":
+            if constraint.kind in CAPACITIES:
                 self._capacity(number, constraint)
-            elif constraint.resources:
-                self._resource(number, constraint)
             elif constraint.kind in RESTRICTIONS:
                 assert constraint.task is not None
                 assert constraint.allowed is not None
@@ -160,42 +157,40 @@ class Model:
         return cp_sat.run(model, largest=None, seconds=seconds, seed=0, workers=1, should_stop=self._should_stop)
 
     def _capacity(self, number: int, constraint: Constraint) -> None:
-        """Add a variable for the capacity of a pool, at most the stated one if the constraint is enforced."""
-        largest = max(self._extra, default=0) // self._unit
-        total = sum(self._need) // self._unit + largest
-        room = self.cp.new_int_var(0, total, "")
-        self._rooms[number] = room, self._unit
+        """Add a variable for a capacity, at most the stated one if the constraint is enforced."""
+        resources, ticks = self.system.resources, self.system.ticks
         assert constraint.amount is not None
-        self.cp.add(room <= min(total, constraint.amount // self._unit)).only_enforce_if(self.literals[number])
-        for d in self.system.pools[constraint.label]:
-            used = [(row[d], need // self._unit) for row, need in zip(self.x, self._need, strict=True) if d in row]
+        devices = self.system.limited(constraint) if constraint.kind == "memory" else []
+        need, extra = (self._need, self._extra) if devices else ([], [])
+        amounts = {r: resources.amounts(r) for r in constraint.resources} if resources is not None else {}
+        parts = [np.array(need + extra, dtype=np.int64), *(each.ravel() for each in amounts.values())]
+        unit = max(1, int(np.gcd.reduce(np.concatenate(parts), initial=0)))
+        largest = max(extra, default=0) // unit
+        sums = [sum(need), *(int(each.max(axis=1, initial=0).sum()) for each in amounts.values())]
+        total = max(sums) // unit + largest
+        room = self.cp.new_int_var(0, total, "")
+        self._rooms[number] = room, unit
+        self.cp.add(room <= min(total, constraint.amount // unit)).only_enforce_if(self.literals[number])
+        for d in devices:
+            used = [(row[d], size // unit) for row, size in zip(self.x, need, strict=True) if d in row]
             running: Any = 0
             if largest:
                 running = self.cp.new_int_var(0, largest, "")
                 for i, row in enumerate(self.x):
-                    if self._extra[i] and d in row and self.system.ticks[i, d]:  # others hold nothing for any time
-                        self.cp.add(running >= self._extra[i] // self._unit).only_enforce_if(row[d])
-            self.cp.add(sum(literal * need for literal, need in used if need) + running <= room)
-
-    def _resource(self, number: int, constraint: Constraint) -> None:
-        """Add a variable for the capacity of resources, at most the stated one if the constraint is enforced."""
-        resources = self.system.resources
-        assert resources is not None
-        assert constraint.amount is not None
-        amounts = [resources.amounts(r) for r in constraint.resources]
-        unit = max(1, int(np.gcd.reduce(np.concatenate([each.ravel() for each in amounts]))))
-        total = max(int(each.max(axis=1, initial=0).sum()) for each in amounts) // unit
-        room = self.cp.new_int_var(0, total, "")
-        self._rooms[number] = room, unit
-        self.cp.add(room <= min(total, constraint.amount // unit)).only_enforce_if(self.literals[number])
-        for each, r in zip(amounts, constraint.resources, strict=True):
+                    if extra[i] and d in row and ticks[i, d]:  # others hold nothing for any time
+                        self.cp.add(running >= extra[i] // unit).only_enforce_if(row[d])
+            self.cp.add(sum(literal * size for literal, size in used if size) + running <= room)
+        for r, each in amounts.items():
+            assert resources is not None
             units = (each // unit).tolist()
             used = [(literal, units[i][d]) for i, row in enumerate(self.x) for d, literal in row.items() if units[i][d]]
             if not resources.renewable[r]:
-                self.cp.add(sum(literal * need for literal, need in used) <= room)
-            else:
-                for literal, need in used:
-                    self.cp.add(room >= need).only_enforce_if(literal)
+                self.cp.add(sum(literal * size for literal, size in used) <= room)
+                continue
+            for i, row in enumerate(self.x):
+                for d, literal in row.items():
+                    if ticks[i, d]:  # others use nothing
+                        self.cp.add(room >= units[i][d]).only_enforce_if(literal)
 
     def _together(self, members: Sequence[tuple[int, Constraint]]) -> None:
         where = [self.cp.new_bool_var("") for _ in range(self.system.problem.n_devices)]
@@ -234,7 +229,7 @@ class Model:
             if constraint.window is not None:
                 begin, until = constraint.window
                 closed = cp.new_optional_fixed_size_interval_var(begin, until - begin, self.literals[number], "")
-                for d in system.pools[constraint.label]:
+                for d in system.inside(constraint):
                     windows[d].append(closed)
         resources = system.resources
         for d, group in enumerate(intervals):
@@ -243,14 +238,15 @@ class Model:
             elif windows[d]:
                 for interval in group.values():
                     cp.add_no_overlap([interval, *windows[d]])
-        for number, (room, unit) in self._rooms.items():
-            for r in system.constraints[number].resources:
-                assert resources is not None
-                if resources.renewable[r]:
-                    amounts = (resources.amounts(r) // unit).tolist()
-                    used = [(i, d) for d, group in enumerate(intervals) for i in group if amounts[i][d]]
-                    demands = [amounts[i][d] for i, d in used]
-                    cp.add_cumulative([intervals[d][i] for i, d in used], demands, room)
+        rooms = [(r, *of) for number, of in self._rooms.items() for r in system.constraints[number].resources]
+        for r, room, unit in (*rooms, *((r, None, 1) for r in system.occupied)):
+            assert resources is not None
+            if resources.renewable[r]:
+                amounts = (resources.amounts(r) // unit).tolist()
+                used = [(i, d) for d, group in enumerate(intervals) for i in group if amounts[i][d]]
+                demands = [amounts[i][d] for i, d in used]
+                most = int(resources.capacity[r]) if room is None else room
+                cp.add_cumulative([intervals[d][i] for i, d in used], demands, most)
         everywhere = np.arange(problem.n_devices)
         columns = problem.edge_source.tolist(), problem.edge_target.tolist(), problem.payload.tolist()
         for i, j, payload in zip(*columns, strict=True):

@@ -11,35 +11,33 @@ from typing import Any, Literal
 
 import numpy as np
 
-from placeopt.errors import Issue, UnsupportedError, counted, listing, visible
+from placeopt.errors import Issue, SpecError, UnsupportedError, counted, listing, visible
 from placeopt.io.compiler import Compilation
-from placeopt.io.compiler.checks import TaskMemory
-from placeopt.io.compiler.durations import DurationTable, feasibility
-from placeopt.io.compiler.issues import Issues
+from placeopt.io.compiler.durations import feasibility
+from placeopt.io.compiler.modes import TEAMLESS
 from placeopt.io.compiler.network import DeviceIndex
-from placeopt.io.compiler.resources import shared_resources
-from placeopt.io.compiler.scales import Scales
-from placeopt.io.compiler.tasks import Parts, Tasks
-from placeopt.io.document import Document
-from placeopt.io.spec import TaskSpec
+from placeopt.io.compiler.tasks import Tasks
+from placeopt.io.spec import MOST_DEVICES, TaskSpec
 from placeopt.io.syntax import Path
 from placeopt.model.arrays import Bool, Int
 from placeopt.model.building import simplest, with_changes
+from placeopt.model.memory import used_memory
+from placeopt.model.modes import PRIME
 from placeopt.model.pipeline import UNBOUNDED, Pipeline
 from placeopt.model.problem import UNLIMITED, Problem
 from placeopt.model.ranges import LARGEST
 from placeopt.model.resource_use import use_over_time
-from placeopt.model.resources import POOL, Resources
+from placeopt.model.resources import CORES, POOL, Resources
 from placeopt.model.schedule import Schedule
 from placeopt.model.unavailability import build_unavailability
 from placeopt.model.units import exact_size, size_text, time_text
 
 Kind = Literal[
-    "memory", "placement", "pin", "devices", "requires", "colocate", "separate", "deadline", "release", "stages",
-    "in_flight", "unavailable", "resource", "cores", "budget", "pool", "addresses",
+    "memory", "placement", "pin", "devices", "requires", "team", "colocate", "separate", "deadline", "release",
+    "stages", "in_flight", "unavailable", "resource", "cores", "budget", "pool", "addresses",
 ]  # fmt: skip
 
-RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires")
+RESTRICTIONS: tuple[Kind, ...] = ("placement", "pin", "devices", "requires", "team")
 """Kinds that exclude devices for a task."""
 
 CAPACITIES: tuple[Kind, ...] = ("memory", "resource", "cores", "budget", "pool")
@@ -65,40 +63,85 @@ Change = int | Bool
 """A different value of a constraint: an amount, or the allowed devices (m,)."""
 
 
-_MODES = "explain does not support modes; state one of them for each task"
-
-
 def refusal(problem: Problem) -> str | None:
     """State why `explain` does not support a problem, and what to do instead; None if it does."""
     if problem.tiers is not None:
         return "explain does not support memory tiers; state a memory without tiers"
     if problem.limits:
         return "explain does not support limits of metrics; without them, `placeopt solve` states possible values"
-    return _MODES if problem.has_modes else None
+    if problem.has_modes and (problem.setups is not None or problem.memory_model != "sum"):
+        return "explain supports modes only with memory_model: sum and without setup times"
+    return None
 
 
 class System:
     """A problem as a set of constraints, and the problems with subsets of them.
 
-    `ticks` (n, m) are durations, and `runnable` (n, m) where they exist, before any restriction of devices.
+    Attributes
+    ----------
+    stated
+        The problem of the file.
+    problem
+        The problem without what excludes devices for a task, which may have more devices, of modes and teams.
+    members
+        (m,) the devices of the file that each device of `problem` occupies.
+    ticks, runnable
+        (n, m) durations, and where they exist.
+    pools
+        The devices of the file by their key in the file.
     """
 
     def __init__(self, compilation: Compilation) -> None:
-        self.problem = compilation.problem()
-        refused = refusal(self.problem) or (_MODES if any(task.modes for task in compilation.tasks.values()) else None)
+        self.stated = compilation.problem()
+        refused = refusal(self.stated)
         if refused is not None:
             raise UnsupportedError(refused)
-        self._compilation = compilation
-        # The spec is already checked. Issues without the restrictions, such as missing rates of devices that no task
-        # may use, are not errors and are discarded.
-        self._scratch = Issues(Document({}))
-        self._index = DeviceIndex(compilation.spec.devices, self._scratch)
-        self.ticks, self.runnable = self._durations()
-        self.resources = self._resources()
+        self._compilation, self._free = compilation, compilation.unrestricted()
+        try:
+            problem = self._free.problem()
+        except SpecError:
+            message = f"explain tries all devices in all modes, here more than {MOST_DEVICES:,}; name fewer modes"
+            raise UnsupportedError(message) from None
+        self._index = DeviceIndex(compilation.spec.devices, self._free.issues)
+        modes, self.resources = self._free.modes, self._free.resources
+        self.members = [(d,) for d in range(problem.n_devices)] if modes is None else modes.members
+        self._fixed = compilation.placement.devices(compilation.tasks, self._index, compilation.gaps)
+        self._owners = list(self._resource_owners())
+        self._keys: dict[int, list[str]] = {}
+        for key, variant in {} if compilation.modes is None else compilation.modes.variants.items():
+            self._keys.setdefault(variant.row, []).append(key)
+        # Sums over all tasks must stay within 64 bits also on devices that the compiler did not check.
+        most = np.maximum(self.stated.duration.max(axis=1, initial=0), LARGEST // max(1, problem.n_tasks))
+        self.runnable: Bool = problem.feasible & (problem.duration <= most[:, None])
+        self.ticks: Int = np.where(self.runnable, problem.duration, 0)
         self.pools: dict[str, list[int]] = {}
         for d, device in enumerate(self._index.devices):
             self.pools.setdefault(device.pool, []).append(d)
+        self.problem = with_changes(problem, feasible=self.runnable, duration=self.ticks, resources=self._limited({}))
         self.constraints: tuple[Constraint, ...] = tuple(self._constraints())
+
+    def of_file(self, schedule: Schedule) -> Schedule:
+        """Return a schedule of `problem` that keeps all constraints as one of the problem of the file."""
+        device = schedule.device.copy()
+        modes = self._compilation.modes
+        variants, members = ({}, []) if modes is None else (modes.variants, modes.members)
+        for key, variant in variants.items():
+            if self._columns(key)[d := int(schedule.device[variant.row])]:
+                device[variant.row] = next(c for c in variant.devices if members[c] == self.members[d])
+        return replace(schedule, device=device)
+
+    def limited(self, constraint: Constraint) -> list[int]:
+        """Return the devices whose memory a constraint limits, without those of modes, whose memory is a budget."""
+        return [d for d in self.pools[constraint.label] if self.problem.capacity[d] != UNLIMITED]
+
+    @property
+    def occupied(self) -> list[int]:
+        """The resources that are devices, which modes and teams occupy."""
+        return [r for r, owner in enumerate(self._owners) if owner is None]
+
+    def inside(self, constraint: Constraint) -> list[int]:
+        """Return the devices of a key of the file, in all modes and teams."""
+        return [d for d, team in enumerate(self.members) if not set(team).isdisjoint(self.pools[constraint.label])]
 
     def relaxed(self, active: Collection[int], changed: Mapping[int, Change] | None = None) -> Problem:
         """Return the problem with only the `active` constraints, some of them changed, and the simplest objective.
@@ -123,7 +166,7 @@ class System:
                 limits.add(constraint.kind)
                 continue
             if constraint.window is not None:
-                for d in self.pools[constraint.label]:
+                for d in self.inside(constraint):
                     windows[d].append(constraint.window)
                 continue
             stated = constraint.amount if constraint.allowed is None else constraint.allowed
@@ -134,20 +177,19 @@ class System:
                 labels = together if constraint.kind == "colocate" else apart
                 assert constraint.task is not None
                 labels.setdefault(constraint.label, []).append(constraint.task)
-            elif constraint.resources:
+            elif constraint.kind in CAPACITIES:
                 amounts |= dict.fromkeys(constraint.resources, int(value))
+                if constraint.kind == "memory":
+                    capacity[self.limited(constraint)] = value
             elif constraint.kind == "addresses":
                 alignment = int(value)
-            elif constraint.kind == "memory":
-                capacity[self.pools[constraint.label]] = value
             else:
                 (deadline if constraint.kind == "deadline" else release)[constraint.task] = value
-        resources = None if self.resources is None else _limited(self.resources, amounts, feasible)
         if problem.pipeline is None:
             rules: dict[str, Any] = {"forward": None}
             group = _joined(n, together)
         else:
-            rules = {"pipeline": _pipeline(problem.pipeline, limits)}
+            rules = {"pipeline": _pipeline(problem.pipeline, limits, bool(self._keys))}
             paired = zip(problem.forward.tolist(), range(n), strict=True) if "stages" in limits else ()
             group = _joined(n, together, paired)
         return with_changes(
@@ -163,83 +205,55 @@ class System:
             separation=[(a, b) for rows in apart.values() for i, a in enumerate(rows) for b in rows[i + 1 :]],
             relocation=None,
             unavailable=build_unavailability(windows),
-            resources=resources,
+            resources=self._limited(amounts),
             **rules,
         )
 
-    def _durations(self) -> tuple[Int, Bool]:
-        """Return durations (n, m) in ticks, and where they exist, without `devices`, `requires`, `pin`, `placement`."""
-        compilation, problem, index = self._compilation, self.problem, self._index
-        scales = Scales(problem.resolution, compilation.spec.units, self._scratch)
-        anywhere = np.ones((problem.n_tasks, problem.n_devices), dtype=np.bool_)
-        table = DurationTable(index, scales, anywhere, compilation.gaps, self._scratch)
-        table.fill(compilation.tasks, compilation.operations, compilation.spec.precision)
-        slow = {path[1] for path in self._scratch.paths if path[:1] == ("devices",)}
-        for row, task in enumerate(compilation.tasks.values()):
-            if task.time is None and (task.flops is not None or task.bytes is not None) and slow:
-                for d, device in enumerate(index.devices):
-                    table.feasible[row, d] &= device.pool not in slow or bool(problem.feasible[row, d])
-        # Sums over all tasks must stay within 64 bits also on devices that the compiler did not check.
-        table.feasible &= problem.feasible | (table.duration <= LARGEST // max(1, problem.n_tasks))
-        return np.where(table.feasible, table.duration, 0), table.feasible
-
-    def _resources(self) -> Resources | None:
-        """Return the resources, with what tasks use of them wherever durations exist."""
-        if self.problem.resources is None:
+    def _limited(self, amounts: Mapping[int, int]) -> Resources | None:
+        """Return the resources with these capacities; others are unlimited, except that modes occupy devices."""
+        if self.resources is None:
             return None
-        compilation, problem, unused = self._compilation, self.problem, Issues(Document({}))
-        scales = Scales(problem.resolution, compilation.spec.units, unused)
-        parts = Parts(compilation.spec, compilation.tasks, self._index, scales, compilation.gaps, unused)
-        memory = TaskMemory(problem.resident, problem.output, problem.scratch)
-        return shared_resources(parts, None, memory, None, problem.capacity, self.ticks, self.runnable.copy())
+        capacity = self.resources.capacity.copy()
+        for r, owner in enumerate(self._owners):
+            if owner is not None:
+                capacity[r] = amounts.get(r, self.resources.amounts(r).max(axis=1, initial=0).sum())
+        return self.resources.changed(capacity=capacity)
 
     def needed(self, constraint: Constraint, problem: Problem, schedule: Schedule) -> int:
-        """Return what a schedule needs of resources that a constraint limits, in units; for several, the most."""
-        assert problem.resources is not None
-        return max(
-            int(use_over_time(problem, schedule, r)[1].max())
-            if problem.resources.renewable[r]
-            else int(problem.resources.placed(r, schedule.device).sum())
-            for r in constraint.resources
-        )
+        """Return what a schedule needs of a capacity, in bytes or units; of several devices or resources, the most."""
+        used: list[int] = []
+        if constraint.kind == "memory":
+            used = used_memory(problem, schedule)[self.limited(constraint)].tolist()
+        for r in constraint.resources:
+            assert problem.resources is not None
+            if problem.resources.renewable[r]:
+                used.append(int(use_over_time(problem, schedule, r)[1].max()))
+            else:
+                used.append(int(problem.resources.placed(r, schedule.device).sum()))
+        return max(used)
 
     def _constraints(self) -> Iterator[Constraint]:
         """Return every relevant constraint: those of devices first, then those of tasks in order."""
         compilation, problem = self._compilation, self.problem
         issues, tasks = compilation.issues, compilation.tasks
         for pool, members in self.pools.items():
-            amount = int(problem.capacity[members[0]])
-            if amount != UNLIMITED:
-                names = listing([self._index.devices[d].name for d in members], 3)
-                text = f"{names} {'has' if len(members) == 1 else 'have'} {size_text(amount)} of memory"
-                text += "" if len(members) == 1 else " each"
-                yield Constraint("memory", issues.place(("devices", pool, "memory")), text, label=pool, amount=amount)
+            path: Path = ("devices", pool, "memory")
+            budgets = tuple(r for r, owner in enumerate(self._owners) if owner == ("memory", path))
+            amounts = [int(problem.capacity[d]) for d in members if problem.capacity[d] != UNLIMITED]
+            amounts += [] if self.resources is None else self.resources.capacity[list(budgets)].tolist()
+            for amount in amounts[:1]:
+                text = self._have(pool, f"{size_text(amount)} of memory")
+                yield Constraint("memory", issues.place(path), text, label=pool, amount=amount, resources=budgets)
             yield from self._windows(pool, members)
         yield from self._limits()
         yield from self._capacities()
         if problem.alignment is not None:
             text = f"offsets of buffers are multiples of {exact_size(problem.alignment)}"
             yield Constraint("addresses", issues.place(("addresses",)), text, amount=problem.alignment)
-        fixed = compilation.placement.devices(tasks, self._index, compilation.gaps)
         crowds = {key: _members(tasks, key) for key in ("colocate", "separate")}
         for row, (name, task) in enumerate(tasks.items()):
             at = ("tasks", name)
-            if fixed[row] >= 0:
-                device = problem.device_names[fixed[row]]
-                mask = np.arange(problem.n_devices) == fixed[row]
-                yield from self._restriction(
-                    row, "placement", compilation.placement.place(name), f"is fixed on {visible(device)}", mask
-                )
-            for kind, value in (("pin", task.pin), ("devices", task.devices)):
-                if value is not None:
-                    names = listing([value] if isinstance(value, str) else value)
-                    text = f"is pinned to {names}" if kind == "pin" else f"may only run on {names}"
-                    mask = self._mask(TaskSpec(pin=task.pin) if kind == "pin" else TaskSpec(devices=task.devices))
-                    yield from self._restriction(row, kind, issues.place((*at, kind)), text, mask)  # type: ignore[arg-type]
-            for feature in dict.fromkeys(task.requires):
-                mask = self._mask(TaskSpec(requires=[feature]))
-                place = issues.place((*at, "requires", feature))
-                yield from self._restriction(row, "requires", place, f"requires {visible(feature)}", mask, feature)
+            yield from self._restrictions(row, name, task)
             for kind, verb in (("colocate", "shares a device with"), ("separate", "is separated from")):
                 for label in dict.fromkeys(getattr(task, kind)):
                     crowd = crowds[kind][label]
@@ -265,39 +279,47 @@ class System:
             place = issues.place(("devices", pool, "unavailable"))
             yield Constraint("unavailable", place, text, label=pool, window=(begin, end))
 
-    def _capacities(self) -> Iterator[Constraint]:
-        """Return the capacities of resources that some task uses."""
-        resources, spec, issues = self.resources, self._compilation.spec, self._compilation.issues
-        if resources is None:
-            return
-        found: dict[Path, tuple[Kind, str, list[int]]] = {}
-        for r, name in enumerate(resources.names):
-            if not resources.amounts(r).any():
-                continue
-            amount = int(resources.capacity[r])
-            owner = next(
-                (d for d, device in enumerate(self._index.devices) if resources.cores_of(device.name) == r), None
-            )
-            pool = name.removeprefix(POOL).rstrip("'")
-            if owner is not None:
-                key = self._index.devices[owner].pool
-                names = listing([self._index.devices[d].name for d in self.pools[key]], 3)
-                many = len(self.pools[key]) > 1
-                text = f"{names} {'have' if many else 'has'} {counted(amount, 'core')}{' each' * many}"
-                found.setdefault(("devices", key, "cores"), ("cores", text, []))[2].append(r)
-            elif name in spec.resources or name in spec.budgets:
-                section, when = ("resources", "at one time") if resources.renewable[r] else ("budgets", "in all")
-                text = f"{visible(name)} has {resources.text(r, amount)} {when}"
-                kind: Kind = "resource" if resources.renewable[r] else "budget"
-                found[section, name] = (kind, text, [r])
+    def _have(self, pool: str, what: str) -> str:
+        """Return a sentence that states what each device of a pool has."""
+        names = [self._index.devices[d].name for d in self.pools[pool]]
+        return f"{listing(names, 3)} {'have' if names[1:] else 'has'} {what}{' each' * bool(names[1:])}"
+
+    def _resource_owners(self) -> Iterator[tuple[Kind, Path] | None]:
+        """Yield for each resource what it is and where it is stated; None for a device that modes occupy."""
+        spec, resources = self._compilation.spec, self.resources
+        pools = {device.name: device.pool for device in self._index.devices}
+        shared = set(spec.pools)
+        for name, renewable in () if resources is None else zip(resources.names, resources.renewable, strict=True):
+            word = name.removeprefix(CORES if renewable else POOL).rstrip(PRIME)
+            if name in spec.resources or name in spec.budgets:
+                yield ("resource", ("resources", name)) if renewable else ("budget", ("budgets", name))
+            elif renewable:
+                yield ("cores", ("devices", pools[word], "cores")) if name.startswith(CORES) else None
+            elif word in shared:  # these come before the memory of devices
+                shared.remove(word)
+                yield "pool", ("pools", word, "memory")
             else:
-                text = f"{visible(listing(spec.pools[pool].devices, 3))} share {size_text(amount)} of memory"
-                found["pools", pool, "memory"] = ("pool", text, [r])
-        for path, (kind, text, members) in found.items():
-            amount = int(resources.capacity[members[0]])
-            yield Constraint(
-                kind, issues.place(path), text, label=str(path[1]), amount=amount, resources=tuple(members)
-            )
+                yield "memory", ("devices", pools[word], "memory")
+
+    def _capacities(self) -> Iterator[Constraint]:
+        """Return the capacities of resources that some task uses, without the memory of devices."""
+        resources, spec = self.resources, self._compilation.spec
+        found: dict[tuple[Kind, Path], list[int]] = {}
+        for r, owner in enumerate(self._owners):
+            if owner is not None and owner[0] != "memory" and resources is not None and resources.amounts(r).any():
+                found.setdefault(owner, []).append(r)
+        for (kind, path), members in found.items():
+            assert resources is not None
+            amount, label = int(resources.capacity[members[0]]), str(path[1])
+            if kind == "cores":
+                text = self._have(label, counted(amount, "core"))
+            elif kind == "pool":
+                text = f"{visible(listing(spec.pools[label].devices, 3))} share {size_text(amount)} of memory"
+            else:
+                when = "at one time" if kind == "resource" else "in all"
+                text = f"{visible(label)} has {resources.text(members[0], amount)} {when}"
+            place = self._compilation.issues.place(path)
+            yield Constraint(kind, place, text, label=label, amount=amount, resources=tuple(members))
 
     def _limits(self) -> Iterator[Constraint]:
         """Return what limits the stages of a pipeline, and the runs whose outputs it keeps."""
@@ -320,23 +342,64 @@ class System:
             "1f1b": "stage s of S keeps the outputs of S - s + 1 runs",
             "gpipe": f"a device keeps the outputs of {counted(pipeline.microbatches, 'run')}",
         }
-        if pipeline.in_flight in kept:
+        if pipeline.in_flight in kept and not self._keys:  # with modes, their budgets contain these outputs
             yield Constraint("in_flight", issues.place(("pipeline", "in_flight")), kept[pipeline.in_flight])
 
     def _trains(self) -> bool:
         return bool((self.problem.forward != np.arange(self.problem.n_tasks)).any())
 
+    def _restrictions(self, row: int, name: str, task: TaskSpec) -> Iterator[Constraint]:
+        """Return what excludes devices for a task: for all its modes, or for one of them."""
+        issues, found = self._compilation.issues, dict[tuple[Kind, Path], tuple[Issue, str, str, Bool]]()
+        if (home := int(self._fixed[row])) >= 0:
+            place = self._compilation.placement.place(name)
+            text = f"is fixed on {visible(self.problem.device_names[home])}"
+            found["placement", ()] = place, text, "", np.array([team[0] == home for team in self.members])
+        for key, entry, mine in self._entries(row, name, task):
+            stated: list[tuple[Kind, str, str, Bool]] = []
+            if entry.pin is not None:
+                stated.append(("pin", "", f"is pinned to {visible(entry.pin)}", self._mask(TaskSpec(pin=entry.pin))))
+            if entry.devices is not None:
+                text = f"may only run on {listing(entry.devices)}"
+                stated.append(("devices", "", text, self._mask(TaskSpec(devices=entry.devices))))
+            for feature in dict.fromkeys(entry.requires):
+                text = f"requires {visible(feature)}"
+                stated.append(("requires", feature, text, self._mask(TaskSpec(requires=[feature]))))
+            if (alone := self._columns(key + TEAMLESS)).any() and self._compilation.modes is not None:
+                team = self._compilation.modes.variants[key].mode.team or {}
+                text = f"needs a team ({listing([word if k == 1 else f'{k} of {word}' for word, k in team.items()])})"
+                stated.append(("team", "", text, ~alone))
+            of_mode = issues.modes[key][0] if task.modes else (None,)
+            for kind, label, text, mask in stated:
+                place = issues.place(("tasks", key, kind, *([label] if label else [])))
+                if place.path[: len(of_mode)] == of_mode:
+                    text = f"in mode {visible(str(of_mode[-1]))} {text}"
+                *_, known = found.get((kind, place.path), (np.True_,))
+                found[kind, place.path] = place, text, label, (mask | ~mine) & known
+        for (kind, _), (place, text, label, mask) in found.items():
+            if (self.runnable[row] & ~mask).any():  # otherwise it excludes no device
+                yield Constraint(kind, place, f"task {visible(name)} {text}", row, label, allowed=mask)
+
+    def _entries(self, row: int, name: str, task: TaskSpec) -> Iterator[tuple[str, TaskSpec, Bool]]:
+        """Yield a task, or each of its modes: the name as a task, the entry, and the devices (m,) of `problem`."""
+        modes = self._compilation.modes
+        if modes is None or not task.modes:
+            yield name, task, np.ones(self.problem.n_devices, dtype=np.bool_)
+            return
+        for key in self._keys[row]:
+            yield key, modes.tasks[key], self._columns(key) | self._columns(key + TEAMLESS)
+
+    def _columns(self, key: str) -> Bool:
+        """Return (m,) the devices of `problem` that run a mode, by its name as a task; none for another name."""
+        variants = {} if self._free.modes is None else self._free.modes.variants
+        found = np.zeros(self.problem.n_devices, dtype=np.bool_)
+        found[list(variants[key].devices) if key in variants else []] = True
+        return found
+
     def _mask(self, task: TaskSpec) -> Bool:
         """Return (m,) the devices that a task with one restriction may use."""
-        rows: Bool = feasibility(Tasks({"": task}), self._index, self._compilation.gaps, self._scratch)
-        return rows.reshape(-1)
-
-    def _restriction(
-        self, row: int, kind: Kind, place: Issue, text: str, mask: Bool, feature: str = ""
-    ) -> Iterator[Constraint]:
-        if (self.runnable[row] & ~mask).any():  # otherwise it excludes no device
-            name = visible(self.problem.task_names[row])
-            yield Constraint(kind, place, f"task {name} {text}", row, feature, allowed=mask)
+        able = feasibility(Tasks({"": task}), self._index, self._free.gaps, self._free.issues)[0]
+        return np.array([able[list(team)].all() for team in self.members], dtype=np.bool_)
 
 
 def _members(tasks: Mapping[str, TaskSpec], key: str) -> dict[str, list[str]]:
@@ -355,19 +418,9 @@ def _others(crowd: list[str], name: str) -> str:
     return listing(first) + (f" and {more} more" if more else "")
 
 
-def _limited(resources: Resources, amounts: Mapping[int, int], feasible: Bool) -> Resources:
-    """Return resources with these capacities and no other limit; a task that exceeds one is not `feasible` there."""
-    capacity = resources.capacity.copy()
-    for r in range(len(capacity)):
-        used = resources.amounts(r)
-        capacity[r] = amounts.get(r, used.max(axis=1, initial=0).sum())
-        feasible &= used <= capacity[r]
-    return resources.changed(capacity=capacity)
-
-
-def _pipeline(pipeline: Pipeline, limits: Collection[Kind]) -> Pipeline:
-    """Return a pipeline with some of its limits."""
-    kept = "in_flight" in limits and (pipeline.in_flight != "1f1b" or "stages" in limits)
+def _pipeline(pipeline: Pipeline, limits: Collection[Kind], modes: bool) -> Pipeline:
+    """Return a pipeline with some of its limits; with modes, `in_flight` is none of them."""
+    kept = ("in_flight" in limits or modes) and (pipeline.in_flight != "1f1b" or "stages" in limits)
     return replace(
         pipeline,
         segments=pipeline.segments if "stages" in limits else np.full_like(pipeline.segments, UNBOUNDED),

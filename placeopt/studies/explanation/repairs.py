@@ -16,7 +16,7 @@ from placeopt.allocation.views import fullest_text, unaligned
 from placeopt.errors import counted, listing, visible
 from placeopt.model.arrays import Int
 from placeopt.model.buffers import memory_heights
-from placeopt.model.memory import used_memory
+from placeopt.model.modes import place_text
 from placeopt.model.problem import Problem
 from placeopt.model.schedule import Schedule
 from placeopt.model.units import TIME, exact_size, parse, time_text
@@ -114,7 +114,7 @@ class _Search:
             text = "without this limit" if self.constraint.kind == "stages" else "if it keeps those of one run"
             return self._mend(text, self.witness, least=False)
         problem = self.system.problem
-        name, device = visible(problem.task_names[self.task]), problem.device_names[self.witness.device[self.task]]
+        name, device = visible(problem.task_names[self.task]), place_text(problem, int(self.witness.device[self.task]))
         text = f"without label {visible(self.constraint.label)}, task {name} can be on {device}"
         return self._mend(text, self.witness, devices=(device,), least=False)
 
@@ -130,7 +130,7 @@ class _Search:
                 verdict = self.oracle.decide(self.active, {self.number: alone}, share=_SHARE)
                 complete &= verdict.feasible is not None
                 found += [d] * (verdict.feasible is True)
-        names = tuple(problem.device_names[d] for d in sorted(found))
+        names = tuple(place_text(problem, d) for d in sorted(found))
         feature = f" does not require {visible(self.constraint.label)} and" if self.constraint.label else ""
         verb = "is" if self.constraint.kind in ("placement", "pin") else "may also run"
         one = "one of " if len(names) > 1 else ""
@@ -213,15 +213,11 @@ class _Search:
     def _need(self) -> Callable[[Schedule], int]:
         """Return a function that computes the amount that a schedule needs."""
         constraint = self.constraint
-        if constraint.resources:
+        if constraint.kind in CAPACITIES:
             rest = self.system.relaxed([number for number in self.active if number != self.number])
-            return lambda schedule: self.system.needed(constraint, rest, schedule)
-        if constraint.kind == "memory":
-            pool = self.system.pools[constraint.label]
-            unlimited = self.system.relaxed([n for n in self.active if self.system.constraints[n].kind != "memory"])
-            if unlimited.alignment is not None:
+            if constraint.kind == "memory" and rest.alignment is not None:
                 return self._height
-            return lambda schedule: int(used_memory(unlimited, schedule)[pool].max())
+            return lambda schedule: self.system.needed(constraint, rest, schedule)
         if constraint.kind == "release":
             return lambda schedule: int(schedule.start[self.task])
         ticks = self.system.ticks[self.task]
